@@ -1,0 +1,123 @@
+// Package netns makes named network namespaces and runs code and commands in them. The lab, the benchmarks and the tests
+// build their hosts and VMs from it. Entering a namespace this way keeps the mounts of the caller, so that pinned kernel
+// objects stay visible (unlike `ip netns exec`).
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+
+	"github.com/vishvananda/netlink"
+	vns "github.com/vishvananda/netns"
+)
+
+const dir = "/var/run/netns"
+
+// NS is a named network namespace.
+type NS struct{ Name string }
+
+// New creates the namespace, visible to `ip netns`, with its loopback up. It fails when the name is taken.
+func New(name string) (*NS, error) {
+	if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+		return nil, fmt.Errorf("network namespace %q exists already", name)
+	}
+	n := &NS{Name: name}
+	err := onThread(func() error {
+		h, err := vns.NewNamed(name)
+		if err != nil {
+			return fmt.Errorf("create network namespace %q: %w", name, err)
+		}
+		defer h.Close()
+		lo, err := netlink.LinkByName("lo")
+		if err != nil {
+			return err
+		}
+		return netlink.LinkSetUp(lo)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// Open finds an existing named namespace.
+func Open(name string) (*NS, error) {
+	if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+		return nil, fmt.Errorf("no network namespace %q: %w", name, err)
+	}
+	return &NS{Name: name}, nil
+}
+
+// Path is the file that stands for the namespace.
+func (n *NS) Path() string { return filepath.Join(dir, n.Name) }
+
+// Handle opens the namespace; the caller closes it.
+func (n *NS) Handle() (vns.NsHandle, error) { return vns.GetFromPath(n.Path()) }
+
+// Do runs f with the calling goroutine's thread inside the namespace. Threads and goroutines that f starts are not.
+func (n *NS) Do(f func() error) error {
+	return onThread(func() error {
+		h, err := n.Handle()
+		if err != nil {
+			return fmt.Errorf("enter network namespace %q: %w", n.Name, err)
+		}
+		defer h.Close()
+		if err := vns.Set(h); err != nil {
+			return fmt.Errorf("enter network namespace %q: %w", n.Name, err)
+		}
+		return f()
+	})
+}
+
+// Start starts the command inside the namespace.
+func (n *NS) Start(cmd *exec.Cmd) error { return n.Do(cmd.Start) }
+
+// Output runs a command inside the namespace and returns what it printed to standard output; the error carries what it
+// printed to standard error.
+func (n *NS) Output(name string, args ...string) ([]byte, error) {
+	var out []byte
+	err := n.Do(func() error {
+		var err error
+		out, err = exec.Command(name, args...).Output()
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			return fmt.Errorf("%s in namespace %s: %w: %s", name, n.Name, err, exit.Stderr)
+		}
+		return err
+	})
+	return out, err
+}
+
+// Delete removes the name; the namespace goes when nothing uses it any more.
+func (n *NS) Delete() error {
+	if err := vns.DeleteNamed(n.Name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("delete network namespace %q: %w", n.Name, err)
+	}
+	return nil
+}
+
+// onThread runs f on a locked thread and puts the thread back into its namespace afterwards. A thread that can't be put back
+// is given up: its goroutine ends locked, and the runtime discards it.
+func onThread(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		orig, err := vns.Get()
+		if err != nil {
+			runtime.UnlockOSThread()
+			done <- err
+			return
+		}
+		defer orig.Close()
+		err = f()
+		if back := vns.Set(orig); back == nil {
+			runtime.UnlockOSThread()
+		}
+		done <- err
+	}()
+	return <-done
+}

@@ -1,0 +1,80 @@
+package plan
+
+import (
+	"fmt"
+	"net"
+	"strings"
+)
+
+// MAC is an Ethernet address.
+type MAC [6]byte
+
+// ParseMAC reads a 6-byte address in any of Go's notations.
+func ParseMAC(s string) (MAC, error) {
+	hw, err := net.ParseMAC(s)
+	if err != nil || len(hw) != 6 {
+		return MAC{}, fmt.Errorf("%q is not a MAC address such as 02:00:00:00:01:01", s)
+	}
+	return MAC(hw), nil
+}
+
+func (m MAC) String() string { return net.HardwareAddr(m[:]).String() }
+
+// MarshalText writes the address as text, so that it can be a JSON or YAML value and key.
+func (m MAC) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText is the inverse of MarshalText.
+func (m *MAC) UnmarshalText(b []byte) error {
+	p, err := ParseMAC(string(b))
+	*m = p
+	return err
+}
+
+// IsGroup says whether the address is broadcast or multicast.
+func (m MAC) IsGroup() bool { return m[0]&1 == 1 }
+
+// IsBroadcast says whether the address is ff:ff:ff:ff:ff:ff.
+func (m MAC) IsBroadcast() bool { return m == MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff} }
+
+// IsZero says whether the address is 00:00:00:00:00:00.
+func (m MAC) IsZero() bool { return m == MAC{} }
+
+// VLANSet is a set of VLAN ids 0–4094; 0 stands for untagged frames.
+type VLANSet [64]uint64
+
+// AllVLANs is the default of an uplink: 0–4094.
+func AllVLANs() VLANSet {
+	var s VLANSet
+	s.AddRange(0, 4094)
+	return s
+}
+
+// AddRange adds the ids lo to hi, both within 0–4094.
+func (s *VLANSet) AddRange(lo, hi uint16) {
+	for v := lo; v <= hi && v < 4095; v++ {
+		s[v/64] |= 1 << (v % 64)
+	}
+}
+
+// Has says whether the set holds id; ids above 4095 are never held.
+func (s *VLANSet) Has(id uint16) bool { return id < 4096 && s[id/64]&(1<<(id%64)) != 0 }
+
+// String writes the set as ranges: "0,10-20".
+func (s VLANSet) String() string {
+	var parts []string
+	for v := 0; v < 4095; v++ {
+		if !s.Has(uint16(v)) {
+			continue
+		}
+		lo := v
+		for v < 4094 && s.Has(uint16(v+1)) {
+			v++
+		}
+		if lo == v {
+			parts = append(parts, fmt.Sprint(lo))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d-%d", lo, v))
+		}
+	}
+	return strings.Join(parts, ",")
+}

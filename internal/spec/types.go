@@ -1,0 +1,182 @@
+// Package spec is what the user asks for: the objects of a Heddle configuration file, read strictly, validated with the
+// line of every fault, and inherited switch → port group → port, field by field (S8, D3). It never touches the kernel.
+package spec
+
+// Config is one host's configuration file: its switches and the ports declared on them.
+type Config struct {
+	Switches []Switch `yaml:"switches"`
+	Ports    []Port   `yaml:"ports,omitempty"`
+}
+
+// Kind says which of vSphere's two switches a Switch behaves as.
+type Kind string
+
+// The kinds of switch.
+const (
+	// Standard is a per-host switch that knows the MACs of its own ports and nothing else (a VSS): no MAC learning.
+	Standard Kind = "standard"
+	// Distributed is one definition for many hosts (a VDS), with MAC learning.
+	Distributed Kind = "distributed"
+)
+
+// Switch is one virtual switch.
+type Switch struct {
+	Name string `yaml:"name"`
+	Kind Kind   `yaml:"kind,omitempty"`
+	// MTU is the largest layer-3 size the switch carries, in bytes: 1280–9000, default 1500.
+	MTU     int      `yaml:"mtu,omitempty"`
+	Uplinks []Uplink `yaml:"uplinks,omitempty"`
+	// Checks are properties of the switch, so that they travel with the port from host to host.
+	Checks Checks `yaml:"checks,omitempty"`
+	// Defaults are the policies every port group inherits.
+	Defaults   Policy      `yaml:"defaults,omitempty"`
+	PortGroups []PortGroup `yaml:"portGroups,omitempty"`
+}
+
+// Checks are the loop and reflection guards of a switch; each is on unless the file says false (section 15, C12).
+type Checks struct {
+	// ReversePath refuses broadcast and multicast from an uplink that is not the receiver's own, and reflections of
+	// this host's own broadcast and multicast (S38, S91).
+	ReversePath *bool `yaml:"reversePath,omitempty"`
+	// ReversePathPromiscuous does the same for copies of unicast frames: flooded and promiscuous ones (S39, S40, S91).
+	ReversePathPromiscuous *bool `yaml:"reversePathPromiscuous,omitempty"`
+	// BlockGuestBPDU drops spanning-tree frames that guests send (S36).
+	BlockGuestBPDU *bool `yaml:"blockGuestBPDU,omitempty"`
+}
+
+// Uplink is a host-independent uplink name bound to a device of this host.
+type Uplink struct {
+	Name   string `yaml:"name"`
+	Device string `yaml:"device,omitempty"`
+	// VLANs are the ids the uplink carries, in both directions: "10" or "10-20", 0 = untagged. Default "0-4094".
+	VLANs []string `yaml:"vlans,omitempty"`
+	// Blocked stops every frame of the switch on this uplink (S41); the host's own frames on the device go on.
+	Blocked bool `yaml:"blocked,omitempty"`
+}
+
+// PortGroup is a named policy template; ports belong to one.
+type PortGroup struct {
+	Name   string `yaml:"name"`
+	Policy `yaml:",inline"`
+	// Overrides says which policies a single port may set for itself (S9).
+	Overrides Overrides `yaml:"overrides,omitempty"`
+}
+
+// Overrides are the per-port override permissions of a port group (semantics §1.4).
+type Overrides struct {
+	Blocked  *bool `yaml:"blocked,omitempty"` // default true
+	VLAN     bool  `yaml:"vlan,omitempty"`
+	Security bool  `yaml:"security,omitempty"`
+	Teaming  bool  `yaml:"teaming,omitempty"`
+	// ResetAtDisconnect drops what the port has set for itself when its owner disconnects (S10); default true.
+	ResetAtDisconnect *bool `yaml:"resetAtDisconnect,omitempty"`
+}
+
+// Policy is what a level of the inheritance may set. A nil field is inherited (D3).
+type Policy struct {
+	VLAN     *VLAN    `yaml:"vlan,omitempty"`
+	Security Security `yaml:"security,omitempty"`
+	Teaming  Teaming  `yaml:"teaming,omitempty"`
+	Blocked  *bool    `yaml:"blocked,omitempty"`
+}
+
+// VLAN is the VLAN policy; exactly one of None, Access and Trunk is set. It is inherited as a whole.
+type VLAN struct {
+	// None adds and removes no tag: the untagged segment (EST).
+	None bool `yaml:"none,omitempty"`
+	// Access puts the port into one VLAN, 1–4094 (VST).
+	Access int `yaml:"access,omitempty"`
+	// Trunk passes the listed VLANs with their tags: ids and ranges 0–4094, 0 = untagged (VGT).
+	Trunk []string `yaml:"trunk,omitempty"`
+	// Outer is the tag protocol of a trunk: "802.1q" (default) or "802.1ad" for QinQ. The two are separate segments.
+	Outer string `yaml:"outer,omitempty"`
+}
+
+// Answer is a security policy's verdict.
+type Answer string
+
+// The two answers.
+const (
+	Accept Answer = "accept"
+	Reject Answer = "reject"
+)
+
+// Security is the security policy (semantics §1); an empty answer is inherited.
+type Security struct {
+	Promiscuous     Answer      `yaml:"promiscuous,omitempty"`
+	MACChanges      Answer      `yaml:"macChanges,omitempty"`
+	ForgedTransmits Answer      `yaml:"forgedTransmits,omitempty"`
+	MACLearning     MACLearning `yaml:"macLearning,omitempty"`
+}
+
+// LimitPolicy says what becomes of a frame from a new source when the learning limit is reached.
+type LimitPolicy string
+
+// The limit policies.
+const (
+	LimitDrop  LimitPolicy = "drop"  // S15
+	LimitAllow LimitPolicy = "allow" // S16
+)
+
+// MACLearning is the learning policy (semantics §2); a nil or empty field is inherited.
+type MACLearning struct {
+	Enabled *bool `yaml:"enabled,omitempty"`
+	// Limit is the largest number of MACs learned on the port: 0–4096, default 4096.
+	Limit *int `yaml:"limit,omitempty"`
+	// LimitPolicy is drop (default) or allow.
+	LimitPolicy LimitPolicy `yaml:"limitPolicy,omitempty"`
+	// Ageing is how long a silent MAC stays known, a duration of 1s–24h such as "10m" (default).
+	Ageing string `yaml:"ageing,omitempty"`
+	// UnicastFlooding says whether the port wants frames for unknown unicast destinations; default true.
+	UnicastFlooding *bool `yaml:"unicastFlooding,omitempty"`
+}
+
+// TeamingPolicy is how a port's frames choose their uplink (semantics §5.1).
+type TeamingPolicy string
+
+// The teaming policies.
+const (
+	OriginatingPort TeamingPolicy = "originating-port"
+	SourceMAC       TeamingPolicy = "source-mac"
+	IPHash          TeamingPolicy = "ip-hash"
+	ExplicitOrder   TeamingPolicy = "explicit"
+)
+
+// Teaming is the teaming policy; empty and nil fields are inherited. An explicit empty list means "none"; an uplink in
+// neither list is unused.
+type Teaming struct {
+	Policy  TeamingPolicy `yaml:"policy,omitempty"`
+	Active  *[]string     `yaml:"active,omitempty"`
+	Standby *[]string     `yaml:"standby,omitempty"`
+}
+
+// Role is what is on the other side of a port.
+type Role string
+
+// The roles of a port.
+const (
+	// VNIC is a virtual machine's or container's adapter: a veth or tap device.
+	VNIC Role = "vnic"
+	// Host is a host interface (the vmk role): Heddle makes the device pair itself.
+	Host Role = "host"
+)
+
+// Port is the attachment of one device to a port group.
+type Port struct {
+	Name      string `yaml:"name"`
+	Switch    string `yaml:"switch"`
+	PortGroup string `yaml:"portGroup"`
+	Role      Role   `yaml:"role,omitempty"` // default vnic
+	// Device is the host's end: a veth or tap for a vnic; for a host port the name the host's interface gets.
+	Device string `yaml:"device,omitempty"`
+	// MAC is the port's initial MAC. For a vnic it may be left out: then it is the MAC of the veth's other end, when
+	// that can be seen. For a host port it may be left out: then it is derived from the port's name.
+	MAC string `yaml:"mac,omitempty"`
+	// Addresses and MTU are given to a host port's interface: CIDR addresses, bytes.
+	Addresses []string `yaml:"addresses,omitempty"`
+	MTU       int      `yaml:"mtu,omitempty"`
+	// TxUplink sends a copy of everything the port sends to its uplink too (S35).
+	TxUplink bool `yaml:"txUplink,omitempty"`
+	// Policy is what the port sets for itself; allowed where the port group's overrides say so (S9).
+	Policy `yaml:",inline"`
+}
