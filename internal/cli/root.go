@@ -1,0 +1,83 @@
+// Package cli is the command tree of the heddle program: one constructor per command, no globals, everything a command
+// touches comes in through Deps.
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit statuses of the program.
+const (
+	ExitOK      = 0
+	ExitFailure = 1 // something went wrong while running
+	ExitUsage   = 2 // the command line or the configuration is wrong; nothing was changed
+)
+
+// Deps is what commands get from outside, so that tests can stand in for it.
+type Deps struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Getenv looks up an environment variable.
+	Getenv func(string) string
+	// Colour says whether Stdout is a terminal that may be given colours.
+	Colour bool
+}
+
+// FromOS are the process's own streams and environment.
+func FromOS() Deps {
+	return Deps{
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Getenv: os.Getenv,
+		Colour: isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
+	}
+}
+
+// UsageError is a fault of the command line or of a configuration: the program exits with ExitUsage.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// NewRoot is the program's command tree. Every noun and verb is one AddCommand with a constructor in a file of its own.
+func NewRoot(d Deps) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "heddle",
+		Short: "A distributed virtual switch for Linux hypervisors",
+		Long: "Heddle is a distributed virtual switch for Linux hypervisors: switches, port groups and policies as\n" +
+			"vSphere knows them, running in the Linux kernel as eBPF.",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetIn(d.Stdin)
+	root.SetOut(d.Stdout)
+	root.SetErr(d.Stderr)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return &UsageError{Err: err}
+	})
+	root.CompletionOptions.HiddenDefaultCmd = false
+	root.AddCommand(newVersion(d))
+	return root
+}
+
+// Run runs the program and returns its exit status; errors have been written to Stderr.
+func Run(ctx context.Context, d Deps, args []string) int {
+	root := NewRoot(d)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return ExitOK
+	}
+	printError(d, err)
+	var usage *UsageError
+	if errors.As(err, &usage) {
+		return ExitUsage
+	}
+	return ExitFailure
+}

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// Version is what a build is: the module's version and the commit it was built from.
+type Version struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit"`
+	Dirty   bool   `json:"dirty"`
+	Go      string `json:"go"`
+}
+
+// buildVersion reads what the Go linker recorded; a build outside a checkout has no commit.
+func buildVersion() Version {
+	v := Version{Version: "(devel)", Go: runtime.Version()}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if info.Main.Version != "" {
+		v.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Commit = s.Value
+		case "vcs.modified":
+			v.Dirty = s.Value == "true"
+		}
+	}
+	return v
+}
+
+func newVersion(d Deps) *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Show the program's version",
+		Example: "  heddle version",
+		Args:    exactly(),
+		RunE: func(*cobra.Command, []string) error {
+			v := buildVersion()
+			_, err := fmt.Fprintf(d.Stdout, "heddle %s %s\n", v.Version, v.Go)
+			return err
+		},
+	}
+}
