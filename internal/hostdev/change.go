@@ -1,0 +1,211 @@
+package hostdev
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"heddle/internal/plan"
+)
+
+// NameMax is the longest device name, in bytes.
+const NameMax = unix.IFNAMSIZ - 1
+
+// Pair is a veth pair for a host interface: one end is the host's, the other belongs to the switch.
+type Pair struct {
+	Host   string   // name of the host's end
+	MAC    plan.MAC // of the host's end
+	MTU    int      // of both ends, bytes
+	Switch string   // name of the switch's end
+	Alias  string   // of both ends: tells an operator, and a later agent, whose they are
+}
+
+// CreatePair makes the pair, both ends down and the switch's end without IPv6, and takes it into the view.
+func (h *Host) CreatePair(p Pair) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU, attrs.HardwareAddr = p.Host, p.MTU, net.HardwareAddr(p.MAC[:])
+	v := netlink.NewVeth(attrs)
+	v.PeerName, v.PeerMTU = p.Switch, uint32(p.MTU)
+	if err := h.set.LinkAdd(v); err != nil {
+		return fmt.Errorf("create device %s with its switch end %s: %w", p.Host, p.Switch, err)
+	}
+	for _, name := range []string{p.Host, p.Switch} {
+		l, err := h.set.LinkByName(name)
+		if err == nil {
+			err = h.set.LinkSetAlias(l, p.Alias)
+		}
+		if err != nil {
+			return errors.Join(fmt.Errorf("mark device %s as Heddle's: %w", name, err), h.set.LinkDel(v))
+		}
+	}
+	for _, name := range []string{p.Host, p.Switch} {
+		if err := h.refreshName(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refreshName asks for one device again, after a change of our own.
+func (h *Host) refreshName(name string) error {
+	l, err := h.set.LinkByName(name)
+	if err != nil {
+		return fmt.Errorf("find device %s: %w", name, err)
+	}
+	return h.refreshIndex(uint32(l.Attrs().Index))
+}
+
+func (h *Host) refreshIndex(index uint32) error {
+	now, found, err := h.ask.one(linkKey{localNS, index})
+	if err != nil {
+		return err
+	}
+	if found {
+		h.put(now)
+	} else {
+		h.drop(index)
+	}
+	return nil
+}
+
+// byIndex is a netlink.Link that only carries the index: enough for every change.
+func byIndex(index uint32) netlink.Link {
+	return &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: int(index)}}
+}
+
+// change does one change of a device, explains a failure and reads the device again.
+func (h *Host) change(d Device, what string, f func(netlink.Link) error) error {
+	if err := f(byIndex(d.Index)); err != nil {
+		return fmt.Errorf("%s of device %s: %w", what, d.Name, err)
+	}
+	return h.refreshIndex(d.Index)
+}
+
+// Delete removes the device (a veth with its other end). One that is gone already is no error.
+func (h *Host) Delete(d Device) error {
+	if err := h.set.LinkDel(byIndex(d.Index)); err != nil && !errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("remove device %s: %w", d.Name, err)
+	}
+	h.drop(d.Index)
+	if d.Kind == Veth && !d.Peer.Elsewhere {
+		h.drop(d.Peer.Index)
+	}
+	return nil
+}
+
+// SetUp sets the device administratively up or down.
+func (h *Host) SetUp(d Device, up bool) error {
+	if up {
+		return h.change(d, "set the state", h.set.LinkSetUp)
+	}
+	return h.change(d, "set the state", h.set.LinkSetDown)
+}
+
+// SetPromiscuous asks for promiscuous mode by flag, or withdraws that.
+func (h *Host) SetPromiscuous(d Device, on bool) error {
+	if on {
+		return h.change(d, "set promiscuous mode", h.set.SetPromiscOn)
+	}
+	return h.change(d, "end promiscuous mode", h.set.SetPromiscOff)
+}
+
+// SetMTU sets the largest layer-3 size, in bytes.
+func (h *Host) SetMTU(d Device, mtu int) error {
+	return h.change(d, fmt.Sprintf("set the MTU %d", mtu), func(l netlink.Link) error { return h.set.LinkSetMTU(l, mtu) })
+}
+
+// SetMAC sets the device's address.
+func (h *Host) SetMAC(d Device, mac plan.MAC) error {
+	return h.change(d, "set the MAC "+mac.String(), func(l netlink.Link) error {
+		return h.set.LinkSetHardwareAddr(l, net.HardwareAddr(mac[:]))
+	})
+}
+
+// SetAddresses gives the device exactly these addresses, apart from the IPv6 link-local ones that the kernel makes itself.
+func (h *Host) SetAddresses(d Device, want []netip.Prefix) error {
+	have, err := h.set.AddrList(byIndex(d.Index), netlink.FAMILY_ALL)
+	if err != nil {
+		return fmt.Errorf("list the addresses of device %s: %w", d.Name, err)
+	}
+	missing := make(map[netip.Prefix]bool, len(want))
+	for _, p := range want {
+		missing[p] = true
+	}
+	for _, a := range have {
+		p, ok := prefixOf(a.IPNet)
+		switch {
+		case !ok:
+		case missing[p]:
+			delete(missing, p)
+		case p.Addr().Is6() && p.Addr().IsLinkLocalUnicast():
+		default:
+			if err := h.set.AddrDel(byIndex(d.Index), &a); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+				return fmt.Errorf("remove address %s from device %s: %w", p, d.Name, err)
+			}
+		}
+	}
+	for _, p := range want {
+		if !missing[p] {
+			continue
+		}
+		if err := h.set.AddrReplace(byIndex(d.Index), addrOf(p)); err != nil {
+			return fmt.Errorf("give device %s the address %s: %w", d.Name, p, err)
+		}
+	}
+	return nil
+}
+
+func prefixOf(n *net.IPNet) (netip.Prefix, bool) {
+	if n == nil {
+		return netip.Prefix{}, false
+	}
+	a, ok := netip.AddrFromSlice(n.IP)
+	ones, _ := n.Mask.Size()
+	return netip.PrefixFrom(a.Unmap(), ones), ok
+}
+
+// addrOf leaves duplicate address detection out: the interface is usable at once, as a vmk is.
+func addrOf(p netip.Prefix) *netlink.Addr {
+	a := &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}
+	if p.Addr().Is6() {
+		a.Flags = unix.IFA_F_NODAD
+	}
+	return a
+}
+
+// SetIPv6 lets the host's own IPv6 speak on a device, or silences it, and says what it was before. The device of a port is the
+// guest's cable: the host's neighbour and multicast-listener messages have no business on it. A kernel without IPv6 has
+// nothing to silence.
+func (h *Host) SetIPv6(d Device, on bool) (was bool, err error) {
+	if strings.ContainsRune(d.Name, '/') {
+		return false, fmt.Errorf("device name %q holds a slash", d.Name)
+	}
+	// /proc/sys/net shows the namespace of the thread that reads it, like the sockets the Host was opened with.
+	path := filepath.Join("/proc/sys/net/ipv6/conf", d.Name, "disable_ipv6")
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return on, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read whether IPv6 is on for device %s: %w", d.Name, err)
+	}
+	was = strings.TrimSpace(string(b)) == "0"
+	if was == on {
+		return was, nil
+	}
+	v := "1"
+	if on {
+		v = "0"
+	}
+	if err := os.WriteFile(path, []byte(v), 0); err != nil {
+		return was, fmt.Errorf("set IPv6 of device %s: %w", d.Name, err)
+	}
+	return was, nil
+}

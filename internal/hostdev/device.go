@@ -1,0 +1,90 @@
+// Package hostdev sees and prepares the network devices of one network namespace by netlink: which there are, whether
+// they are up, and — for a veth whose other end sits in another namespace — what its owner made of that end (D1, D2).
+// It never reads /sys/class/net, which may show another namespace's devices.
+package hostdev
+
+import "heddle/internal/plan"
+
+// Kind is what a device can be used as.
+type Kind string
+
+// The kinds of device.
+const (
+	Veth  Kind = "veth"
+	Tap   Kind = "tap"
+	Other Kind = "other"
+)
+
+// Device is one device of the host's namespace.
+type Device struct {
+	Index uint32
+	Name  string
+	Alias string
+	Kind  Kind
+	// Driver is the kernel's own word for the kind of a virtual device ("veth", "tun", "bridge"); "" for a physical one.
+	Driver string
+	End
+	// Peer is the other end of a veth.
+	Peer Peer
+}
+
+// End is the state of one end.
+type End struct {
+	MAC plan.MAC
+	// MTU is the largest layer-3 size, in bytes.
+	MTU int
+	// AdminUp: IFF_UP. Carrier: the kernel may send on it (IFF_LOWER_UP).
+	AdminUp, Carrier bool
+	// Promiscuous: somebody asked for promiscuous mode, by flag or by a packet socket.
+	Promiscuous bool
+	// FlagPromiscuous: promiscuous mode was asked for by flag, as "ip link set promisc on" does.
+	FlagPromiscuous bool
+}
+
+// Up says whether the end is up and has carrier.
+func (e End) Up() bool { return e.AdminUp && e.Carrier }
+
+// Peer is where the other end of a veth is, and its state where that could be seen.
+type Peer struct {
+	// Index is the other end's ifindex in its namespace; 0 when there is none.
+	Index uint32
+	// Elsewhere: the other end is in another namespace, which this one knows by NSID (0 or more).
+	Elsewhere bool
+	NSID      int32
+	// Seen: the state in End was read; false when the other namespace does not show it.
+	Seen bool
+	End
+}
+
+// linkKey names a device across namespaces: nsid is localNS for the host's own.
+type linkKey struct {
+	nsid  int32
+	index uint32
+}
+
+const localNS int32 = -1
+
+// link is what one RTM_NEWLINK message tells.
+type link struct {
+	index uint32
+	name  string
+	alias string
+	kind  string
+	tap   bool
+	peer  uint32 // IFLA_LINK
+	// peerNS is IFLA_LINK_NETNSID, localNS when the message has none.
+	peerNS int32
+	end    End
+}
+
+func (l link) device() Device {
+	d := Device{Index: l.index, Name: l.name, Alias: l.alias, Kind: Other, Driver: l.kind, End: l.end}
+	switch {
+	case l.kind == "veth":
+		d.Kind = Veth
+		d.Peer = Peer{Index: l.peer, Elsewhere: l.peerNS != localNS, NSID: l.peerNS}
+	case l.tap:
+		d.Kind = Tap
+	}
+	return d
+}

@@ -1,0 +1,194 @@
+package hostdev
+
+import (
+	"fmt"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Host is the view of one network namespace's devices: the one of the thread that calls Open. It is kept current by
+// notifications, so that a thousand ports cost nothing while nothing changes. One goroutine uses it; Notes may be read
+// by any.
+type Host struct {
+	ask   *asker
+	set   *netlink.Handle
+	watch *watcher
+	links map[uint32]link
+	names map[string]uint32
+	// peers holds the other ends in other namespaces that have been asked for.
+	peers map[linkKey]End
+}
+
+// Open subscribes to notifications, then lists the devices, so that nothing is missed in between.
+func Open() (*Host, error) {
+	ask, err := newAsker()
+	if err != nil {
+		return nil, err
+	}
+	watch, err := newWatcher()
+	if err != nil {
+		ask.close()
+		return nil, err
+	}
+	set, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		ask.close()
+		watch.close()
+		return nil, fmt.Errorf("open a netlink socket for changes: %w", err)
+	}
+	h := &Host{ask: ask, watch: watch, set: set}
+	if err := h.Refresh(); err != nil {
+		h.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// Close ends the subscription; Notes is closed after what is still in it.
+func (h *Host) Close() {
+	h.watch.close()
+	go func() {
+		for range h.watch.notes { // let the reader finish
+		}
+	}()
+	h.ask.close()
+	h.set.Close()
+}
+
+// Notes delivers the notifications; each is given to Apply by the goroutine that owns the Host.
+func (h *Host) Notes() <-chan Note { return h.watch.notes }
+
+// Refresh lists all devices again and forgets what was known about other ends.
+func (h *Host) Refresh() error {
+	links, err := h.ask.all()
+	if err != nil {
+		return err
+	}
+	h.links = make(map[uint32]link, len(links))
+	h.names = make(map[string]uint32, len(links))
+	h.peers = map[linkKey]End{}
+	for _, l := range links {
+		h.put(l)
+	}
+	return nil
+}
+
+// Apply takes a notification in and says whether it told anything new about a device that Device or Devices can show.
+func (h *Host) Apply(n Note) (changed bool, err error) {
+	switch {
+	case n.resync:
+		return true, h.Refresh()
+	case n.nsid == localNS:
+		return h.applyLocal(n)
+	default:
+		return h.applyForeign(n)
+	}
+}
+
+func (h *Host) applyLocal(n Note) (bool, error) {
+	if !n.gone {
+		old, known := h.links[n.link.index]
+		h.put(n.link)
+		return !known || old != n.link, nil
+	}
+	_, known := h.links[n.link.index]
+	h.drop(n.link.index)
+	// The device may have been the other end of one that stays: it has moved to another namespace, or both go.
+	err := h.reask(func(l link) bool { return l.peerNS == localNS && l.peer == n.link.index })
+	return known, err
+}
+
+// applyForeign keeps the other ends that somebody asked for; everything else in other namespaces is of no interest.
+func (h *Host) applyForeign(n Note) (bool, error) {
+	k := linkKey{n.nsid, n.link.index}
+	old, asked := h.peers[k]
+	if !asked {
+		return false, nil
+	}
+	if !n.gone {
+		h.peers[k] = n.link.end
+		return old != n.link.end, nil
+	}
+	delete(h.peers, k)
+	return true, h.reask(func(l link) bool { return l.peerNS == k.nsid && l.peer == k.index })
+}
+
+// reask asks again for the veths that match.
+func (h *Host) reask(match func(link) bool) error {
+	for _, l := range h.links {
+		if l.kind != "veth" || !match(l) {
+			continue
+		}
+		now, found, err := h.ask.one(linkKey{localNS, l.index})
+		if err != nil {
+			return err
+		}
+		if found {
+			h.put(now)
+		} else {
+			h.drop(l.index)
+		}
+	}
+	return nil
+}
+
+func (h *Host) put(l link) {
+	if old, ok := h.links[l.index]; ok && old.name != l.name && h.names[old.name] == l.index {
+		delete(h.names, old.name)
+	}
+	h.links[l.index] = l
+	h.names[l.name] = l.index
+}
+
+func (h *Host) drop(index uint32) {
+	l, ok := h.links[index]
+	if !ok {
+		return
+	}
+	delete(h.links, index)
+	if h.names[l.name] == index {
+		delete(h.names, l.name)
+	}
+}
+
+// Device finds a device by its name, with the state of a veth's other end. The other end is asked for once and kept current
+// by notifications from then on.
+func (h *Host) Device(name string) (Device, bool, error) {
+	index, ok := h.names[name]
+	if !ok {
+		return Device{}, false, nil
+	}
+	d := h.links[index].device()
+	if d.Kind != Veth || d.Peer.Index == 0 {
+		return d, true, nil
+	}
+	end, seen, err := h.peerEnd(linkKey{d.Peer.NSID, d.Peer.Index})
+	d.Peer.Seen, d.Peer.End = seen, end
+	return d, true, err
+}
+
+func (h *Host) peerEnd(k linkKey) (End, bool, error) {
+	if k.nsid == localNS {
+		l, ok := h.links[k.index]
+		return l.end, ok, nil
+	}
+	if end, ok := h.peers[k]; ok {
+		return end, true, nil
+	}
+	l, found, err := h.ask.one(k)
+	if err != nil || !found {
+		return End{}, false, err
+	}
+	h.peers[k] = l.end
+	return l.end, true, nil
+}
+
+// Names lists the names of the host's devices, in no order.
+func (h *Host) Names() []string {
+	names := make([]string, 0, len(h.names))
+	for n := range h.names {
+		names = append(names, n)
+	}
+	return names
+}

@@ -1,0 +1,114 @@
+package hostdev
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"heddle/internal/plan"
+)
+
+// iflaTunType is IFLA_TUN_TYPE of linux/if_link.h, inside IFLA_INFO_DATA of a "tun" device; iffTap is its value for a tap.
+const (
+	iflaTunType = 3
+	iffTap      = 2
+)
+
+var errShort = errors.New("netlink: link message shorter than its header")
+
+// parseLink reads the body of an RTM_NEWLINK or RTM_DELLINK message.
+func parseLink(b []byte) (link, error) {
+	if len(b) < unix.SizeofIfInfomsg {
+		return link{}, errShort
+	}
+	info := nl.DeserializeIfInfomsg(b)
+	l := link{index: uint32(info.Index), peerNS: localNS}
+	l.end.AdminUp = info.Flags&unix.IFF_UP != 0
+	l.end.Carrier = info.Flags&unix.IFF_LOWER_UP != 0
+	l.end.FlagPromiscuous = info.Flags&unix.IFF_PROMISC != 0
+	l.end.Promiscuous = l.end.FlagPromiscuous
+	attrs, err := nl.ParseRouteAttr(b[unix.SizeofIfInfomsg:])
+	if err != nil {
+		return link{}, fmt.Errorf("netlink: link message: %w", err)
+	}
+	for _, a := range attrs {
+		if err := l.attribute(a.Attr.Type&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER), a.Value); err != nil {
+			return link{}, err
+		}
+	}
+	return l, nil
+}
+
+// attribute reads one attribute; those not asked for are passed over.
+func (l *link) attribute(kind uint16, v []byte) error {
+	switch kind {
+	case unix.IFLA_IFNAME:
+		l.name = cString(v)
+	case unix.IFLA_IFALIAS:
+		l.alias = cString(v)
+	case unix.IFLA_ADDRESS:
+		if len(v) == 6 {
+			l.end.MAC = plan.MAC(v)
+		}
+	case unix.IFLA_MTU:
+		l.end.MTU = int(word(v))
+	case unix.IFLA_LINK:
+		l.peer = word(v)
+	case unix.IFLA_LINK_NETNSID:
+		l.peerNS = int32(word(v))
+	case unix.IFLA_PROMISCUITY:
+		l.end.Promiscuous = l.end.Promiscuous || word(v) > 0
+	case unix.IFLA_LINKINFO:
+		return l.linkInfo(v)
+	}
+	return nil
+}
+
+// linkInfo reads the kind of a virtual device, and for a tun device whether it is a tap.
+func (l *link) linkInfo(b []byte) error {
+	infos, err := nl.ParseRouteAttr(b)
+	if err != nil {
+		return fmt.Errorf("netlink: link info: %w", err)
+	}
+	var data []byte
+	for _, a := range infos {
+		switch a.Attr.Type &^ unix.NLA_F_NESTED {
+		case unix.IFLA_INFO_KIND:
+			l.kind = cString(a.Value)
+		case unix.IFLA_INFO_DATA:
+			data = a.Value
+		}
+	}
+	if l.kind != "tun" || len(data) == 0 {
+		return nil
+	}
+	attrs, err := nl.ParseRouteAttr(data)
+	if err != nil {
+		return fmt.Errorf("netlink: tun info: %w", err)
+	}
+	for _, a := range attrs {
+		if a.Attr.Type == iflaTunType && len(a.Value) >= 1 {
+			l.tap = a.Value[0] == iffTap
+		}
+	}
+	return nil
+}
+
+func cString(b []byte) string {
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		b = b[:i]
+	}
+	return string(b)
+}
+
+// word reads a 4-byte attribute in the host's byte order; a shorter one is 0.
+func word(b []byte) uint32 {
+	if len(b) < 4 {
+		return 0
+	}
+	return binary.NativeEndian.Uint32(b)
+}

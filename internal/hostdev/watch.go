@@ -1,0 +1,122 @@
+package hostdev
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// receiveBuffer holds the kernel's notifications while the agent is busy: about 1 kB each, so several thousand devices
+// may change at once.
+const receiveBuffer = 8 << 20
+
+// Note is one notification: a device of some namespace changed or went, or notifications were lost.
+type Note struct {
+	nsid   int32
+	gone   bool
+	resync bool
+	link   link
+}
+
+// watcher reads link notifications of this namespace and of every namespace that it knows an id for; the kernel gives one to
+// the namespace of every veth's other end when the veth is listed.
+type watcher struct {
+	file  *os.File
+	notes chan Note
+}
+
+func newWatcher() (*watcher, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("open a netlink socket for notifications: %w", err)
+	}
+	if err := prepare(fd); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	w := &watcher{file: os.NewFile(uintptr(fd), "netlink notifications"), notes: make(chan Note, 1024)}
+	go w.run()
+	return w, nil
+}
+
+func prepare(fd int) error {
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer); err != nil {
+		return fmt.Errorf("enlarge the netlink receive buffer (needs CAP_NET_ADMIN; run as root): %w", err)
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_LISTEN_ALL_NSID, 1); err != nil {
+		return fmt.Errorf("listen to all namespaces' devices (needs CAP_NET_ADMIN; run as root): %w", err)
+	}
+	addr := &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: 1 << (unix.RTNLGRP_LINK - 1)}
+	if err := unix.Bind(fd, addr); err != nil {
+		return fmt.Errorf("subscribe to device notifications: %w", err)
+	}
+	return nil
+}
+
+func (w *watcher) close() { w.file.Close() }
+
+// run ends, and closes the channel, when the socket is closed.
+func (w *watcher) run() {
+	defer close(w.notes)
+	conn, err := w.file.SyscallConn()
+	if err != nil {
+		return
+	}
+	data, control := make([]byte, 64<<10), make([]byte, 64)
+	for {
+		var n, cn, flags int
+		var rerr error
+		err := conn.Read(func(fd uintptr) bool {
+			n, cn, flags, _, rerr = unix.Recvmsg(int(fd), data, control, 0)
+			return !errors.Is(rerr, unix.EAGAIN) && !errors.Is(rerr, unix.EINTR)
+		})
+		switch {
+		case err != nil:
+			return
+		case rerr != nil, flags&unix.MSG_TRUNC != 0:
+			w.notes <- Note{resync: true} // ENOBUFS: what was lost is found by listing again
+		default:
+			w.deliver(data[:n], namespaceOf(control[:cn]))
+		}
+	}
+}
+
+// deliver passes the messages of one datagram on; one that cannot be read means that something was missed.
+func (w *watcher) deliver(b []byte, nsid int32) {
+	msgs, err := syscall.ParseNetlinkMessage(b)
+	if err != nil {
+		w.notes <- Note{resync: true}
+		return
+	}
+	for _, m := range msgs {
+		if m.Header.Type != unix.RTM_NEWLINK && m.Header.Type != unix.RTM_DELLINK {
+			continue
+		}
+		if len(m.Data) > 0 && m.Data[0] != unix.AF_UNSPEC {
+			continue // a bridge's or IPv6's own view of the device
+		}
+		l, err := parseLink(m.Data)
+		if err != nil {
+			w.notes <- Note{resync: true}
+			continue
+		}
+		w.notes <- Note{nsid: nsid, gone: m.Header.Type == unix.RTM_DELLINK, link: l}
+	}
+}
+
+// namespaceOf reads which namespace a notification came from; one from the socket's own carries no id.
+func namespaceOf(control []byte) int32 {
+	msgs, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return localNS
+	}
+	for _, m := range msgs {
+		if m.Header.Level == unix.SOL_NETLINK && m.Header.Type == unix.NETLINK_LISTEN_ALL_NSID {
+			return int32(word(m.Data))
+		}
+	}
+	return localNS
+}
