@@ -1,0 +1,117 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Format is how a report is written out.
+type Format string
+
+// The formats of -o.
+const (
+	Table Format = "table"
+	JSON  Format = "json"
+	YAML  Format = "yaml"
+)
+
+// ParseFormat reads the value of an -o flag.
+func ParseFormat(s string) (Format, error) {
+	switch f := Format(s); f {
+	case Table, JSON, YAML:
+		return f, nil
+	}
+	return "", fmt.Errorf("output format %q: want table, json or yaml", s)
+}
+
+// Write writes the report in the given format, ending in a newline.
+func (r *Report) Write(w io.Writer, format Format) error {
+	switch format {
+	case JSON:
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(r.complete())
+	case YAML:
+		enc := yaml.NewEncoder(w)
+		if err := enc.Encode(r.complete()); err != nil {
+			return err
+		}
+		return enc.Close()
+	case Table:
+		return r.writeTable(w)
+	}
+	return fmt.Errorf("output format %q: want table, json or yaml", format)
+}
+
+// complete is the report with empty lists in place of nil ones: programs get [] and not null.
+func (r *Report) complete() Report {
+	c := *r
+	if c.Rows == nil {
+		c.Rows = []Row{}
+	}
+	if c.Budgets == nil {
+		c.Budgets = []Budget{}
+	}
+	return c
+}
+
+// plain is a field's value as programs see it: null where it was not measured.
+func (f Field) plain() any {
+	switch v := f.Value.(type) {
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil
+		}
+	case Spread:
+		if v.Rounds == 0 {
+			return nil
+		}
+	}
+	return f.Value
+}
+
+// MarshalJSON writes the row as an object whose members keep their order.
+func (r Row) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, f := range r {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		name, err := json.Marshal(f.Name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(f.plain())
+		if err != nil {
+			return nil, fmt.Errorf("field %q: %w", f.Name, err)
+		}
+		b.Write(name)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// MarshalYAML writes the row as a mapping whose entries keep their order.
+func (r Row) MarshalYAML() (any, error) {
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	for _, f := range r {
+		var key, value yaml.Node
+		if err := key.Encode(f.Name); err != nil {
+			return nil, err
+		}
+		if err := value.Encode(f.plain()); err != nil {
+			return nil, fmt.Errorf("field %q: %w", f.Name, err)
+		}
+		n.Content = append(n.Content, &key, &value)
+	}
+	return n, nil
+}

@@ -1,0 +1,98 @@
+// Package report is the one shape of every number Heddle publishes: where it was measured, rows with their spread, and the
+// budgets they are held against; as a table for people and as JSON or YAML for programs (design.md §7).
+package report
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Report is the outcome of one benchmark or experiment.
+type Report struct {
+	Name        string      `json:"name" yaml:"name"`
+	Environment Environment `json:"environment" yaml:"environment"`
+	Rows        []Row       `json:"rows" yaml:"rows"`
+	Budgets     []Budget    `json:"budgets" yaml:"budgets"`
+	// Notes are sentences for people: what was left out and why, what the numbers show.
+	Notes []string `json:"notes,omitempty" yaml:"notes,omitempty"`
+}
+
+// Row is one line of a report: named values in the order they are shown.
+type Row []Field
+
+// Field is one value of a row.
+type Field struct {
+	// Name is the key in JSON and, unless Title is set, the column's heading.
+	Name  string
+	Title string
+	// Value is a string, bool, integer, float64, Spread, or nil for "not measured". NaN and infinities and a Spread
+	// without rounds are shown as not measured too.
+	Value any
+	// Unit says how people read the value; programs get base units (bits per second, seconds), named by the key.
+	Unit Unit
+	// Hidden keeps the field out of the table.
+	Hidden bool
+}
+
+// Get returns the value of the named field, nil when there is none.
+func (r Row) Get(name string) any {
+	for _, f := range r {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return nil
+}
+
+// Bound says on which side of a budget the value must lie.
+type Bound string
+
+// The bounds. A value equal to the budget meets it.
+const (
+	AtLeast Bound = ">="
+	AtMost  Bound = "<="
+)
+
+// Budget is a promise and whether the run kept it.
+type Budget struct {
+	Name   string  `json:"name" yaml:"name"`
+	Value  float64 `json:"value" yaml:"value"`
+	Unit   Unit    `json:"unit" yaml:"unit"`
+	Bound  Bound   `json:"bound" yaml:"bound"`
+	Budget float64 `json:"budget" yaml:"budget"`
+	Met    bool    `json:"met" yaml:"met"`
+}
+
+// Hold compares a measured value with its budget. NaN never meets one, and is reported as 0 since JSON cannot say it.
+func Hold(name string, value float64, unit Unit, bound Bound, budget float64) Budget {
+	b := Budget{Name: name, Value: value, Unit: unit, Bound: bound, Budget: budget}
+	switch {
+	case math.IsNaN(value) || math.IsInf(value, 0):
+		b.Value = 0
+	case bound == AtLeast:
+		b.Met = value >= budget
+	case bound == AtMost:
+		b.Met = value <= budget
+	}
+	return b
+}
+
+// ErrBudget is wrapped by the error of Check.
+var ErrBudget = errors.New("budget not met")
+
+// Check returns an error that names every budget the run did not keep, nil when all are met.
+func (r *Report) Check() error {
+	var missed []string
+	for _, b := range r.Budgets {
+		if !b.Met {
+			missed = append(missed, fmt.Sprintf("%s is %s, wanted %s %s",
+				b.Name, b.Unit.Format(b.Value), b.Bound, b.Unit.Format(b.Budget)))
+		}
+	}
+	if len(missed) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %w: %s", r.Name, ErrBudget, strings.Join(missed, "; "))
+}
