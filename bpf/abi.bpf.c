@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What the C and the Go side share, named once so that it is in this object's type information, from which internal/abi is
+ * generated. This object is never loaded. */
+#include "bench.h"
+#include "classify.h"
+#include "record.h"
+#include "tables.h"
+
+struct catalogue {
+	enum reason reason;
+	enum limits limits;
+	enum port_flag port_flag;
+	enum vlan_mode vlan_mode;
+	enum team_policy team_policy;
+	enum frame_class frame_class;
+	enum record_kind record_kind;
+	enum segment_bits segment_bits;
+	struct port port;
+	struct vlan_set vlan_set;
+	struct team team;
+	struct segment_chunk segment_chunk;
+	struct group group;
+	struct member_chunk member_chunk;
+	struct control control;
+	struct owner_key owner_key;
+	struct mac_key mac_key;
+	struct learned learned;
+	struct own_mark own_mark;
+	struct counters counters;
+	struct port_name port_name;
+	struct switch_name switch_name;
+	struct record_control record_control;
+	struct record record;
+	struct bench_control bench_control;
+	struct bench_frame bench_frame;
+} catalogue;

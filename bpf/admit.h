@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* May the frame enter at all (frame-rules §1)? */
+#pragma once
+#include "frame.h"
+
+INLINE bool is_spanning_tree(const u8 *dst)
+{
+	const u8 stp[6] = { 0x01, 0x80, 0xc2, 0x00, 0x00, 0x00 };
+	const u8 pvst[6] = { 0x01, 0x00, 0x0c, 0xcc, 0xcc, 0xcd };
+
+	return mac_equal(dst, stp) || mac_equal(dst, pvst);
+}
+
+/* Link-local control protocols that end at an uplink: 01:80:c2:00:00:0x, CDP/VTP, PVST. */
+INLINE bool is_link_control(const u8 *dst)
+{
+	if (dst[0] != 0x01)
+		return false;
+	if (dst[1] == 0x80)
+		return dst[2] == 0xc2 && !dst[3] && !dst[4] && dst[5] < 0x10;
+	return dst[1] == 0x00 && dst[2] == 0x0c && dst[3] == 0xcc && dst[4] == 0xcc && (dst[5] & 0xfe) == 0xcc;
+}
+
+INLINE enum reason source_reason(const struct frame *f)
+{
+	if (UNLIKELY(f->src[0] & 1))
+		return REASON_SOURCE_GROUP; /* D8 */
+	if (UNLIKELY(mac_zero(f->src)))
+		return REASON_SOURCE_ZERO;
+	return REASON_NONE;
+}
+
+INLINE enum reason admit_port(struct frame *f)
+{
+	struct port *p = f->in;
+	enum reason why;
+
+	if (UNLIKELY(p->flags & PORT_BLOCKED))
+		return REASON_PORT_BLOCKED; /* S41 */
+	why = source_reason(f);
+	if (why)
+		return why;
+	if (f->class == CLASS_MULTICAST && p->flags & SWITCH_BLOCKS_BPDU && is_spanning_tree(f->dst))
+		return REASON_GUEST_BPDU; /* S36 */
+	if (!(p->flags & PORT_FORGED_OK) && (!mac_equal(f->src, p->mac)))
+		return REASON_FORGED_TRANSMIT; /* S1 */
+	if (f->l3_length > p->switch_mtu)
+		return REASON_MTU_EXCEEDED;
+	return REASON_NONE;
+}
+
+/* Sets to_host for what the host's own stack would have received (S96). *only_host: the switch leaves the frame alone. */
+INLINE enum reason admit_uplink(struct frame *f, bool *only_host)
+{
+	enum reason why = source_reason(f);
+
+	if (why)
+		return why;
+	f->to_host = f->class != CLASS_UNICAST || mac_equal(f->dst, f->in->mac);
+	if (f->class == CLASS_MULTICAST && is_link_control(f->dst)) {
+		*only_host = true; /* S37 */
+		return REASON_NONE;
+	}
+	if (UNLIKELY(f->in->flags & PORT_BLOCKED))
+		return REASON_PORT_BLOCKED;
+	if (f->l3_length > f->in->switch_mtu)
+		return REASON_MTU_EXCEEDED;
+	return REASON_NONE;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The only place that hands a copy to a device (frame-rules §6). An accepted receiver waits until the next one is accepted and
+ * then gets a clone; the last one gets the frame itself (K15). */
+#pragma once
+#include "receive.h"
+
+INLINE void tag_for(struct frame *f, const struct port *r, struct tag *want)
+{
+	u32 vid = f->segment & VID_MASK;
+
+	*want = f->came; /* the untagged segment: as it came */
+	if (!vid)
+		return;
+	want->protocol = 0;
+	if (r->vlan_mode != VLAN_TRUNK)
+		return;
+	want->protocol = f->segment & SEGMENT_AD ? TYPE_VLAN_AD : TYPE_VLAN;
+	want->tci = (f->came.protocol ? f->came.tci & TCI_PRIORITY : 0) | vid;
+}
+
+/* Makes the frame carry exactly this outermost tag. 0 or an error. */
+INLINE s64 set_tag(struct frame *f, const struct tag *want)
+{
+	if (f->now_on.protocol == want->protocol && (!want->protocol || f->now_on.tci == want->tci))
+		return 0;
+	if (f->now_on.protocol) {
+		s64 err = bpf_skb_vlan_pop(f->skb);
+
+		if (err)
+			return err;
+		f->now_on.protocol = 0;
+	}
+	if (want->protocol) {
+		s64 err = bpf_skb_vlan_push(f->skb, HTONS(want->protocol), want->tci);
+
+		if (err)
+			return err;
+		f->now_on = *want;
+	}
+	return 0;
+}
+
+INLINE void count_out(struct frame *f, u32 slot, const struct port *r, u32 bytes)
+{
+	struct counters *c = counters_of(slot);
+	u32 class = f->class;
+
+	if (!c || class >= CLASSES)
+		return;
+	c->packets_out[class]++;
+	c->bytes_out[class] += bytes;
+	if (f->in->flags & PORT_UPLINK)
+		c->bytes_in_from_pnic += bytes;
+	else if (r->flags & PORT_UPLINK)
+		f->count->bytes_out_to_pnic += bytes;
+}
+
+INLINE void count_refusal(struct frame *f, u32 slot, enum reason why)
+{
+	struct counters *c = counters_of(slot);
+
+	record_refusal(slot, why);
+	if (!f->lowest_refusal || why < f->lowest_refusal)
+		f->lowest_refusal = why;
+	if (slot && c && why < 24)
+		c->refused[why]++;
+}
+
+/* Hands the copy over. last: the frame itself goes, and the verdict is the answer; else a clone. */
+NOINLINE s32 hand_over(struct frame *f, u32 slot, bool last)
+{
+	struct port *r = port_at(f->half, slot);
+	struct tag want;
+	s32 verdict = VERDICT_DROP;
+
+	if (!r)
+		return VERDICT_DROP;
+	tag_for(f, r, &want);
+	if (set_tag(f, &want)) {
+		count_refusal(f, slot, REASON_DEVICE_REFUSED);
+		return VERDICT_DROP;
+	}
+	if (recording) {
+		record_frame(f->skb, RECORD_COPY, slot);
+	} else if (last) {
+		/* A peer redirect marks the frame as for the guest itself: only right when it is (D4, S95). */
+		if (slot == f->known && r->flags & PORT_PEER_REDIRECT)
+			verdict = bpf_redirect_peer(r->ifindex, 0);
+		else
+			verdict = bpf_redirect(r->ifindex, 0);
+	} else if (bpf_clone_redirect(f->skb, r->ifindex, 0)) {
+		count_refusal(f, slot, REASON_DEVICE_REFUSED);
+		return VERDICT_DROP;
+	}
+	f->delivered = 1;
+	count_out(f, slot, r, f->bare + (want.protocol ? TAG : 0));
+	return verdict;
+}
+
+/* One receiver: refused with its reason, or next in line for a copy. */
+INLINE void consider(struct frame *f, u32 slot)
+{
+	struct port *r = port_at(f->half, slot);
+	enum reason why;
+
+	if (!r || !(r->flags & PORT_CONNECTED))
+		return;
+	why = r->flags & PORT_UPLINK ? refuse_uplink(f, r) : refuse_port(f, r, slot == f->known);
+	if (why) {
+		count_refusal(f, slot, why);
+		return;
+	}
+	if (f->pending)
+		hand_over(f, f->pending, false);
+	f->pending = slot;
+}
+
+INLINE s32 to_host(struct frame *f)
+{
+	set_tag(f, &f->came); /* the stack sees it as it arrived */
+	if (recording)
+		record_frame(f->skb, RECORD_HOST, 0);
+	f->count->packets_to_host++;
+	f->count->delivered++;
+	return VERDICT_NEXT;
+}
+
+/* The frame goes no further, unless the host's own stack wants it (S96). */
+INLINE s32 drop(struct frame *f, enum reason why)
+{
+	if (f->to_host)
+		return to_host(f);
+	if (recording) {
+		struct record_control *ctl = record_ctl();
+
+		if (ctl)
+			ctl->reason = why;
+	}
+	f->count->drops[why]++;
+	return VERDICT_DROP;
+}
+
+/* Every receiver has been considered. */
+INLINE s32 finish(struct frame *f)
+{
+	s32 verdict = VERDICT_DROP;
+
+	if (f->pending)
+		verdict = hand_over(f, f->pending, !f->to_host);
+	if (f->to_host)
+		return to_host(f);
+	if (LIKELY(f->delivered)) {
+		f->count->delivered++;
+		return verdict;
+	}
+	if (f->lowest_refusal)
+		return drop(f, f->lowest_refusal < 24 ? f->lowest_refusal : REASON_DEVICE_REFUSED);
+	return drop(f, f->class == CLASS_UNICAST ? REASON_UNKNOWN_UNICAST : REASON_NO_RECEIVER);
+}

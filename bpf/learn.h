@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Learning source MACs, remembering who sent when (frame-rules §3), and owning MACs. */
+#pragma once
+#include "classify.h"
+
+INLINE void mac_key_of(struct mac_key *k, u32 segment, const u8 *mac)
+{
+	k->segment = segment;
+	__builtin_memcpy(k->mac, mac, 6);
+	k->reserved = 0;
+}
+
+/* Slot of the port (or uplink) whose own MAC this is, 0 = nobody's. */
+INLINE u32 owner_of(struct frame *f, const u8 *mac)
+{
+	struct owner_key k = { .half = f->half, .switch_id = f->in->switch_id };
+	u32 *slot;
+
+	__builtin_memcpy(k.mac, mac, 6);
+	slot = bpf_map_lookup_elem(&owners, &k);
+	return slot ? *slot : 0;
+}
+
+INLINE bool recent(u64 now, u64 then)
+{
+	return now - then < ticks_per_second;
+}
+
+INLINE void hold(u32 slot, s64 n)
+{
+	u64 *count = bpf_map_lookup_elem(&held, &slot);
+
+	if (count)
+		__sync_fetch_and_add(count, n);
+}
+
+/* Takes one of the port's places; false = at its limit. */
+INLINE bool take_place(struct frame *f)
+{
+	u64 *count = bpf_map_lookup_elem(&held, &f->slot);
+
+	if (!count)
+		return false;
+	if (__sync_fetch_and_add(count, 1) < f->in->learn_limit)
+		return true;
+	__sync_fetch_and_add(count, -1);
+	return false;
+}
+
+INLINE enum reason at_limit(struct frame *f)
+{
+	if (f->in->flags & PORT_LIMIT_DROPS)
+		return REASON_MAC_LIMIT; /* S15 */
+	f->count->mac_not_learned_allowed++; /* S16 */
+	return REASON_NONE;
+}
+
+/* The port sent this source a moment ago; *sent is where a later S91 question finds it, if an entry holds it. */
+INLINE enum reason learn_source(struct frame *f, const struct mac_key *k, u64 **sent)
+{
+	struct learned *e = bpf_map_lookup_elem(&macs, k);
+	u32 had;
+
+	if (owner_of(f, f->src))
+		return REASON_NONE; /* S19 */
+	if (e && e->slot == f->slot) {
+		if (e->seen != f->now)
+			e->seen = f->now;
+		*sent = &e->sent;
+		return REASON_NONE;
+	}
+	if (!take_place(f))
+		return at_limit(f);
+	if (!e) {
+		struct learned fresh = { .seen = f->now, .slot = f->slot };
+
+		if (bpf_map_update_elem(&macs, k, &fresh, UPDATE_NOEXIST)) {
+			hold(f->slot, -1);
+			return bpf_map_lookup_elem(&macs, k) ? REASON_NONE : at_limit(f); /* raced, or the table is full */
+		}
+		e = bpf_map_lookup_elem(&macs, k);
+		if (e)
+			*sent = &e->sent;
+		return REASON_NONE;
+	}
+	had = e->slot;
+	if (!__sync_bool_compare_and_swap(&e->slot, had, f->slot)) {
+		hold(f->slot, -1); /* another CPU moved it first */
+		return REASON_NONE;
+	}
+	hold(had, -1);
+	e->seen = f->now; /* S20 */
+	f->count->mac_moves++;
+	*sent = &e->sent;
+	return REASON_NONE;
+}
+
+INLINE void mark(const struct mac_key *k, u64 at)
+{
+	bpf_map_update_elem(&marks, k, &at, UPDATE_ANY);
+}
+
+/* Marks the port's own MAC as sent; an older mark for another segment or MAC moves to the common table. */
+INLINE void mark_own(struct frame *f, const struct mac_key *k)
+{
+	struct own_mark *m = bpf_map_lookup_elem(&own_marks, &f->slot);
+
+	if (!m)
+		return;
+	if (UNLIKELY(m->key.segment != k->segment || !mac_equal(m->key.mac, k->mac))) {
+		if (m->key.segment)
+			mark(&m->key, m->at);
+		m->key = *k;
+	}
+	if (m->at != f->now)
+		m->at = f->now;
+}
+
+INLINE enum reason learn_from_port(struct frame *f)
+{
+	bool own = mac_equal(f->src, f->in->mac);
+	enum reason why = REASON_NONE;
+	u64 *sent = 0;
+	struct mac_key k;
+
+	mac_key_of(&k, f->segment, f->src);
+	if (!own && f->in->flags & PORT_LEARNS)
+		why = learn_source(f, &k, &sent);
+	if (why || !(f->in->flags & SWITCH_HAS_UPLINKS))
+		return why;
+	if (own)
+		mark_own(f, &k);
+	else if (sent)
+		*sent = f->now + 1;
+	else
+		mark(&k, f->now);
+	return REASON_NONE;
+}
+
+/* A learned MAC that was silent here for a second and is heard from outside lives elsewhere now (S92). */
+INLINE void learn_from_uplink(struct frame *f)
+{
+	struct mac_key k;
+	struct learned *e;
+	u32 slot;
+
+	if (!(f->in->flags & SWITCH_LEARNS))
+		return;
+	mac_key_of(&k, f->segment, f->src);
+	e = bpf_map_lookup_elem(&macs, &k);
+	if (!e || recent(f->now, e->seen))
+		return;
+	slot = e->slot;
+	if (!bpf_map_delete_elem(&macs, &k))
+		hold(slot, -1);
+}
+
+/* Was (segment, source) sent by one of our ports within the last second (S91)? Asked once per frame, only for copies. */
+NOINLINE u32 sent_recently(struct frame *f)
+{
+	struct mac_key k;
+	struct learned *e;
+	struct own_mark *m;
+	u32 slot;
+	u64 *at;
+
+	mac_key_of(&k, f->segment, f->src);
+	at = bpf_map_lookup_elem(&marks, &k);
+	if (at && recent(f->now, *at))
+		return 1;
+	e = bpf_map_lookup_elem(&macs, &k);
+	if (e && e->sent && recent(f->now, e->sent - 1))
+		return 1;
+	slot = owner_of(f, f->src);
+	m = bpf_map_lookup_elem(&own_marks, &slot);
+	return slot && m && m->key.segment == f->segment && mac_equal(m->key.mac, f->src) && recent(f->now, m->at);
+}

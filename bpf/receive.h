@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Does a receiver take its copy (frame-rules §5)? */
+#pragma once
+#include "learn.h"
+#include "team.h"
+
+INLINE bool is_reflected(struct frame *f)
+{
+	if (!f->reflected)
+		f->reflected = 1 + sent_recently(f);
+	return f->reflected == 2;
+}
+
+/* Loop guards for copies of what came in from outside. */
+INLINE enum reason refuse_loop(struct frame *f, const struct port *r)
+{
+	u32 check = f->class == CLASS_UNICAST ? SWITCH_REVERSE_PATH_PROMISCUOUS : SWITCH_REVERSE_PATH;
+
+	if (!(f->in->flags & check))
+		return REASON_NONE; /* S40 */
+	if (r->team_policy != TEAM_IP_HASH && own_uplink(f, r) != f->slot)
+		return REASON_REVERSE_PATH; /* S38, S39 */
+	return is_reflected(f) ? REASON_REFLECTED : REASON_NONE; /* S91 */
+}
+
+INLINE enum reason refuse_port(struct frame *f, const struct port *r, bool known)
+{
+	if (UNLIKELY(r->flags & PORT_BLOCKED))
+		return REASON_RECEIVER_BLOCKED; /* S41 */
+	if (UNLIKELY(!(r->flags & PORT_UP)))
+		return REASON_RECEIVER_DOWN;
+	if (UNLIKELY(r->flags & PORT_VIOLATION))
+		return REASON_MAC_CHANGE; /* S3 */
+	if (f->in->flags & PORT_UPLINK && !known) {
+		enum reason why = refuse_loop(f, r);
+
+		if (why)
+			return why;
+	}
+	return f->l3_length > r->mtu ? REASON_MTU_EXCEEDED : REASON_NONE;
+}
+
+INLINE enum reason refuse_uplink(struct frame *f, const struct port *r)
+{
+	if (UNLIKELY(r->flags & PORT_BLOCKED))
+		return REASON_RECEIVER_BLOCKED;
+	if (!admits(f->half, r, f->segment))
+		return REASON_UPLINK_VLAN; /* S27 */
+	return f->l3_length > r->mtu ? REASON_MTU_EXCEEDED : REASON_NONE;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The life of a frame: one run takes it from the device it enters by to the devices it leaves by.
+ *
+ *   admit ─▶ classify ─▶ learn ─▶ look up ─▶ each receiver's rules ─▶ deliver
+ *
+ * docs/reference/frame-rules.md states every rule; internal/model is the same rules written a second time. */
+#include "kernel.h"
+#include "tables.h"
+#include "record.h"
+#include "bench.h"
+#include "frame.h"
+#include "admit.h"
+#include "classify.h"
+#include "learn.h"
+#include "lookup.h"
+#include "sweep.h"
+
+INLINE void count_in(struct frame *f)
+{
+	u32 class = f->class;
+
+	if (class >= CLASSES)
+		return;
+	f->count->packets_in[class]++;
+	f->count->bytes_in[class] += frame_bytes(f);
+}
+
+INLINE u32 half_in_force(void)
+{
+	u32 zero = 0;
+	struct control *c = bpf_map_lookup_elem(&control, &zero);
+
+	return c ? c->generation & 1 : 0;
+}
+
+INLINE s32 switch_frame(struct __sk_buff *skb, u32 slot)
+{
+	struct frame f = { .skb = skb, .slot = slot };
+	bool only_host = false;
+	enum reason why;
+
+	f.half = half_in_force();
+	f.in = port_at(f.half, slot);
+	if (!f.in || !(f.in->flags & PORT_CONNECTED))
+		return VERDICT_NEXT; /* not ours at present */
+	f.count = counters_of(slot);
+	if (!f.count)
+		return VERDICT_NEXT;
+	f.now = clock();
+	if (UNLIKELY(!read_frame(&f))) {
+		count_in(&f);
+		return drop(&f, REASON_MALFORMED);
+	}
+	count_in(&f);
+
+	if (f.in->flags & PORT_UPLINK)
+		why = admit_uplink(&f, &only_host);
+	else
+		why = admit_port(&f);
+	if (only_host)
+		return to_host(&f);
+	if (!why)
+		why = classify(&f);
+	if (why)
+		return drop(&f, why);
+
+	if (f.in->flags & PORT_UPLINK)
+		learn_from_uplink(&f);
+	else
+		why = learn_from_port(&f);
+	if (why)
+		return drop(&f, why);
+
+	return forward(&f);
+}
+
+INLINE u32 slot_of(u32 ifindex)
+{
+	u32 *slot;
+
+	if (LIKELY(ifindex < MAX_DIRECT_IFINDEX))
+		slot = bpf_map_lookup_elem(&slot_by_ifindex, &ifindex);
+	else
+		slot = bpf_map_lookup_elem(&slot_by_high_ifindex, &ifindex);
+	return slot ? *slot : 0;
+}
+
+SEC("tcx/ingress") s32 heddle_ingress(struct __sk_buff *skb)
+{
+	u32 slot = slot_of(skb->ifindex);
+
+	return slot ? switch_frame(skb, slot) : VERDICT_NEXT;
+}
+
+/* One frame of a dry run; see record.h. */
+SEC("tcx/ingress") s32 heddle_record(struct __sk_buff *skb)
+{
+	struct record_control *ctl = record_ctl();
+
+	if (!ctl)
+		return VERDICT_DROP;
+	ctl->count = 0;
+	ctl->reason = REASON_NONE;
+	if (ctl->grow && bpf_skb_change_tail(skb, ctl->grow, 0))
+		return VERDICT_DROP;
+	return switch_frame(skb, ctl->slot);
+}
+
+SEC("tcx/ingress") s32 heddle_bench(struct __sk_buff *skb)
+{
+	u32 slot = bench_next(skb);
+
+	return slot ? switch_frame(skb, slot) : VERDICT_DROP;
+}
+
+struct sweep_result {
+	u32 removed;
+	u32 reserved;
+};
+
+SEC("syscall") s32 heddle_sweep(struct sweep_result *result)
+{
+	struct sweep s = { .now = clock(), .half = half_in_force() };
+
+	bpf_for_each_map_elem(&macs, sweep_mac, &s, 0);
+	bpf_for_each_map_elem(&own_marks, sweep_own_mark, &s, 0);
+	result->removed = s.removed;
+	return 0;
+}
+
+/* Both clocks at one instant: the agent works out how many jiffies a second has. */
+struct clocks {
+	u64 ns;
+	u64 ticks;
+};
+
+SEC("syscall") s32 heddle_clocks(struct clocks *c)
+{
+	c->ns = bpf_ktime_get_ns();
+	c->ticks = bpf_jiffies64();
+	return 0;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The tables. Those of the plan exist twice, in two halves; control.generation says which half is in force, is read once per
+ * frame, and everything of the plan is read from that half (kernel-notes K11). The idle half is written by the agent through a
+ * memory map. Tables of state (learned MACs, marks, counters) exist once. Records grow by appending into their reserved bytes. */
+#pragma once
+#include "kernel.h"
+#include "reasons.h"
+
+enum limits {
+	MAX_PORTS = 2048, /* slots of ports and uplinks; slot 0 is nobody */
+	MAX_SWITCHES = 32,
+	MAX_VLAN_SETS = 1024,
+	MAX_TEAMS = 512,
+	MAX_GROUPS = 4096, /* distinct sets of receivers; group 0 is empty */
+	MAX_MEMBER_CHUNKS = 8192,
+	CHUNK = 32,
+	SEGMENTS_PER_SWITCH = 8192, /* VID, and 4096 + VID for 802.1ad */
+	MAX_DIRECT_IFINDEX = 65536,
+	MAX_MACS = 131072,
+	MAX_MARKS = 65536,
+	MAX_RECORDS = 256,
+	MAX_FRAME = 9216, /* longest frame a record holds */
+	NAME_LEN = 64,
+};
+
+enum port_flag {
+	PORT_CONNECTED = 1 << 0,
+	PORT_UPLINK = 1 << 1,
+	PORT_UP = 1 << 2,
+	PORT_BLOCKED = 1 << 3,
+	PORT_PEER_REDIRECT = 1 << 4, /* a veth whose other end is in another namespace */
+	PORT_LEARNS = 1 << 5,
+	PORT_FLOODS = 1 << 6, /* wants unknown unicast */
+	PORT_LIMIT_DROPS = 1 << 7,
+	PORT_PROMISCUOUS = 1 << 8,
+	PORT_FORGED_OK = 1 << 9,
+	PORT_TX_UPLINK = 1 << 10,
+	PORT_VIOLATION = 1 << 11, /* its owner uses a MAC it may not use */
+	PORT_OUTER_AD = 1 << 12,
+	/* properties of its switch */
+	SWITCH_REVERSE_PATH = 1 << 16,
+	SWITCH_REVERSE_PATH_PROMISCUOUS = 1 << 17,
+	SWITCH_BLOCKS_BPDU = 1 << 18,
+	SWITCH_HAS_UPLINKS = 1 << 19,
+	SWITCH_HAS_PROMISCUOUS = 1 << 20,
+	SWITCH_LEARNS = 1 << 21,
+};
+
+enum vlan_mode { VLAN_NONE = 0, VLAN_ACCESS = 1, VLAN_TRUNK = 2 };
+enum team_policy { TEAM_FIXED = 0, TEAM_SOURCE_MAC = 1, TEAM_IP_HASH = 2 };
+
+/* One port or uplink of the plan. */
+struct port {
+	u32 ifindex;
+	u32 flags; /* enum port_flag */
+	u8 mac[6]; /* effective MAC; of an uplink the device's */
+	u16 access; /* VID of an access port */
+	u8 vlan_mode; /* enum vlan_mode; an uplink is a trunk */
+	u8 team_policy; /* enum team_policy */
+	u8 switch_id;
+	u8 reserved1;
+	u16 vlan_set;
+	u16 uplink; /* slot chosen for TEAM_FIXED, 0 = none usable */
+	u16 team; /* table for the hashing policies */
+	u16 reserved2;
+	u32 mtu; /* of the device and its owner's end, layer 3 */
+	u32 switch_mtu;
+	u32 learn_limit;
+	u32 reserved3[2];
+	u64 ageing; /* ticks */
+	u64 reserved[9];
+};
+
+struct vlan_set {
+	u64 bits[64];
+};
+
+/* Uplink slot for each value of an 8-bit hash; 0 = none usable. */
+struct team {
+	u16 uplink[256];
+};
+
+/* Group of each of 32 consecutive segments. */
+struct segment_chunk {
+	u16 group[CHUNK];
+};
+
+/* A run of members: index of the first chunk, number of slots. */
+struct member_run {
+	u32 chunk;
+	u32 count;
+};
+
+/* The receivers of a segment: all, those that want unknown unicast, those that see everything. */
+struct group {
+	struct member_run all;
+	struct member_run unknown;
+	struct member_run promiscuous;
+};
+
+struct member_chunk {
+	u16 slot[CHUNK];
+};
+
+struct control {
+	u32 generation; /* its lowest bit names the half in force */
+	u32 reserved[15];
+};
+
+/* (switch, MAC) of one half. */
+struct owner_key {
+	u8 half;
+	u8 switch_id;
+	u8 mac[6];
+};
+
+/* segment: (switch id + 1) << 16 | 802.1ad << 12 | VID, never 0. */
+struct mac_key {
+	u32 segment;
+	u8 mac[6];
+	u16 reserved;
+};
+
+struct learned {
+	u64 seen; /* ticks */
+	u64 sent; /* ticks + 1 of the last frame counted as sent (S91); 0 = none */
+	u32 slot;
+	u32 reserved;
+};
+
+/* The last frame a port sent from its own MAC. Kept apart from marks, so that the common frame costs no hash. */
+struct own_mark {
+	u64 at;
+	struct mac_key key; /* segment 0 = none */
+	u32 reserved;
+};
+
+enum frame_class { CLASS_UNICAST = 0, CLASS_MULTICAST = 1, CLASS_BROADCAST = 2, CLASSES = 3 };
+
+struct counters {
+	u64 packets_in[CLASSES];
+	u64 bytes_in[CLASSES];
+	u64 packets_out[CLASSES];
+	u64 bytes_out[CLASSES];
+	u64 bytes_in_from_pnic;
+	u64 bytes_out_to_pnic;
+	u64 delivered;
+	u64 packets_to_host;
+	u64 mac_moves;
+	u64 mac_not_learned_allowed;
+	u64 reserved[6];
+	u64 drops[24]; /* by enum reason, of frames received here */
+	u64 refused[24]; /* by enum reason, of copies considered for here */
+};
+
+/* What a slot and a switch id stand for, so that an agent that starts can adopt them. */
+struct port_name {
+	u8 switch_name[NAME_LEN];
+	u8 name[NAME_LEN];
+};
+struct switch_name {
+	u8 name[NAME_LEN];
+};
+
+#define PLAN_TABLE(table, record, n) \
+	struct { \
+		MAP_UINT(type, MAP_ARRAY); \
+		MAP_UINT(max_entries, 2 * (n)); \
+		MAP_UINT(map_flags, MAP_MMAPABLE); \
+		MAP_TYPE(key, u32); \
+		MAP_TYPE(value, record); \
+	} table SEC(".maps")
+
+PLAN_TABLE(ports, struct port, MAX_PORTS);
+PLAN_TABLE(vlan_sets, struct vlan_set, MAX_VLAN_SETS);
+PLAN_TABLE(teams, struct team, MAX_TEAMS);
+PLAN_TABLE(segments, struct segment_chunk, MAX_SWITCHES *SEGMENTS_PER_SWITCH / CHUNK);
+PLAN_TABLE(groups, struct group, MAX_GROUPS);
+PLAN_TABLE(members, struct member_chunk, MAX_MEMBER_CHUNKS);
+
+struct {
+	MAP_UINT(type, MAP_HASH);
+	MAP_UINT(max_entries, 4 * MAX_PORTS);
+	MAP_TYPE(key, struct owner_key);
+	MAP_TYPE(value, u32);
+} owners SEC(".maps");
+
+struct {
+	MAP_UINT(type, MAP_ARRAY);
+	MAP_UINT(max_entries, 1);
+	MAP_UINT(map_flags, MAP_MMAPABLE);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct control);
+} control SEC(".maps");
+
+/* ifindex → slot; ifindexes only grow, so those beyond the array are in a hash. */
+struct {
+	MAP_UINT(type, MAP_ARRAY);
+	MAP_UINT(max_entries, MAX_DIRECT_IFINDEX);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u32);
+} slot_by_ifindex SEC(".maps");
+
+struct {
+	MAP_UINT(type, MAP_HASH);
+	MAP_UINT(max_entries, MAX_PORTS);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u32);
+} slot_by_high_ifindex SEC(".maps");
+
+struct {
+	MAP_UINT(type, MAP_HASH);
+	MAP_UINT(max_entries, MAX_MACS);
+	MAP_TYPE(key, struct mac_key);
+	MAP_TYPE(value, struct learned);
+} macs SEC(".maps");
+
+/* MACs held per slot, compared with the port's limit. */
+struct {
+	MAP_UINT(type, MAP_ARRAY);
+	MAP_UINT(max_entries, MAX_PORTS);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u64);
+} held SEC(".maps");
+
+struct {
+	MAP_UINT(type, MAP_ARRAY);
+	MAP_UINT(max_entries, MAX_PORTS);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct own_mark);
+} own_marks SEC(".maps");
+
+/* Sources that were neither a port's own MAC nor learned, and when they last sent. A flood of random sources pushes out
+ * other marks and nothing else: the reflection check then misses, delivery does not. */
+struct {
+	MAP_UINT(type, MAP_LRU_HASH);
+	MAP_UINT(max_entries, MAX_MARKS);
+	MAP_TYPE(key, struct mac_key);
+	MAP_TYPE(value, u64);
+} marks SEC(".maps");
+
+struct {
+	MAP_UINT(type, MAP_PERCPU_ARRAY);
+	MAP_UINT(max_entries, MAX_PORTS);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct counters);
+} counts SEC(".maps");
+
+struct {
+	MAP_UINT(type, MAP_ARRAY);
+	MAP_UINT(max_entries, MAX_PORTS);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct port_name);
+} port_names SEC(".maps");
+
+struct {
+	MAP_UINT(type, MAP_ARRAY);
+	MAP_UINT(max_entries, MAX_SWITCHES);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct switch_name);
+} switch_names SEC(".maps");
+
+/* Updating this map of maps returns after one RCU grace period: the exact "no run still uses the old half" (K9). */
+struct grace_inner {
+	MAP_UINT(type, MAP_ARRAY);
+	MAP_UINT(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u32);
+};
+struct {
+	MAP_UINT(type, MAP_ARRAY_OF_MAPS);
+	MAP_UINT(max_entries, 1);
+	MAP_TYPE(key, u32);
+	struct grace_inner *values[];
+} grace SEC(".maps");

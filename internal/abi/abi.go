@@ -1,0 +1,38 @@
+// Package abi is what the C and the Go side of the dataplane share: reasons, limits and table records. abi_gen.go is
+// generated from the C; this file adds names and nothing that has to be kept equal by hand.
+package abi
+
+//go:generate go run ./gen clang-19 ../../bpf/abi.bpf.c abi_gen.go
+
+import "fmt"
+
+// String is the public name of the reason: "forged-transmit".
+func (r Reason) String() string {
+	if int(r) < len(reasonNames) {
+		return reasonNames[r]
+	}
+	return fmt.Sprintf("reason-%d", uint8(r))
+}
+
+// ParseReason finds a reason by its public name.
+func ParseReason(name string) (Reason, bool) {
+	for i, n := range reasonNames {
+		if n == name {
+			return Reason(i), true
+		}
+	}
+	return 0, false
+}
+
+// MarshalText writes the public name.
+func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads the public name.
+func (r *Reason) UnmarshalText(b []byte) error {
+	got, ok := ParseReason(string(b))
+	if !ok {
+		return fmt.Errorf("%q is not a drop reason", b)
+	}
+	*r = got
+	return nil
+}
