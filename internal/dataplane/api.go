@@ -3,7 +3,7 @@
 // without any process.
 package dataplane
 
-//go:generate go tool bpf2go -cc clang-19 -target bpfel -no-global-types -cflags "-O2 -Wall -Wextra -Wno-unused-parameter -Wno-unused-function -mcpu=v3" switch ../../bpf/switch.bpf.c
+//go:generate go tool bpf2go -cc clang-19 -target bpfel -no-global-types -cflags "-O2 -Wall -Wextra -Wno-unused-parameter -Wno-unused-function -mcpu=v3" vswitch ../../bpf/switch.bpf.c
 
 import (
 	"log/slog"
