@@ -83,6 +83,12 @@ type Effective struct {
 	ForgedTransmits Value[bool]
 	Learning        Learning
 	Teaming         Teaming
+	Monitoring      Monitoring
+}
+
+// Monitoring is the effective monitoring policy.
+type Monitoring struct {
+	IPFIX Value[bool]
 }
 
 // Learning is the effective MAC learning policy.
@@ -95,7 +101,7 @@ type Learning struct {
 }
 
 // Teaming is the effective teaming policy. Active and Standby name uplinks of the switch; when no level sets Active,
-// every uplink of the switch is active, in the order of the file.
+// every uplink of the switch that is not standby is active, in the order of the file.
 type Teaming struct {
 	Policy  Value[spec.TeamingPolicy]
 	Active  Value[[]string]

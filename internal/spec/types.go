@@ -4,8 +4,10 @@ package spec
 
 // Config is one host's configuration file: its switches and the ports declared on them.
 type Config struct {
-	Switches []Switch `yaml:"switches"`
-	Ports    []Port   `yaml:"ports,omitempty"`
+	Switches []Switch `yaml:"switches" json:"switches"`
+	Ports    []Port   `yaml:"ports,omitempty" json:"ports,omitzero"`
+
+	src *source // where each value stands in the file; nil for a Config made in memory
 }
 
 // Kind says which of vSphere's two switches a Switch behaves as.
@@ -21,75 +23,86 @@ const (
 
 // Switch is one virtual switch.
 type Switch struct {
-	Name string `yaml:"name"`
-	Kind Kind   `yaml:"kind,omitempty"`
+	Name string `yaml:"name" json:"name"`
+	// Kind is standard or distributed (default).
+	Kind Kind `yaml:"kind,omitempty" json:"kind,omitzero"`
 	// MTU is the largest layer-3 size the switch carries, in bytes: 1280–9000, default 1500.
-	MTU     int      `yaml:"mtu,omitempty"`
-	Uplinks []Uplink `yaml:"uplinks,omitempty"`
+	MTU     int      `yaml:"mtu,omitempty" json:"mtu,omitzero"`
+	Uplinks []Uplink `yaml:"uplinks,omitempty" json:"uplinks,omitzero"`
 	// Checks are properties of the switch, so that they travel with the port from host to host.
-	Checks Checks `yaml:"checks,omitempty"`
+	Checks Checks `yaml:"checks,omitempty" json:"checks,omitzero"`
 	// Defaults are the policies every port group inherits.
-	Defaults   Policy      `yaml:"defaults,omitempty"`
-	PortGroups []PortGroup `yaml:"portGroups,omitempty"`
+	Defaults   Policy      `yaml:"defaults,omitempty" json:"defaults,omitzero"`
+	PortGroups []PortGroup `yaml:"portGroups,omitempty" json:"portGroups,omitzero"`
 }
 
 // Checks are the loop and reflection guards of a switch; each is on unless the file says false (section 15, C12).
 type Checks struct {
 	// ReversePath refuses broadcast and multicast from an uplink that is not the receiver's own, and reflections of
 	// this host's own broadcast and multicast (S38, S91).
-	ReversePath *bool `yaml:"reversePath,omitempty"`
+	ReversePath *bool `yaml:"reversePath,omitempty" json:"reversePath,omitzero"`
 	// ReversePathPromiscuous does the same for copies of unicast frames: flooded and promiscuous ones (S39, S40, S91).
-	ReversePathPromiscuous *bool `yaml:"reversePathPromiscuous,omitempty"`
+	ReversePathPromiscuous *bool `yaml:"reversePathPromiscuous,omitempty" json:"reversePathPromiscuous,omitzero"`
 	// BlockGuestBPDU drops spanning-tree frames that guests send (S36).
-	BlockGuestBPDU *bool `yaml:"blockGuestBPDU,omitempty"`
+	BlockGuestBPDU *bool `yaml:"blockGuestBPDU,omitempty" json:"blockGuestBPDU,omitzero"`
 }
 
 // Uplink is a host-independent uplink name bound to a device of this host.
 type Uplink struct {
-	Name   string `yaml:"name"`
-	Device string `yaml:"device,omitempty"`
+	Name   string `yaml:"name" json:"name"`
+	Device string `yaml:"device,omitempty" json:"device,omitzero"`
 	// VLANs are the ids the uplink carries, in both directions: "10" or "10-20", 0 = untagged. Default "0-4094".
-	VLANs []string `yaml:"vlans,omitempty"`
+	VLANs []string `yaml:"vlans,omitempty" json:"vlans,omitzero"`
 	// Blocked stops every frame of the switch on this uplink (S41); the host's own frames on the device go on.
-	Blocked bool `yaml:"blocked,omitempty"`
+	Blocked bool `yaml:"blocked,omitempty" json:"blocked,omitzero"`
 }
 
 // PortGroup is a named policy template; ports belong to one.
 type PortGroup struct {
-	Name   string `yaml:"name"`
+	Name   string `yaml:"name" json:"name"`
 	Policy `yaml:",inline"`
 	// Overrides says which policies a single port may set for itself (S9).
-	Overrides Overrides `yaml:"overrides,omitempty"`
+	Overrides Overrides `yaml:"overrides,omitempty" json:"overrides,omitzero"`
 }
 
 // Overrides are the per-port override permissions of a port group (semantics §1.4).
 type Overrides struct {
-	Blocked  *bool `yaml:"blocked,omitempty"` // default true
-	VLAN     bool  `yaml:"vlan,omitempty"`
-	Security bool  `yaml:"security,omitempty"`
-	Teaming  bool  `yaml:"teaming,omitempty"`
+	Blocked  *bool `yaml:"blocked,omitempty" json:"blocked,omitzero"` // default true
+	VLAN     bool  `yaml:"vlan,omitempty" json:"vlan,omitzero"`
+	Security bool  `yaml:"security,omitempty" json:"security,omitzero"`
+	Teaming  bool  `yaml:"teaming,omitempty" json:"teaming,omitzero"`
+	// Monitoring is semantics §1.4's ipfixOverrideAllowed.
+	Monitoring bool `yaml:"monitoring,omitempty" json:"monitoring,omitzero"`
 	// ResetAtDisconnect drops what the port has set for itself when its owner disconnects (S10); default true.
-	ResetAtDisconnect *bool `yaml:"resetAtDisconnect,omitempty"`
+	ResetAtDisconnect *bool `yaml:"resetAtDisconnect,omitempty" json:"resetAtDisconnect,omitzero"`
 }
 
 // Policy is what a level of the inheritance may set. A nil field is inherited (D3).
 type Policy struct {
-	VLAN     *VLAN    `yaml:"vlan,omitempty"`
-	Security Security `yaml:"security,omitempty"`
-	Teaming  Teaming  `yaml:"teaming,omitempty"`
-	Blocked  *bool    `yaml:"blocked,omitempty"`
+	VLAN     *VLAN    `yaml:"vlan,omitempty" json:"vlan,omitzero"`
+	Security Security `yaml:"security,omitempty" json:"security,omitzero"`
+	Teaming  Teaming  `yaml:"teaming,omitempty" json:"teaming,omitzero"`
+	Blocked  *bool    `yaml:"blocked,omitempty" json:"blocked,omitzero"`
+	// Monitoring is what is metered of the port's traffic.
+	Monitoring Monitoring `yaml:"monitoring,omitempty" json:"monitoring,omitzero"`
+}
+
+// Monitoring is the monitoring policy; a nil field is inherited.
+type Monitoring struct {
+	// IPFIX asks for flow records of the port's traffic; default false.
+	IPFIX *bool `yaml:"ipfix,omitempty" json:"ipfix,omitzero"`
 }
 
 // VLAN is the VLAN policy; exactly one of None, Access and Trunk is set. It is inherited as a whole.
 type VLAN struct {
 	// None adds and removes no tag: the untagged segment (EST).
-	None bool `yaml:"none,omitempty"`
+	None bool `yaml:"none,omitempty" json:"none,omitzero"`
 	// Access puts the port into one VLAN, 1–4094 (VST).
-	Access int `yaml:"access,omitempty"`
+	Access int `yaml:"access,omitempty" json:"access,omitzero"`
 	// Trunk passes the listed VLANs with their tags: ids and ranges 0–4094, 0 = untagged (VGT).
-	Trunk []string `yaml:"trunk,omitempty"`
+	Trunk []string `yaml:"trunk,omitempty" json:"trunk,omitzero"`
 	// Outer is the tag protocol of a trunk: "802.1q" (default) or "802.1ad" for QinQ. The two are separate segments.
-	Outer string `yaml:"outer,omitempty"`
+	Outer string `yaml:"outer,omitempty" json:"outer,omitzero"`
 }
 
 // Answer is a security policy's verdict.
@@ -103,10 +116,10 @@ const (
 
 // Security is the security policy (semantics §1); an empty answer is inherited.
 type Security struct {
-	Promiscuous     Answer      `yaml:"promiscuous,omitempty"`
-	MACChanges      Answer      `yaml:"macChanges,omitempty"`
-	ForgedTransmits Answer      `yaml:"forgedTransmits,omitempty"`
-	MACLearning     MACLearning `yaml:"macLearning,omitempty"`
+	Promiscuous     Answer      `yaml:"promiscuous,omitempty" json:"promiscuous,omitzero"`
+	MACChanges      Answer      `yaml:"macChanges,omitempty" json:"macChanges,omitzero"`
+	ForgedTransmits Answer      `yaml:"forgedTransmits,omitempty" json:"forgedTransmits,omitzero"`
+	MACLearning     MACLearning `yaml:"macLearning,omitempty" json:"macLearning,omitzero"`
 }
 
 // LimitPolicy says what becomes of a frame from a new source when the learning limit is reached.
@@ -120,15 +133,15 @@ const (
 
 // MACLearning is the learning policy (semantics §2); a nil or empty field is inherited.
 type MACLearning struct {
-	Enabled *bool `yaml:"enabled,omitempty"`
+	Enabled *bool `yaml:"enabled,omitempty" json:"enabled,omitzero"`
 	// Limit is the largest number of MACs learned on the port: 0–4096, default 4096.
-	Limit *int `yaml:"limit,omitempty"`
+	Limit *int `yaml:"limit,omitempty" json:"limit,omitzero"`
 	// LimitPolicy is drop (default) or allow.
-	LimitPolicy LimitPolicy `yaml:"limitPolicy,omitempty"`
+	LimitPolicy LimitPolicy `yaml:"limitPolicy,omitempty" json:"limitPolicy,omitzero"`
 	// Ageing is how long a silent MAC stays known, a duration of 1s–24h such as "10m" (default).
-	Ageing string `yaml:"ageing,omitempty"`
+	Ageing string `yaml:"ageing,omitempty" json:"ageing,omitzero"`
 	// UnicastFlooding says whether the port wants frames for unknown unicast destinations; default true.
-	UnicastFlooding *bool `yaml:"unicastFlooding,omitempty"`
+	UnicastFlooding *bool `yaml:"unicastFlooding,omitempty" json:"unicastFlooding,omitzero"`
 }
 
 // TeamingPolicy is how a port's frames choose their uplink (semantics §5.1).
@@ -145,9 +158,9 @@ const (
 // Teaming is the teaming policy; empty and nil fields are inherited. An explicit empty list means "none"; an uplink in
 // neither list is unused.
 type Teaming struct {
-	Policy  TeamingPolicy `yaml:"policy,omitempty"`
-	Active  *[]string     `yaml:"active,omitempty"`
-	Standby *[]string     `yaml:"standby,omitempty"`
+	Policy  TeamingPolicy `yaml:"policy,omitempty" json:"policy,omitzero"`
+	Active  *[]string     `yaml:"active,omitempty" json:"active,omitzero"`
+	Standby *[]string     `yaml:"standby,omitempty" json:"standby,omitzero"`
 }
 
 // Role is what is on the other side of a port.
@@ -163,20 +176,21 @@ const (
 
 // Port is the attachment of one device to a port group.
 type Port struct {
-	Name      string `yaml:"name"`
-	Switch    string `yaml:"switch"`
-	PortGroup string `yaml:"portGroup"`
-	Role      Role   `yaml:"role,omitempty"` // default vnic
-	// Device is the host's end: a veth or tap for a vnic; for a host port the name the host's interface gets.
-	Device string `yaml:"device,omitempty"`
+	Name      string `yaml:"name" json:"name"`
+	Switch    string `yaml:"switch" json:"switch"`
+	PortGroup string `yaml:"portGroup" json:"portGroup"`
+	Role      Role   `yaml:"role,omitempty" json:"role,omitzero"` // default vnic
+	// Device is the host's end: a veth or tap for a vnic; without one the port stays down. For a host port it is the name
+	// the host's interface gets, default the port's name.
+	Device string `yaml:"device,omitempty" json:"device,omitzero"`
 	// MAC is the port's initial MAC. For a vnic it may be left out: then it is the MAC of the veth's other end, when
 	// that can be seen. For a host port it may be left out: then it is derived from the port's name.
-	MAC string `yaml:"mac,omitempty"`
+	MAC string `yaml:"mac,omitempty" json:"mac,omitzero"`
 	// Addresses and MTU are given to a host port's interface: CIDR addresses, bytes.
-	Addresses []string `yaml:"addresses,omitempty"`
-	MTU       int      `yaml:"mtu,omitempty"`
+	Addresses []string `yaml:"addresses,omitempty" json:"addresses,omitzero"`
+	MTU       int      `yaml:"mtu,omitempty" json:"mtu,omitzero"`
 	// TxUplink sends a copy of everything the port sends to its uplink too (S35).
-	TxUplink bool `yaml:"txUplink,omitempty"`
+	TxUplink bool `yaml:"txUplink,omitempty" json:"txUplink,omitzero"`
 	// Policy is what the port sets for itself; allowed where the port group's overrides say so (S9).
 	Policy `yaml:",inline"`
 }

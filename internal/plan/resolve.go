@@ -1,0 +1,278 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"heddle/internal/spec"
+)
+
+// Resolve makes the plan of a valid configuration: every port's effective policy, field by field from the nearest level
+// that sets it (S8, S9, S11, D3). numbers holds the port numbers given so far, also of ports that are gone and whose
+// numbers stay reserved; ports without one get the lowest free numbers from 1 in the order of the file. The error is
+// spec.Faults when cfg is not valid, or says which numbers clash.
+func Resolve(cfg *spec.Config, numbers map[PortID]uint32) (*Plan, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	next, err := freeNumbers(numbers)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Switches: make([]*Switch, len(cfg.Switches))}
+	byName := make(map[string]int, len(cfg.Switches))
+	for i := range cfg.Switches {
+		p.Switches[i] = resolveSwitch(&cfg.Switches[i])
+		byName[cfg.Switches[i].Name] = i
+	}
+	for i := range cfg.Ports {
+		sp := &cfg.Ports[i]
+		k := byName[sp.Switch]
+		port := resolvePort(&cfg.Switches[k], sp)
+		if n, ok := numbers[port.ID]; ok {
+			port.Number = n
+		} else {
+			port.Number = next()
+		}
+		p.Switches[k].Ports = append(p.Switches[k].Ports, port)
+	}
+	return p, nil
+}
+
+// freeNumbers gives out the numbers from 1 that are not in use.
+func freeNumbers(numbers map[PortID]uint32) (next func() uint32, err error) {
+	used := make(map[uint32]PortID, len(numbers))
+	for id, n := range numbers {
+		if n == 0 {
+			return nil, fmt.Errorf("port %s has the number 0: numbers start at 1", id)
+		}
+		if other, dup := used[n]; dup {
+			return nil, fmt.Errorf("ports %s and %s have the same number %d: a number is given once", min(id.String(), other.String()), max(id.String(), other.String()), n)
+		}
+		used[n] = id
+	}
+	var last uint32
+	return func() uint32 {
+		for last++; ; last++ {
+			if _, taken := used[last]; !taken {
+				return last
+			}
+		}
+	}, nil
+}
+
+func resolveSwitch(s *spec.Switch) *Switch {
+	sw := &Switch{
+		Name:                   s.Name,
+		Kind:                   s.ActualKind(),
+		MTU:                    s.ActualMTU(),
+		ReversePath:            or(s.Checks.ReversePath, true),
+		ReversePathPromiscuous: or(s.Checks.ReversePathPromiscuous, true),
+		BlockGuestBPDU:         or(s.Checks.BlockGuestBPDU, true),
+	}
+	for i := range s.Uplinks {
+		u := &s.Uplinks[i]
+		up := &Uplink{ID: PortID{s.Name, u.Name}, Device: u.Device, VLANs: AllVLANs(), Blocked: u.Blocked}
+		if len(u.VLANs) > 0 {
+			up.VLANs = vlanSet(u.VLANs)
+		}
+		sw.Uplinks = append(sw.Uplinks, up)
+	}
+	return sw
+}
+
+func or[T any](p *T, otherwise T) T {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}
+
+// vlanSet is the union of valid ids and ranges.
+func vlanSet(list []string) VLANSet {
+	var set VLANSet
+	for _, s := range list {
+		if r, err := spec.ParseVLANRange(s); err == nil {
+			set.AddRange(r.Lo, r.Hi)
+		}
+	}
+	return set
+}
+
+func resolvePort(s *spec.Switch, sp *spec.Port) *Port {
+	p := &Port{
+		ID:        PortID{s.Name, sp.Name},
+		PortGroup: sp.PortGroup,
+		Role:      sp.ActualRole(),
+		Device:    sp.ActualDevice(),
+		TxUplink:  sp.TxUplink,
+		Addresses: slices.Clone(sp.Addresses),
+		MTU:       sp.MTU,
+	}
+	if mac, err := ParseMAC(sp.MAC); err == nil {
+		p.InitialMAC = mac
+	}
+	if p.Role == spec.Host && p.MTU == 0 {
+		p.MTU = s.ActualMTU()
+	}
+	levels := []level{{FromSwitch, &s.Defaults}}
+	if g := slices.IndexFunc(s.PortGroups, func(g spec.PortGroup) bool { return g.Name == sp.PortGroup }); g >= 0 {
+		levels = append(levels, level{FromPortGroup, &s.PortGroups[g].Policy})
+	}
+	p.Policy = effective(s, append(levels, level{FromPort, &sp.Policy}))
+	return p
+}
+
+// level is one step of the inheritance.
+type level struct {
+	from   Level
+	policy *spec.Policy
+}
+
+// effective is what the levels, the nearest last, come to on switch s.
+func effective(s *spec.Switch, levels []level) Effective {
+	e := builtIn(s)
+	for _, l := range levels {
+		p, sec := l.policy, l.policy.Security
+		set(&e.Blocked, p.Blocked, l.from)
+		set(&e.Monitoring.IPFIX, p.Monitoring.IPFIX, l.from)
+		if p.VLAN != nil {
+			e.VLAN = Value[VLAN]{vlan(p.VLAN), l.from}
+		}
+		setAnswer(&e.Promiscuous, sec.Promiscuous, l.from)
+		setAnswer(&e.MACChanges, sec.MACChanges, l.from)
+		setAnswer(&e.ForgedTransmits, sec.ForgedTransmits, l.from)
+		setLearning(&e.Learning, sec.MACLearning, l.from)
+		setTeaming(&e.Teaming, p.Teaming, l.from)
+	}
+	if e.Teaming.Active.From == FromBuiltIn {
+		e.Teaming.Active.V = slices.DeleteFunc(e.Teaming.Active.V, func(name string) bool {
+			return slices.Contains(e.Teaming.Standby.V, name)
+		})
+	}
+	return e
+}
+
+// builtIn is what holds where no level says anything: VLAN none, all security rejected (C3), no learning, a team of all
+// uplinks by originating port.
+func builtIn(s *spec.Switch) Effective {
+	active := make([]string, len(s.Uplinks))
+	for i := range s.Uplinks {
+		active[i] = s.Uplinks[i].Name
+	}
+	return Effective{
+		Blocked:         Value[bool]{false, FromBuiltIn},
+		VLAN:            Value[VLAN]{VLAN{Mode: VLANNone}, FromBuiltIn},
+		Promiscuous:     Value[bool]{false, FromBuiltIn},
+		MACChanges:      Value[bool]{false, FromBuiltIn},
+		ForgedTransmits: Value[bool]{false, FromBuiltIn},
+		Learning: Learning{
+			Enabled:         Value[bool]{false, FromBuiltIn},
+			Limit:           Value[int]{spec.MaxMACs, FromBuiltIn},
+			LimitPolicy:     Value[spec.LimitPolicy]{spec.LimitDrop, FromBuiltIn},
+			Ageing:          Value[time.Duration]{spec.DefaultAgeing, FromBuiltIn},
+			UnicastFlooding: Value[bool]{true, FromBuiltIn},
+		},
+		Teaming: Teaming{
+			Policy:  Value[spec.TeamingPolicy]{spec.OriginatingPort, FromBuiltIn},
+			Active:  Value[[]string]{active, FromBuiltIn},
+			Standby: Value[[]string]{[]string{}, FromBuiltIn},
+		},
+		Monitoring: Monitoring{IPFIX: Value[bool]{false, FromBuiltIn}},
+	}
+}
+
+func set[T any](v *Value[T], own *T, from Level) {
+	if own != nil {
+		*v = Value[T]{*own, from}
+	}
+}
+
+func setAnswer(v *Value[bool], own spec.Answer, from Level) {
+	if own != "" {
+		*v = Value[bool]{own == spec.Accept, from}
+	}
+}
+
+func setLearning(l *Learning, own spec.MACLearning, from Level) {
+	set(&l.Enabled, own.Enabled, from)
+	set(&l.Limit, own.Limit, from)
+	set(&l.UnicastFlooding, own.UnicastFlooding, from)
+	if own.LimitPolicy != "" {
+		l.LimitPolicy = Value[spec.LimitPolicy]{own.LimitPolicy, from}
+	}
+	if d, ok := own.AgeingTime(); ok {
+		l.Ageing = Value[time.Duration]{d, from}
+	}
+}
+
+func setTeaming(t *Teaming, own spec.Teaming, from Level) {
+	if own.Policy != "" {
+		t.Policy = Value[spec.TeamingPolicy]{own.Policy, from}
+	}
+	if own.Active != nil {
+		t.Active = Value[[]string]{slices.Clone(*own.Active), from}
+	}
+	if own.Standby != nil {
+		t.Standby = Value[[]string]{slices.Clone(*own.Standby), from}
+	}
+}
+
+func vlan(w *spec.VLAN) VLAN {
+	switch {
+	case w.Trunk != nil:
+		return VLAN{Mode: VLANTrunk, Set: vlanSet(w.Trunk), AD: w.Outer == "802.1ad"}
+	case w.Access != 0:
+		return VLAN{Mode: VLANAccess, ID: uint16(w.Access)}
+	}
+	return VLAN{Mode: VLANNone}
+}
+
+// PolicyAfterDisconnect is what a port keeps of what it has set for itself when its owner disconnects: nothing where its
+// port group resets its ports at disconnect, as is the default, all of it otherwise (S10).
+func PolicyAfterDisconnect(cfg *spec.Config, p spec.Port) spec.Policy {
+	for i := range cfg.Switches {
+		s := &cfg.Switches[i]
+		for j := range s.PortGroups {
+			if g := &s.PortGroups[j]; s.Name == p.Switch && g.Name == p.PortGroup && !g.Overrides.Resets() {
+				return p.Policy
+			}
+		}
+	}
+	return spec.Policy{}
+}
+
+// Switch is the switch of that name, nil when there is none.
+func (p *Plan) Switch(name string) *Switch {
+	for _, s := range p.Switches {
+		if s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// Port is the port of that id, nil when there is none.
+func (p *Plan) Port(id PortID) *Port {
+	if s := p.Switch(id.Switch); s != nil {
+		for _, port := range s.Ports {
+			if port.ID == id {
+				return port
+			}
+		}
+	}
+	return nil
+}
+
+// Uplink is the uplink of that id, nil when there is none.
+func (p *Plan) Uplink(id PortID) *Uplink {
+	if s := p.Switch(id.Switch); s != nil {
+		for _, u := range s.Uplinks {
+			if u.ID == id {
+				return u
+			}
+		}
+	}
+	return nil
+}

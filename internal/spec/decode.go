@@ -1,0 +1,244 @@
+package spec
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// maxValues bounds how many values a file may hold once its aliases are followed, so that a small file cannot ask for
+// unbounded work. 1,000 ports hold some 10,000.
+const maxValues = 500_000
+
+// decoder fills the types of this package from YAML nodes. Unlike the YAML library's own decoding it goes on after a
+// fault, remembers where every value stands, and says which field may have been meant.
+type decoder struct {
+	faults Faults
+	src    *source
+	values int
+	fields map[reflect.Type]fieldSet
+}
+
+func newDecoder(file string) *decoder {
+	return &decoder{src: newSource(file), fields: map[reflect.Type]fieldSet{}}
+}
+
+// document decodes a whole document; one without content is an empty configuration.
+func (d *decoder) document(doc *yaml.Node, cfg *Config) {
+	if doc.Kind == yaml.DocumentNode && len(doc.Content) == 1 {
+		doc = doc.Content[0]
+	}
+	d.value(doc, reflect.ValueOf(cfg).Elem(), at{})
+}
+
+func (d *decoder) add(p position, path, value, msg string) {
+	d.faults = append(d.faults, Fault{File: d.src.file, Line: p.line, Column: p.column, Path: path, Value: value, Message: msg})
+}
+
+// fault reports the value at n, which could not be read.
+func (d *decoder) fault(n *yaml.Node, a at, format string, args ...any) {
+	d.src.markBad(a.key)
+	d.add(position{n.Line, n.Column}, a.show, nodeText(n), fmt.Sprintf(format, args...))
+}
+
+// value decodes n into v, whose type bounds the depth: an alias that contains itself ends at a type mismatch.
+func (d *decoder) value(n *yaml.Node, v reflect.Value, a at) {
+	if d.values++; d.values > maxValues {
+		if d.values == maxValues+1 {
+			d.src.markBad("")
+			d.add(position{n.Line, n.Column}, a.show, "",
+				fmt.Sprintf("more than %d values, aliases followed: write a smaller file", maxValues))
+		}
+		return
+	}
+	d.src.pos[a.key] = position{n.Line, n.Column}
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		d.mapping(n, v, a)
+	case reflect.Slice:
+		d.list(n, v, a)
+	case reflect.Pointer:
+		d.pointer(n, v, a)
+	default:
+		d.scalar(n, v, a)
+	}
+}
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
+
+// pointer decodes a value whose absence means "inherited".
+func (d *decoder) pointer(n *yaml.Node, v reflect.Value, a at) {
+	if isNull(n) && v.Type().Elem().Kind() == reflect.Slice {
+		d.fault(n, a, "write [] for none, or leave the field out to inherit it")
+		return
+	}
+	if isNull(n) && v.Type().Elem().Kind() == reflect.Struct {
+		return
+	}
+	p := reflect.New(v.Type().Elem())
+	d.value(n, p.Elem(), a)
+	if !d.src.bad[a.key] {
+		v.Set(p)
+	}
+}
+
+func (d *decoder) list(n *yaml.Node, v reflect.Value, a at) {
+	if isNull(n) {
+		return
+	}
+	if n.Kind != yaml.SequenceNode || n.ShortTag() != "!!seq" {
+		d.fault(n, a, "must be a list%s", listExample(a))
+		return
+	}
+	v.Set(reflect.MakeSlice(v.Type(), 0, min(len(n.Content), 1024)))
+	for i, c := range n.Content {
+		if d.values > maxValues {
+			return
+		}
+		e := reflect.New(v.Type().Elem()).Elem()
+		d.value(c, e, a.item(i, nodeName(c)))
+		v.Set(reflect.Append(v, e))
+	}
+}
+
+// listExample shows how a list of the field at a is written, where a glance helps.
+func listExample(a at) string {
+	switch a.key[strings.LastIndexByte(a.key, '.')+1:] {
+	case "trunk", "vlans":
+		return `, such as [10, "20-30"]`
+	case "active", "standby":
+		return ", such as [uplink1, uplink2]; [] is none"
+	case "addresses":
+		return `, such as ["192.0.2.1/24"]`
+	}
+	return ""
+}
+
+// nodeName is the name a list's element gives itself, "" when it gives none.
+func nodeName(n *yaml.Node) string {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Kind != yaml.MappingNode {
+		return ""
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == "name" && n.Content[i+1].Kind == yaml.ScalarNode {
+			return n.Content[i+1].Value
+		}
+	}
+	return ""
+}
+
+func (d *decoder) mapping(n *yaml.Node, v reflect.Value, a at) {
+	if isNull(n) && a.key != "" {
+		return
+	}
+	if isNull(n) {
+		d.fault(n, a, "the file is empty: it needs at least a switch, under switches:")
+		return
+	}
+	fields := d.fieldsOf(v.Type())
+	if n.Kind != yaml.MappingNode || n.ShortTag() != "!!map" {
+		d.fault(n, a, "must be a mapping with fields out of %s", strings.Join(fields.names, ", "))
+		return
+	}
+	first := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		if key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str" {
+			d.unknown(key, v.Type(), a)
+			continue
+		}
+		if line, dup := first[key.Value]; dup {
+			d.add(position{key.Line, key.Column}, a.field(label(key)).show, "", fmt.Sprintf("given twice, first on line %d: keep one", line))
+			continue
+		}
+		first[key.Value] = key.Line
+		if index, ok := fields.index[key.Value]; ok {
+			d.value(n.Content[i+1], v.FieldByIndex(index), a.field(key.Value))
+		} else {
+			d.unknown(key, v.Type(), a)
+		}
+	}
+}
+
+// scalar decodes text, a number or a truth value, each only from its own kind of YAML scalar.
+func (d *decoder) scalar(n *yaml.Node, v reflect.Value, a at) {
+	tag := n.ShortTag()
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		d.fault(n, a, "must be %s", kindName(v.Kind()))
+	case tag == "!!null":
+		d.fault(n, a, "has no value: write %s, or leave the field out", kindName(v.Kind()))
+	case v.Kind() == reflect.String:
+		switch tag {
+		case "!!str", "!!int", "!!float", "!!timestamp":
+			v.SetString(n.Value)
+		default:
+			d.fault(n, a, "must be text: put it in quotes")
+		}
+	case v.Kind() == reflect.Bool:
+		b, err := strconv.ParseBool(strings.ToLower(n.Value))
+		if tag != "!!bool" || err != nil {
+			d.fault(n, a, "must be true or false")
+			return
+		}
+		v.SetBool(b)
+	default:
+		i, ok := decimal(n.Value)
+		if tag != "!!int" || !ok {
+			d.fault(n, a, "must be a whole number in decimal, without quotes")
+			return
+		}
+		v.SetInt(int64(i))
+	}
+}
+
+// decimal reads a plain decimal number. A leading zero is refused: YAML readers differ on whether it means octal.
+func decimal(s string) (int, bool) {
+	digits := strings.TrimPrefix(s, "-")
+	if digits == "" || digits[0] == '+' || (len(digits) > 1 && digits[0] == '0') {
+		return 0, false
+	}
+	i, err := strconv.Atoi(s)
+	return i, err == nil
+}
+
+func kindName(k reflect.Kind) string {
+	switch k {
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "true or false"
+	}
+	return "a whole number"
+}
+
+// nodeText is what a fault repeats of n: a scalar as it is, a list of scalars in brackets, nothing of a mapping.
+func nodeText(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.ScalarNode:
+		if isNull(n) {
+			return n.Value
+		}
+		return shown(n.Value)
+	case yaml.SequenceNode:
+		var parts []string
+		for size, i := 0, 0; i < len(n.Content) && size <= maxShown; i++ {
+			text := "…"
+			if c := n.Content[i]; c.Kind == yaml.ScalarNode {
+				text = c.Value
+			}
+			parts, size = append(parts, text), size+len(text)+2
+		}
+		return shown("[" + strings.Join(parts, ", ") + "]")
+	}
+	return ""
+}

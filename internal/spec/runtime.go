@@ -1,0 +1,37 @@
+package spec
+
+import "slices"
+
+// CheckPort says whether a port connected at run time fits into a configuration that is itself valid: the error is
+// Faults without lines, nil when it fits. A name the configuration has already is a fault that says where.
+func CheckPort(cfg *Config, p Port) error {
+	_, faults := WithPorts(cfg, []Port{p})
+	return faults.err()
+}
+
+// WithPorts is cfg, itself valid, and the ports connected at run time that fit into it and with one another, in their
+// order after cfg's own. The faults, without lines, are about those that do not fit, which are left out. cfg stays as it is.
+func WithPorts(cfg *Config, ports []Port) (*Config, Faults) {
+	merged := &Config{Switches: cfg.Switches, Ports: slices.Clone(cfg.Ports), src: cfg.src}
+	if merged.src == nil {
+		merged.src = newSource("")
+		merged.src.ports = len(cfg.Ports)
+	}
+	v := newValidator(merged)
+	v.config()
+	v.faults, v.connecting = nil, true
+	for _, p := range ports {
+		before := len(v.faults)
+		// An index no file has: the port's values have no position and count as written only when they are set.
+		a := at{}.field("ports").item(-1, p.Name)
+		v.port(a, &p)
+		if len(v.faults) == before {
+			merged.Ports = append(merged.Ports, p)
+			v.claim(len(merged.Ports) - 1)
+		}
+	}
+	for i := range v.faults {
+		v.faults[i].File, v.faults[i].Line, v.faults[i].Column = "", 0, 0
+	}
+	return merged, v.faults
+}

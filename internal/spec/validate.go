@@ -1,0 +1,221 @@
+package spec
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// Validate checks a configuration made in memory the way Parse checks a file's. The error is Faults, nil when all is
+// well; they have lines when cfg came from Parse.
+func (c *Config) Validate() error { return c.check().err() }
+
+func (c *Config) check() Faults {
+	v := newValidator(c)
+	v.config()
+	return v.faults
+}
+
+// validator walks a configuration and collects what is wrong with it.
+type validator struct {
+	cfg *Config
+	src *source
+	// connecting: the port at hand is connected at run time, not declared in the configuration.
+	connecting bool
+	faults     Faults
+
+	switches  map[string]int // index of the switch that has the name first
+	groups    []map[string]int
+	uplinks   []map[string]int
+	devices   map[string]string // what the device is used by, in words
+	addresses map[netip.Addr]string
+	ports     map[string]int // index of the port that has the name first
+	macs      []map[[6]byte]string
+}
+
+func newValidator(c *Config) *validator {
+	v := &validator{cfg: c, src: c.src, switches: map[string]int{}, devices: map[string]string{},
+		addresses: map[netip.Addr]string{}, ports: map[string]int{}}
+	if v.src == nil {
+		v.src = newSource("")
+	}
+	return v
+}
+
+// fault reports what is wrong at a, unless that part of the file could not be read anyway.
+func (v *validator) fault(a at, value, format string, args ...any) {
+	if v.src.spoilt(a.key) {
+		return
+	}
+	p := v.src.find(a.key)
+	v.faults = append(v.faults, Fault{File: v.src.file, Line: p.line, Column: p.column,
+		Path: a.show, Value: value, Message: fmt.Sprintf(format, args...)})
+}
+
+// written says whether the file has a value at a, be it the zero one.
+func (v *validator) written(a at) bool {
+	_, ok := v.src.pos[a.key]
+	return ok
+}
+
+// name checks the name of an object at a; a missing one is reported where the object is.
+func (v *validator) name(a at, name string) {
+	field := a.field("name")
+	if name == "" && !v.written(field) {
+		v.fault(field, "", "a name is needed")
+	} else if msg := checkName(name); msg != "" {
+		v.fault(field, shown(name), "%s", msg)
+	}
+}
+
+// enum checks one of a fixed set of words; "" means it is not set.
+func enum[T ~string](v *validator, a at, value T, allowed ...T) {
+	if value == "" && !v.written(a) {
+		return
+	}
+	words := make([]string, len(allowed))
+	for i, w := range allowed {
+		if w == value {
+			return
+		}
+		words[i] = string(w)
+	}
+	v.fault(a, shown(string(value)), "must be %s%s", orList(words), didYouMean(string(value), words))
+}
+
+func orList(words []string) string {
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+func didYouMean(word string, known []string) string {
+	if n := nearest(word, known); n != "" {
+		return fmt.Sprintf("; did you mean %s?", n)
+	}
+	return ""
+}
+
+func (v *validator) config() {
+	root := at{}.field("switches")
+	if len(v.cfg.Switches) == 0 {
+		v.fault(root, "", "at least one switch is needed")
+	}
+	for i := range v.cfg.Switches {
+		v.oneSwitch(root.item(i, v.cfg.Switches[i].Name), i)
+	}
+	for i := range v.cfg.Ports {
+		p := &v.cfg.Ports[i]
+		a := at{}.field("ports").item(i, p.Name)
+		v.port(a, p)
+		v.claim(i)
+	}
+}
+
+func (v *validator) oneSwitch(a at, i int) {
+	s := &v.cfg.Switches[i]
+	v.name(a, s.Name)
+	if strings.Contains(s.Name, "/") {
+		v.fault(a.field("name"), shown(s.Name), "a switch's name holds no /, since that separates it from its ports' names")
+	}
+	if first, dup := v.switches[s.Name]; dup && s.Name != "" {
+		v.fault(a.field("name"), shown(s.Name), "another switch has this name%s: names of switches differ", v.line(at{}.field("switches").item(first, "").field("name")))
+	} else {
+		v.switches[s.Name] = i
+	}
+	enum(v, a.field("kind"), s.Kind, Standard, Distributed)
+	v.mtu(a.field("mtu"), s.MTU)
+	v.groups = append(v.groups, map[string]int{})
+	v.uplinks = append(v.uplinks, map[string]int{})
+	v.macs = append(v.macs, map[[6]byte]string{})
+	for j := range s.Uplinks {
+		v.uplink(a, i, j)
+	}
+	chain := []level{{at: a.field("defaults"), policy: &s.Defaults, what: "switch " + s.Name}}
+	v.policy(i, chain)
+	for j := range s.PortGroups {
+		v.group(a, i, j, chain)
+	}
+}
+
+// line says where the value at a is, for a message about another place.
+func (v *validator) line(a at) string {
+	if p, ok := v.src.pos[a.key]; ok && p.line > 0 {
+		return " on line " + strconv.Itoa(p.line)
+	}
+	return ""
+}
+
+func (v *validator) mtu(a at, mtu int) {
+	if (mtu != 0 || v.written(a)) && (mtu < MinMTU || mtu > MaxMTU) {
+		v.fault(a, strconv.Itoa(mtu), "an MTU is %d–%d bytes", MinMTU, MaxMTU)
+	}
+}
+
+func (v *validator) uplink(sw at, i, j int) {
+	s := &v.cfg.Switches[i]
+	u := &s.Uplinks[j]
+	list := sw.field("uplinks")
+	a := list.item(j, u.Name)
+	v.name(a, u.Name)
+	if first, dup := v.uplinks[i][u.Name]; dup && u.Name != "" {
+		v.fault(a.field("name"), shown(u.Name), "another uplink of switch %s has this name%s: names of uplinks differ", s.Name, v.line(list.item(first, "").field("name")))
+	} else {
+		v.uplinks[i][u.Name] = j
+	}
+	v.device(a.field("device"), u.Device, fmt.Sprintf("uplink %s of switch %s", u.Name, s.Name))
+	if v.written(a.field("vlans")) || u.VLANs != nil {
+		v.ranges(a.field("vlans"), u.VLANs)
+	}
+}
+
+// device checks a device name and that nothing else uses the device; user is who does from now on.
+func (v *validator) device(a at, device, user string) {
+	if device == "" && !v.written(a) {
+		return
+	}
+	if msg := checkDevice(device); msg != "" {
+		v.fault(a, shown(device), "%s", msg)
+		return
+	}
+	if other, dup := v.devices[device]; dup {
+		v.fault(a, shown(device), "%s uses this device already: a device serves one port or uplink", other)
+		return
+	}
+	v.devices[device] = user
+}
+
+// ranges checks a list of VLAN ids and ranges.
+func (v *validator) ranges(a at, list []string) {
+	if len(list) == 0 {
+		v.fault(a, "[]", `no VLAN at all: list ids and ranges, such as [10, "20-30"]; 0 is for untagged frames`)
+	}
+	seen := map[VLANRange]bool{}
+	for i, s := range list {
+		r, err := ParseVLANRange(s)
+		switch {
+		case err != nil:
+			v.fault(a.item(i, ""), shown(s), "%v", err)
+		case seen[r]:
+			v.fault(a.item(i, ""), shown(s), "listed twice: keep one")
+		}
+		seen[r] = err == nil
+	}
+}
+
+func (v *validator) group(sw at, i, j int, chain []level) {
+	s := &v.cfg.Switches[i]
+	g := &s.PortGroups[j]
+	list := sw.field("portGroups")
+	a := list.item(j, g.Name)
+	v.name(a, g.Name)
+	if first, dup := v.groups[i][g.Name]; dup && g.Name != "" {
+		v.fault(a.field("name"), shown(g.Name), "another port group of switch %s has this name%s: names of port groups differ", s.Name, v.line(list.item(first, "").field("name")))
+	} else {
+		v.groups[i][g.Name] = j
+	}
+	v.policy(i, append(chain[:1:1], level{at: a, policy: &g.Policy, what: "port group " + g.Name}))
+}

@@ -1,0 +1,176 @@
+package spec
+
+import (
+	"slices"
+	"strconv"
+)
+
+// level is one step of the inheritance: a policy, its place, and the object it belongs to in words.
+type level struct {
+	at     at
+	policy *Policy
+	what   string
+}
+
+// policy checks the last level of chain, for switch i; those before it are what it inherits.
+func (v *validator) policy(i int, chain []level) {
+	own := chain[len(chain)-1]
+	p := own.policy
+	if p.VLAN != nil {
+		v.vlan(own.at.field("vlan"), p.VLAN)
+	}
+	sec := own.at.field("security")
+	enum(v, sec.field("promiscuous"), p.Security.Promiscuous, Accept, Reject)
+	enum(v, sec.field("macChanges"), p.Security.MACChanges, Accept, Reject)
+	enum(v, sec.field("forgedTransmits"), p.Security.ForgedTransmits, Accept, Reject)
+	v.learning(sec.field("macLearning"), i, p.Security.MACLearning)
+	v.teaming(i, chain)
+}
+
+func (v *validator) vlan(a at, w *VLAN) {
+	access, trunk := a.field("access"), a.field("trunk")
+	hasAccess := w.Access != 0 || v.written(access)
+	hasTrunk := w.Trunk != nil || v.written(trunk)
+	given := 0
+	for _, has := range []bool{w.None, hasAccess, hasTrunk} {
+		if has {
+			given++
+		}
+	}
+	if given != 1 {
+		v.fault(a, "", `exactly one of none: true, access: 100 and trunk: [10, "20-30"] must be given, not %d of them`, given)
+	}
+	if hasAccess && (w.Access < 1 || w.Access > maxVLAN) {
+		hint := ""
+		if w.Access == 0 {
+			hint = "; for untagged frames write none: true"
+		}
+		v.fault(access, strconv.Itoa(w.Access), "a VLAN id is 1–4094%s", hint)
+	}
+	if hasTrunk {
+		v.ranges(trunk, w.Trunk)
+	}
+	outer := a.field("outer")
+	enum(v, outer, w.Outer, "802.1q", "802.1ad")
+	if w.Outer != "" && !hasTrunk {
+		v.fault(outer, shown(w.Outer), "only a trunk has outer tags: write trunk, or leave outer out")
+	}
+}
+
+func (v *validator) learning(a at, i int, l MACLearning) {
+	s := &v.cfg.Switches[i]
+	if l.Enabled != nil && *l.Enabled && s.Kind == Standard {
+		v.fault(a.field("enabled"), "true", "MAC learning needs a distributed switch, and %s is a standard one: set kind: distributed on it, or leave learning off", s.Name)
+	}
+	if l.Limit != nil && (*l.Limit < 0 || *l.Limit > MaxMACs) {
+		v.fault(a.field("limit"), strconv.Itoa(*l.Limit), "a limit is 0–%d MACs", MaxMACs)
+	}
+	enum(v, a.field("limitPolicy"), l.LimitPolicy, LimitDrop, LimitAllow)
+	ageing := a.field("ageing")
+	if l.Ageing != "" || v.written(ageing) {
+		if _, ok := l.AgeingTime(); !ok {
+			v.fault(ageing, shown(l.Ageing), "an ageing time is a duration of 1s–24h, such as 10m")
+		}
+	}
+}
+
+// teaming checks the last level's own lists, and what the levels together come to where this one has a say in it.
+func (v *validator) teaming(i int, chain []level) {
+	own := chain[len(chain)-1]
+	t := own.policy.Teaming
+	a := own.at.field("teaming")
+	enum(v, a.field("policy"), t.Policy, OriginatingPort, SourceMAC, IPHash, ExplicitOrder)
+	v.uplinkList(a.field("active"), i, t.Active)
+	v.uplinkList(a.field("standby"), i, t.Standby)
+	var policy TeamingPolicy
+	var active, standby []string
+	var activeFrom, standbyFrom string
+	for _, l := range chain {
+		if l.policy.Teaming.Policy != "" {
+			policy = l.policy.Teaming.Policy
+		}
+		if l.policy.Teaming.Active != nil {
+			active, activeFrom = *l.policy.Teaming.Active, l.what
+		}
+		if l.policy.Teaming.Standby != nil {
+			standby, standbyFrom = *l.policy.Teaming.Standby, l.what
+		}
+	}
+	if t.Active != nil || t.Standby != nil {
+		v.overlap(a, t, active, standby, activeFrom, standbyFrom)
+	}
+	if policy != IPHash || len(standby) == 0 {
+		return
+	}
+	switch {
+	case t.Policy != "":
+		v.fault(a.field("policy"), string(IPHash), "ip-hash needs every uplink it uses active, and %s makes %s standby: set standby: [] here", standbyFrom, orList(standby))
+	case t.Standby != nil:
+		v.fault(a.field("standby"), shown(listText(standby)), "the policy is ip-hash, which needs every uplink it uses active: list them under active")
+	}
+}
+
+// overlap reports uplinks that are both active and standby, at the list this level gives.
+func (v *validator) overlap(a at, t Teaming, active, standby []string, activeFrom, standbyFrom string) {
+	own, other, otherName, otherFrom, field := standby, active, "active", activeFrom, "standby"
+	if t.Standby == nil {
+		own, other, otherName, otherFrom, field = active, standby, "standby", standbyFrom, "active"
+	}
+	for k, name := range own {
+		if slices.Contains(other, name) {
+			v.fault(a.field(field).item(k, ""), shown(name), "%s has this uplink %s too: an uplink is active or standby, not both", otherFrom, otherName)
+		}
+	}
+}
+
+// uplinkList checks that a list names uplinks of switch i, each once.
+func (v *validator) uplinkList(a at, i int, list *[]string) {
+	if list == nil {
+		return
+	}
+	known := v.uplinks[i]
+	seen := map[string]bool{}
+	for k, name := range *list {
+		switch _, ok := known[name]; {
+		case !ok:
+			v.fault(a.item(k, ""), shown(name), "%s", v.noSuchUplink(i, name))
+		case seen[name]:
+			v.fault(a.item(k, ""), shown(name), "listed twice: keep one")
+		}
+		seen[name] = true
+	}
+}
+
+func (v *validator) noSuchUplink(i int, name string) string {
+	s := &v.cfg.Switches[i]
+	names := make([]string, len(s.Uplinks))
+	for j := range s.Uplinks {
+		names[j] = s.Uplinks[j].Name
+	}
+	return "switch " + s.Name + " has no such uplink" + known(name, names)
+}
+
+// known says which names there are, for a message about one that there is not.
+func known(name string, names []string) string {
+	const most = 8
+	switch {
+	case len(names) == 0:
+		return ": it has none"
+	case nearest(name, names) != "":
+		return didYouMean(name, names)
+	case len(names) > most:
+		return ""
+	}
+	return ": there is " + orList(names)
+}
+
+func listText(list []string) string {
+	s := "["
+	for i, w := range list {
+		if i > 0 {
+			s += ", "
+		}
+		s += w
+	}
+	return s + "]"
+}

@@ -1,0 +1,209 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+)
+
+// port checks p at a, against the switches and the ports claimed so far.
+func (v *validator) port(a at, p *Port) {
+	v.portName(a, p)
+	i, g := v.attachment(a, p)
+	enum(v, a.field("role"), p.Role, VNIC, Host)
+	v.portDevice(a, p)
+	if p.MAC != "" || v.written(a.field("mac")) {
+		v.portMAC(a.field("mac"), p, i)
+	}
+	v.hostOnly(a, p, i)
+	if i < 0 {
+		return
+	}
+	s := &v.cfg.Switches[i]
+	chain := []level{{policy: &s.Defaults, what: "switch " + s.Name}}
+	if g != nil {
+		chain = append(chain, level{policy: &g.Policy, what: "port group " + g.Name})
+		v.overrides(a, p, g)
+	}
+	v.policy(i, append(chain, level{at: a, policy: &p.Policy, what: "port " + p.Name}))
+}
+
+func (v *validator) portName(a at, p *Port) {
+	v.name(a, p.Name)
+	field := a.field("name")
+	first, dup := v.ports[p.Name]
+	switch {
+	case !dup || p.Name == "":
+	case !v.connecting:
+		v.fault(field, shown(p.Name), "another port has this name%s: names of ports differ on a host", v.line(at{}.field("ports").item(first, "").field("name")))
+	case first >= v.src.ports:
+		v.fault(field, shown(p.Name), "a port of this name is connected already: disconnect it first, or choose another name")
+	default:
+		v.fault(field, shown(p.Name), "%s declares a port of this name too: a port is declared in the file or connected at run time, not both; remove one", v.fileName(first))
+	}
+	if i, ok := v.switches[p.Switch]; ok && p.Name != "" {
+		if _, clash := v.uplinks[i][p.Name]; clash {
+			v.fault(field, shown(p.Name), "an uplink of switch %s has this name: ports and uplinks of a switch have different names", p.Switch)
+		}
+	}
+}
+
+// fileName is the file and line that declares port i.
+func (v *validator) fileName(i int) string {
+	p, ok := v.src.pos[at{}.field("ports").item(i, "").field("name").key]
+	if !ok || v.src.file == "" {
+		return "the configuration"
+	}
+	return fmt.Sprintf("%s:%d", v.src.file, p.line)
+}
+
+// attachment finds the switch and port group p names; -1 and nil, with a fault, where there are none.
+func (v *validator) attachment(a at, p *Port) (int, *PortGroup) {
+	swAt, pgAt := a.field("switch"), a.field("portGroup")
+	if p.PortGroup == "" && !v.written(pgAt) {
+		v.fault(pgAt, "", "the port group the port belongs to is needed")
+	}
+	if p.Switch == "" && !v.written(swAt) {
+		v.fault(swAt, "", "the switch the port belongs to is needed")
+		return -1, nil
+	}
+	i, ok := v.switches[p.Switch]
+	if !ok {
+		if !v.src.spoilt("switches") {
+			names := make([]string, len(v.cfg.Switches))
+			for k := range v.cfg.Switches {
+				names[k] = v.cfg.Switches[k].Name
+			}
+			v.fault(swAt, shown(p.Switch), "there is no such switch%s", known(p.Switch, names))
+		}
+		return -1, nil
+	}
+	s := &v.cfg.Switches[i]
+	j, ok := v.groups[i][p.PortGroup]
+	if !ok {
+		if (p.PortGroup != "" || v.written(pgAt)) && !v.src.spoilt("switches") {
+			names := make([]string, len(s.PortGroups))
+			for k := range s.PortGroups {
+				names[k] = s.PortGroups[k].Name
+			}
+			v.fault(pgAt, shown(p.PortGroup), "switch %s has no such port group%s", s.Name, known(p.PortGroup, names))
+		}
+		return i, nil
+	}
+	return i, &s.PortGroups[j]
+}
+
+func (v *validator) portDevice(a at, p *Port) {
+	field := a.field("device")
+	device := p.ActualDevice()
+	if p.Device == "" && !v.written(field) && device != "" {
+		if msg := checkDevice(device); msg != "" {
+			v.fault(field, "", "the host's interface needs a name, and the port's cannot be it: %s; set device", msg)
+			return
+		}
+	}
+	if device == "" && !v.written(field) {
+		return
+	}
+	if msg := checkDevice(device); msg != "" {
+		v.fault(field, shown(device), "%s", msg)
+	} else if other, dup := v.devices[device]; dup {
+		v.fault(field, shown(device), "%s uses this device already: a device serves one port or uplink", other)
+	}
+}
+
+func (v *validator) portMAC(a at, p *Port, i int) {
+	mac, msg := checkMAC(p.MAC)
+	if msg != "" {
+		v.fault(a, shown(p.MAC), "%s", msg)
+		return
+	}
+	if i < 0 {
+		return
+	}
+	if other, taken := v.macs[i][mac]; taken {
+		v.fault(a, shown(p.MAC), "port %s of switch %s has this MAC: every port of a switch has its own", other, p.Switch)
+	}
+}
+
+// hostOnly checks what only a host interface has: addresses and an MTU.
+func (v *validator) hostOnly(a at, p *Port, i int) {
+	addrs, mtu := a.field("addresses"), a.field("mtu")
+	if p.ActualRole() != Host {
+		const only = "only a host port has this: set role: host, or leave it out (a vnic's owner sets its own)"
+		if len(p.Addresses) > 0 {
+			v.fault(addrs, shown(listText(p.Addresses)), only)
+		}
+		if p.MTU != 0 {
+			v.fault(mtu, fmt.Sprint(p.MTU), only)
+		}
+		return
+	}
+	v.mtu(mtu, p.MTU)
+	if i >= 0 && p.MTU <= MaxMTU && p.MTU > v.cfg.Switches[i].ActualMTU() {
+		v.fault(mtu, fmt.Sprint(p.MTU), "above the MTU of switch %s, which is %d: lower this one or raise the switch's", p.Switch, v.cfg.Switches[i].ActualMTU())
+	}
+	if len(p.Addresses) > maxAddressList {
+		v.fault(addrs, "", "at most %d addresses, these are %d", maxAddressList, len(p.Addresses))
+	}
+	for k, s := range p.Addresses {
+		prefix, msg := checkAddress(s)
+		if msg == "" {
+			if other, dup := v.addresses[prefix.Addr()]; dup {
+				msg = "port " + other + " has this address: give it once"
+			} else if slices.ContainsFunc(p.Addresses[:k], func(t string) bool { q, _ := checkAddress(t); return q.Addr() == prefix.Addr() }) {
+				msg = "listed twice: keep one"
+			}
+		}
+		if msg != "" {
+			v.fault(addrs.item(k, ""), shown(s), "%s", msg)
+		}
+	}
+}
+
+// overrides checks that the port group lets the port set what it sets for itself (S9).
+func (v *validator) overrides(a at, p *Port, g *PortGroup) {
+	o, own := g.Overrides, p.Policy
+	for _, c := range []struct {
+		flag    string
+		set, ok bool
+	}{
+		{"vlan", own.VLAN != nil, o.VLAN},
+		{"security", own.Security != Security{}, o.Security},
+		{"teaming", own.Teaming != Teaming{}, o.Teaming},
+		{"blocked", own.Blocked != nil, o.AllowsBlocked()},
+		{"monitoring", own.Monitoring != Monitoring{}, o.Monitoring},
+	} {
+		if c.set && !c.ok {
+			v.fault(a.field(c.flag), "", "port group %s does not let its ports set %s: allow it there with overrides: {%s: true}, or leave it out here", g.Name, c.flag, c.flag)
+		}
+	}
+}
+
+// claim records what the port at index i of the configuration holds, so that no other takes it.
+func (v *validator) claim(i int) {
+	p := &v.cfg.Ports[i]
+	claim(v.ports, p.Name, i)
+	if d := p.ActualDevice(); d != "" {
+		claim(v.devices, d, "port "+p.Name)
+	}
+	if sw, ok := v.switches[p.Switch]; ok {
+		if mac, msg := checkMAC(p.MAC); msg == "" {
+			claim(v.macs[sw], mac, p.Name)
+		}
+	}
+	if p.ActualRole() != Host {
+		return
+	}
+	for _, s := range p.Addresses {
+		if prefix, msg := checkAddress(s); msg == "" {
+			claim(v.addresses, prefix.Addr(), p.Name)
+		}
+	}
+}
+
+// claim gives the key to its first taker.
+func claim[K comparable, V any](m map[K]V, key K, taker V) {
+	if _, taken := m[key]; !taken {
+		m[key] = taker
+	}
+}
