@@ -1,0 +1,177 @@
+// Package image makes the kernel and initramfs that Heddle's QEMU guests boot, from packages of the distribution that are
+// downloaded and unpacked but not installed. The result is kept in a cache directory and made once.
+package image
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+//go:embed init.sh
+var initScript []byte
+
+// Flavour says which kernel a guest gets.
+type Flavour string
+
+const (
+	// Cloud is the distribution's kernel for virtual machines: small, with virtio-net and 802.1Q.
+	Cloud Flavour = "cloud"
+	// Full is the distribution's kernel for any machine: it has e1000 and e1000e too.
+	Full Flavour = "full"
+)
+
+// contents gives the kernel's meta packages, Debian's name before Ubuntu's, and the modules that guests may ask for.
+func (f Flavour) contents() (metas, modules []string, err error) {
+	modules = []string{"virtio_pci", "virtio_net", "8021q"}
+	switch f {
+	case Cloud:
+		return []string{"linux-image-cloud-amd64", "linux-image-virtual"}, modules, nil
+	case Full:
+		return []string{"linux-image-amd64", "linux-image-generic"}, append(modules, "e1000", "e1000e"), nil
+	}
+	return nil, nil, fmt.Errorf("guest image: unknown flavour %q (known: %s, %s)", f, Cloud, Full)
+}
+
+// Options says what to build and where to keep it.
+type Options struct {
+	Flavour Flavour
+	// CacheDir keeps downloads and images between runs; empty means DefaultCacheDir.
+	CacheDir string
+	// Log is told about steps that take seconds; nil means silence.
+	Log func(format string, args ...any)
+}
+
+// Image is a guest image on disk. The files belong to the cache: they must not be changed, and stay until someone removes the
+// cache directory.
+type Image struct {
+	Kernel  string `json:"-"` // path of the compressed kernel
+	Initrd  string `json:"-"` // path of the gzip-compressed initramfs; more archives may be appended
+	Release string `json:"release"`
+	// Modules has the names that the word heddle.modules on the kernel command line may list.
+	Modules  []string `json:"modules"`
+	Packages []string `json:"packages"` // name=version of the packages the image was made from
+}
+
+// DefaultCacheDir is heddle/guests in the user's cache directory ($XDG_CACHE_HOME or ~/.cache), or in /var/cache for a process
+// that has no home.
+func DefaultCacheDir() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		dir = "/var/cache"
+	}
+	return filepath.Join(dir, "heddle", "guests")
+}
+
+// Build gives the image from the cache, or makes it first: that needs apt's package lists, a network, and up to 600 MB of disk
+// for some seconds. Several processes may call it at once: one builds, the others wait until ctx ends. A build that was
+// interrupted leaves finished downloads for the next one and no half image.
+func Build(ctx context.Context, o Options) (*Image, error) {
+	if runtime.GOARCH != "amd64" {
+		return nil, fmt.Errorf("guest image: only made on amd64 so far, this is %s", runtime.GOARCH)
+	}
+	if _, _, err := o.Flavour.contents(); err != nil {
+		return nil, err
+	}
+	if o.CacheDir == "" {
+		o.CacheDir = DefaultCacheDir()
+	}
+	if o.Log == nil {
+		o.Log = func(string, ...any) {}
+	}
+	dir := filepath.Join(o.CacheDir, fmt.Sprintf("%s-%s", o.Flavour, o.recipe()))
+	if img, err := load(dir); err == nil {
+		return img, nil
+	}
+	if err := os.MkdirAll(o.CacheDir, 0o755); err != nil {
+		return nil, fmt.Errorf("guest image: cache directory: %w", err)
+	}
+	unlock, err := lock(ctx, filepath.Join(o.CacheDir, string(o.Flavour)+".lock"))
+	if err != nil {
+		return nil, fmt.Errorf("guest image: wait for another process that builds it: %w", err)
+	}
+	defer unlock()
+	if img, err := load(dir); err == nil {
+		return img, nil
+	}
+	if err := o.build(ctx, dir); err != nil {
+		return nil, fmt.Errorf("guest image (%s kernel) in %s: %w", o.Flavour, o.CacheDir, explain(err))
+	}
+	return load(dir)
+}
+
+// recipe names what the image is made of besides packages, so that a changed program makes a new image.
+func (o Options) recipe() string {
+	metas, modules, _ := o.Flavour.contents()
+	h := sha256.New()
+	fmt.Fprintln(h, "layout 1", metas, modules)
+	h.Write(initScript)
+	return fmt.Sprintf("%x", h.Sum(nil))[:12]
+}
+
+// explain adds what to do to errors whose text does not say it.
+func explain(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), "No space left") {
+		return fmt.Errorf("%w (600 MB are needed for a moment; choose another cache directory)", err)
+	}
+	return err
+}
+
+const (
+	kernelFile = "vmlinuz"
+	initrdFile = "initrd.gz"
+	aboutFile  = "image.json"
+)
+
+// load opens an image that was finished before.
+func load(dir string) (*Image, error) {
+	about, err := os.ReadFile(filepath.Join(dir, aboutFile))
+	if err != nil {
+		return nil, err
+	}
+	img := &Image{Kernel: filepath.Join(dir, kernelFile), Initrd: filepath.Join(dir, initrdFile)}
+	if err := json.Unmarshal(about, img); err != nil {
+		return nil, fmt.Errorf("%s: %w (remove the directory to build it anew)", dir, err)
+	}
+	for _, f := range []string{img.Kernel, img.Initrd} {
+		if _, err := os.Stat(f); err != nil {
+			return nil, err
+		}
+	}
+	return img, nil
+}
+
+// lock takes an exclusive file lock, which the kernel releases should this process die, and gives the function to release it.
+func lock(ctx context.Context, file string) (func(), error) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			f.Close()
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
