@@ -1,0 +1,70 @@
+# Heddle's commands; `make help` lists them.
+
+GO       ?= go
+DURATION ?= 60s
+# Flags for `go test` in the test targets, such as TESTFLAGS='-run TestS14 ./internal/model'.
+TESTFLAGS ?= ./...
+# DEPS=no installs nothing; tests whose programs are missing are then skipped.
+DEPS     ?= yes
+ROOT     := $(filter 0,$(shell id -u))
+
+# As root, with everything installed, no test has a reason to be skipped: a missing requirement is a failure.
+ifneq ($(ROOT),)
+ifeq ($(DEPS),yes)
+export HEDDLE_REQUIRE_ALL ?= 1
+endif
+endif
+
+.DEFAULT_GOAL := build
+.PHONY: help build check-go deps deps-all test soak fuzz demo bench generate lint format clean
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: check-go ## build bin/heddle (needs only Go: the kernel programs are in the repository)
+	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -o bin/heddle ./cmd/heddle
+
+check-go:
+	@scripts/check-go $(GO)
+
+deps: ## install, by package name, what the commands and tests use (root; Debian, Ubuntu)
+	@scripts/deps run test bench
+
+deps-all: ## the same, and the C compiler that `make generate` uses
+	@scripts/deps run test bench generate
+
+test: build ## build and pass every test; without root, those that need none, and say what was skipped
+ifneq ($(ROOT),)
+ifeq ($(DEPS),yes)
+	@scripts/deps run test
+endif
+endif
+	@$(GO) run ./internal/testkit/cmd/runtests -count=1 -timeout 15m $(TESTFLAGS)
+
+soak: check-go ## hold the kernel program against the model for DURATION (default 60s; root)
+	HEDDLE_SOAK=$(DURATION) $(GO) test -count=1 -timeout 0 -v -run '^TestSoak' ./internal/difftest
+
+fuzz: check-go ## run every fuzz target for DURATION
+	@scripts/fuzz $(DURATION)
+
+demo: build ## the nested-lab experiment on real traffic (root), or on the model alone
+	@scripts/demo
+
+bench: build ## measure the switch against a veth pair, a bridge, macvlan and Open vSwitch (root)
+	@scripts/deps run bench
+	bin/heddle bench switch
+	bin/heddle bench frame
+
+generate: check-go ## make the committed generated files again: kernel programs, tables, reference pages
+	@scripts/deps generate
+	$(GO) generate ./...
+
+lint: check-go ## gofmt, go vet, staticcheck, clang-format
+	@GO=$(GO) scripts/lint
+
+format: check-go ## format the Go and C sources
+	$(GO) fmt ./...
+	clang-format-19 -i $(wildcard bpf/*.c bpf/*.h)
+
+clean: ## remove what was built
+	rm -rf bin

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// event is one line of `go test -json`; see `go doc test2json` and, for the build's own, `go help buildjson`.
+type event struct {
+	Action      string
+	Package     string
+	Test        string
+	Elapsed     float64 // seconds
+	Output      string
+	ImportPath  string // of build-output and build-fail
+	FailedBuild string
+}
+
+// test is what is known of one test or, under the empty name, of the package itself.
+type test struct {
+	verdict string // "pass", "fail", "skip", or "" while it runs
+	output  strings.Builder
+	parent  bool // has subtests, which are counted instead
+	broken  bool // a subtest failed
+}
+
+type pkg struct {
+	tests map[string]*test
+	order []string
+}
+
+// report gathers the events of a run.
+type report struct {
+	out     io.Writer
+	pkgs    map[string]*pkg
+	builds  map[string]*strings.Builder // compiler output by import path
+	counts  map[string]int              // by verdict
+	reasons map[string]int              // why tests were skipped
+}
+
+func newReport(out io.Writer) *report {
+	return &report{
+		out: out, pkgs: map[string]*pkg{}, builds: map[string]*strings.Builder{},
+		counts: map[string]int{}, reasons: map[string]int{},
+	}
+}
+
+func (r *report) print(s string) { fmt.Fprint(r.out, s) }
+
+func (r *report) failed() int { return r.counts["fail"] }
+
+// add takes the next event.
+func (r *report) add(e event) {
+	switch e.Action {
+	case "build-output":
+		if r.builds[e.ImportPath] == nil {
+			r.builds[e.ImportPath] = &strings.Builder{}
+		}
+		r.builds[e.ImportPath].WriteString(e.Output)
+	case "output":
+		r.test(e).output.WriteString(e.Output)
+	case "run":
+		r.test(e)
+	case "pass", "fail", "skip":
+		r.test(e).verdict = e.Action
+		if e.Test == "" {
+			r.finish(e)
+		}
+	}
+}
+
+// test finds or makes the test an event is about and tells its parents of it.
+func (r *report) test(e event) *test {
+	p := r.pkgs[e.Package]
+	if p == nil {
+		p = &pkg{tests: map[string]*test{}}
+		r.pkgs[e.Package] = p
+	}
+	if t := p.tests[e.Test]; t != nil {
+		return t
+	}
+	if i := strings.LastIndexByte(e.Test, '/'); i >= 0 {
+		r.test(event{Package: e.Package, Test: e.Test[:i]}).parent = true
+	}
+	t := &test{}
+	p.tests[e.Test] = t
+	p.order = append(p.order, e.Test)
+	return t
+}
+
+// finish counts and shows a package that has ended.
+func (r *report) finish(e event) {
+	p := r.pkgs[e.Package]
+	delete(r.pkgs, e.Package)
+	n := p.count(r.reasons)
+	if e.Action == "fail" && n["fail"] == 0 {
+		n["fail"]++ // it did not build, panicked outside a test, or its TestMain failed
+	}
+	if b := r.builds[e.FailedBuild]; b != nil {
+		r.print(b.String())
+	}
+	if e.Action == "fail" {
+		r.print(p.failures())
+	}
+	for verdict, k := range n {
+		r.counts[verdict] += k
+	}
+	if len(p.tests) == 1 && e.Action != "fail" {
+		return // no tests
+	}
+	word := map[string]string{"pass": "ok  ", "fail": "FAIL", "skip": "ok  "}[e.Action]
+	fmt.Fprintf(r.out, "%s\t%s\t%.2fs\t%s\n", word, e.Package, e.Elapsed, summary(n))
+}
+
+// count counts the package's tests by verdict: those without subtests, and a parent that failed by itself. A test that began
+// and never ended (a panic, a timeout) has failed.
+func (p *pkg) count(reasons map[string]int) map[string]int {
+	n := map[string]int{}
+	for i := len(p.order) - 1; i >= 0; i-- { // subtests come after their parents
+		name := p.order[i]
+		t := p.tests[name]
+		if t.verdict == "" {
+			t.verdict = "fail"
+		}
+		if cut := strings.LastIndexByte(name, '/'); cut >= 0 && (t.verdict == "fail" || t.broken) {
+			p.tests[name[:cut]].broken = true
+		}
+		if name == "" || t.parent && (t.verdict != "fail" || t.broken) {
+			continue
+		}
+		n[t.verdict]++
+		if t.verdict == "skip" {
+			reasons[skipReason(t.output.String())]++
+		}
+	}
+	return n
+}
+
+// verdictLine matches go test's own last words on a package, which the report's line replaces.
+var verdictLine = regexp.MustCompile(`(?m)^(FAIL|FAIL\t.*)\n`)
+
+// failures is the output of every failed test and of the package itself.
+func (p *pkg) failures() string {
+	var b strings.Builder
+	for _, name := range p.order {
+		if t := p.tests[name]; name != "" && t.verdict == "fail" {
+			b.WriteString(t.output.String())
+		}
+	}
+	if own := p.tests[""]; own != nil {
+		b.WriteString(verdictLine.ReplaceAllString(own.output.String(), ""))
+	}
+	return b.String()
+}
+
+// said matches a line that a test logged: "    file_test.go:12: text".
+var said = regexp.MustCompile(`(?m)^\s+\S+\.go:\d+: (.+)$`)
+
+// skipReason is the last thing a skipped test said.
+func skipReason(output string) string {
+	m := said.FindAllStringSubmatch(output, -1)
+	if m == nil {
+		return "no reason given"
+	}
+	return m[len(m)-1][1]
+}
+
+func summary(n map[string]int) string {
+	return fmt.Sprintf("%d passed, %d failed, %d skipped", n["pass"], n["fail"], n["skip"])
+}
+
+// close counts what never ended, prints the reasons for skips and the closing line, and says whether the run was good: at
+// least one test passed, none failed.
+func (r *report) close() bool {
+	for _, name := range slices.Sorted(maps.Keys(r.pkgs)) {
+		r.add(event{Action: "fail", Package: name})
+	}
+	if len(r.reasons) > 0 {
+		fmt.Fprintln(r.out, "\nskipped:")
+	}
+	for _, why := range slices.SortedFunc(maps.Keys(r.reasons), func(a, b string) int {
+		if d := r.reasons[b] - r.reasons[a]; d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	}) {
+		fmt.Fprintf(r.out, "%6d  %s\n", r.reasons[why], why)
+	}
+	fmt.Fprintf(r.out, "\n%s\n", summary(r.counts))
+	return r.counts["fail"] == 0 && r.counts["pass"] > 0
+}
