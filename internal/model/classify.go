@@ -1,0 +1,34 @@
+package model
+
+import (
+	"heddle/internal/abi"
+	"heddle/internal/plan"
+)
+
+// classify finds the segment a frame belongs to (frame-rules §2).
+func classify(r *run) abi.Reason {
+	f := &r.head
+	if r.via != nil {
+		if !r.via.VLANs.Has(f.vid()) { // S27
+			return abi.ReasonUplinkVlan
+		}
+		r.seg = segmentOf(f.vid(), f.ad)
+		return abi.ReasonNone
+	}
+	v := &r.from.Policy.VLAN.V
+	if v.Mode == plan.VLANTrunk {
+		r.seg = segmentOf(f.vid(), f.ad)
+		if !r.from.admits(r.seg) { // S24, S25
+			return abi.ReasonVlanNotAllowed
+		}
+		return abi.ReasonNone
+	}
+	if f.vid() != 0 || f.tags > 1 { // S23, D9: nor may a priority tag hide another tag
+		return abi.ReasonGuestTagged
+	}
+	r.seg = Segment{} // S23
+	if v.Mode == plan.VLANAccess {
+		r.seg.VLAN = v.ID // S21
+	}
+	return abi.ReasonNone
+}

@@ -1,0 +1,103 @@
+package model
+
+import (
+	"encoding/binary"
+
+	"heddle/internal/abi"
+	"heddle/internal/plan"
+)
+
+// wire gives the bytes of a copy (frame-rules §6): for a receiver that sees tags (trunk, uplink) or one that doesn't.
+func wire(r *run, tagged bool) []byte {
+	f := &r.head
+	rest := f.raw[12:]
+	if r.seg == (Segment{}) { // with its VID 0 tag, if it had one
+		return append([]byte(nil), f.raw...)
+	}
+	if f.tags > 0 {
+		rest = f.raw[16:]
+	}
+	out := make([]byte, 0, len(f.raw)+4)
+	out = append(out, f.raw[:12]...)
+	if tagged { // S21, S24
+		tpid := uint16(typeQ)
+		if r.seg.AD {
+			tpid = typeAD
+		}
+		out = binary.BigEndian.AppendUint16(out, tpid)
+		out = binary.BigEndian.AppendUint16(out, f.pcpDEI()|r.seg.VLAN)
+	}
+	return append(out, rest...) // S22
+}
+
+// bytes is the copy's form for a receiver; each form is made once per frame.
+func (r *run) bytes(tagged bool) []byte {
+	form := &r.plainForm
+	if tagged {
+		form = &r.taggedForm
+	}
+	if *form == nil {
+		*form = r.h.rules.wire(r, tagged)
+	}
+	return *form
+}
+
+func (r *run) toPort(p *port) {
+	if reason := r.h.rules.portRules(r, p); reason != abi.ReasonNone {
+		r.refuse(p.ID, p.tally, reason)
+		return
+	}
+	b := r.bytes(p.Policy.VLAN.V.Mode == plan.VLANTrunk)
+	r.res.Copies = append(r.res.Copies, Copy{To: p.ID, Frame: b})
+	p.tally.out(r.head.class, len(b))
+	if r.via != nil {
+		p.tally.bytesInFromPnic += uint64(len(b))
+	}
+	r.sayCopy(p.ID)
+}
+
+func (r *run) toUplink(u *uplink) {
+	if reason := r.h.rules.uplinkRules(r, u); reason != abi.ReasonNone {
+		r.refuse(u.ID, u.tally, reason)
+		return
+	}
+	b := r.bytes(true)
+	r.res.Copies = append(r.res.Copies, Copy{To: u.ID, Frame: b})
+	u.tally.out(r.head.class, len(b))
+	r.from.tally.bytesOutToPnic += uint64(len(b))
+	r.sayCopy(u.ID)
+}
+
+// toHost hands the frame to the host's own stack, in the bytes it arrived in (S96).
+func (r *run) toHost() {
+	r.res.Copies = append(r.res.Copies, Copy{To: r.via.ID, HostStack: true, Frame: append([]byte(nil), r.head.raw...)})
+	r.via.tally.toHost++
+	r.sayHost()
+}
+
+// refuse notes that a copy was considered and not made; t is nil when there is no receiver to count at.
+func (r *run) refuse(at plan.PortID, t *tally, reason abi.Reason) {
+	r.res.Refused = append(r.res.Refused, Refusal{Port: at, Reason: reason})
+	if t != nil {
+		t.refuse(reason)
+	}
+	r.sayRefusal(at, reason)
+}
+
+// disposition gives the frame its one fate (S94): delivered, or the refusal with the lowest number, or that nobody was
+// considered.
+func (r *run) disposition() abi.Reason {
+	if len(r.res.Copies) > 0 {
+		return abi.ReasonNone
+	}
+	reason := abi.ReasonUnknownUnicast
+	if r.head.class != unicast {
+		reason = abi.ReasonNoReceiver
+	}
+	for i, x := range r.res.Refused {
+		if i == 0 || x.Reason < reason {
+			reason = x.Reason
+		}
+	}
+	return reason
+}

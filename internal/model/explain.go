@@ -1,0 +1,249 @@
+package model
+
+import (
+	"fmt"
+
+	"heddle/internal/abi"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// This file only narrates: nothing here decides. Every sentence names the port, the segment, the policy and the level that
+// set it, in the words of the configuration file.
+
+// say adds a step. Callers on the way of every frame ask r.h.explain first.
+func (r *run) say(s Stage, format string, args ...any) {
+	r.res.Steps = append(r.res.Steps, Step{Stage: s, Text: fmt.Sprintf(format, args...)})
+}
+
+// String names a segment as a user would.
+func (s Segment) String() string {
+	switch {
+	case s == Segment{}:
+		return "the untagged segment"
+	case s.AD:
+		return fmt.Sprintf("802.1ad VLAN %d", s.VLAN)
+	}
+	return fmt.Sprintf("VLAN %d", s.VLAN)
+}
+
+func (r *run) saySegment() {
+	if !r.h.explain {
+		return
+	}
+	if r.via != nil {
+		r.say(StageAdmit, "uplink %s takes the frame", r.via.ID)
+		r.say(StageClassify, "it belongs to %s: uplink %s carries %s", r.seg, r.via.ID, setWords(r.via.VLANs))
+		return
+	}
+	r.say(StageAdmit, "port %s may send it (forged transmits: %s)", r.from.ID, answer(r.from.Policy.ForgedTransmits))
+	r.say(StageClassify, "it belongs to %s: port %s is %s", r.seg, r.from.ID, vlanWords(r.from.Policy.VLAN))
+}
+
+func (r *run) sayChanges() {
+	if !r.h.explain {
+		return
+	}
+	for _, c := range r.res.Changes {
+		switch c.Kind {
+		case Learned:
+			r.say(StageLearn, "%s is now known on port %s in %s", c.MAC, c.Port, c.Segment)
+		case Moved:
+			r.say(StageLearn, "%s moved from port %s to port %s in %s", c.MAC, c.Before, c.Port, c.Segment)
+		case Removed:
+			r.say(StageLearn, "%s is no longer on port %s: it sends from outside now", c.MAC, c.Port)
+		}
+	}
+}
+
+func (r *run) sayTarget() {
+	if !r.h.explain {
+		return
+	}
+	dst := r.head.dst
+	switch {
+	case r.target == group:
+		r.say(StageLookUp, "%s is a group address: it is for everybody in %s", dst, r.seg)
+	case r.target == hostAlone:
+		r.say(StageLookUp, "%s is the MAC of uplink %s's own device: the frame is the host's", dst, r.via.ID)
+	case r.target == known && r.known.mac == dst:
+		r.say(StageLookUp, "%s is the MAC of port %s", dst, r.known.ID)
+	case r.target == known:
+		r.say(StageLookUp, "%s was learned on port %s", dst, r.known.ID)
+	default:
+		r.say(StageLookUp, "%s is not known in %s", dst, r.seg)
+	}
+}
+
+// sayHostAnyway tells why the switch has no use for a frame that the host's stack gets all the same.
+func (r *run) sayHostAnyway(reason abi.Reason) {
+	if r.h.explain {
+		stage, why := r.whyUplinkDropped(reason)
+		r.say(stage, "not for any port (%s): %s", reason, why)
+	}
+}
+
+func (r *run) sayHost() {
+	if r.h.explain {
+		r.say(StageDeliver, "a copy for the host's own stack on uplink %s", r.via.ID)
+	}
+}
+
+func (r *run) sayCopy(to plan.PortID) {
+	if r.h.explain {
+		r.say(StageDeliver, "a copy for %s", to)
+	}
+}
+
+func (r *run) sayRefusal(at plan.PortID, reason abi.Reason) {
+	if !r.h.explain {
+		return
+	}
+	if reason == abi.ReasonNoUplink {
+		t := r.from.Policy.Teaming
+		r.say(StageRules, "no uplink that port %s may use is up (%s): active %v (%s), standby %v (%s)",
+			r.from.ID, reason, t.Active.V, words(t.Active.From), t.Standby.V, words(t.Standby.From))
+		return
+	}
+	r.say(StageRules, "no copy for %s (%s): %s", at, reason, r.whyRefused(r.h.places[at], reason))
+}
+
+func (r *run) whyRefused(at place, reason abi.Reason) string {
+	switch reason {
+	case abi.ReasonReceiverBlocked:
+		if at.port != nil {
+			return "it is blocked, as set by the " + words(at.port.Policy.Blocked.From)
+		}
+		return "the uplink is blocked"
+	case abi.ReasonReceiverDown:
+		return "its device is down"
+	case abi.ReasonMacChange:
+		p := at.port
+		return fmt.Sprintf("its adapter uses %s instead of %s, and MAC changes are %s, or the address is another's",
+			p.fact.SeenMAC, p.InitialMAC, answer(p.Policy.MACChanges))
+	case abi.ReasonReversePath:
+		return fmt.Sprintf("it came on uplink %s, and the port's %s teaming (%s) uses another one",
+			r.via.ID, at.port.teaming(), words(at.port.Policy.Teaming.Policy.From))
+	case abi.ReasonReflected:
+		return fmt.Sprintf("%s sent from this host within the last second: this is our own frame coming back", r.head.src)
+	case abi.ReasonUplinkVlan:
+		return fmt.Sprintf("the uplink carries %s, not %s", setWords(at.uplink.VLANs), r.seg)
+	case abi.ReasonMtuExceeded:
+		mtu := 0
+		if at.port != nil {
+			mtu = at.port.fact.MTU
+		} else {
+			mtu = at.uplink.fact.MTU
+		}
+		return fmt.Sprintf("%d bytes of layer 3 are more than its device's MTU of %d", r.head.layer3(), mtu)
+	}
+	return "refused"
+}
+
+// sayFate tells why a frame was dropped, or that the switch dropped it and the host has it.
+func (r *run) sayFate() {
+	if !r.h.explain || r.res.Reason == abi.ReasonNone {
+		return
+	}
+	stage, why := r.whyDropped(r.res.Reason)
+	r.say(stage, "dropped (%s): %s", r.res.Reason, why)
+}
+
+func (r *run) whyDropped(reason abi.Reason) (Stage, string) {
+	f := &r.head
+	switch reason {
+	case abi.ReasonMalformed:
+		return StageAdmit, fmt.Sprintf("%d bytes are too few for its headers", len(f.raw))
+	case abi.ReasonSourceGroup:
+		return StageAdmit, fmt.Sprintf("the source %s is a group address", f.src)
+	case abi.ReasonSourceZero:
+		return StageAdmit, "the source address is zero"
+	case abi.ReasonUnknownUnicast:
+		return StageLookUp, fmt.Sprintf("no port of %s floods or is promiscuous, and there is no uplink to send by", r.seg)
+	case abi.ReasonNoReceiver:
+		return StageLookUp, fmt.Sprintf("nobody else is in %s", r.seg)
+	case abi.ReasonOwnDestination:
+		return StageLookUp, "the destination is behind the port it came from"
+	}
+	if len(r.res.Refused) > 0 {
+		return StageDeliver, "every receiver refused its copy"
+	}
+	if r.via != nil {
+		return r.whyUplinkDropped(reason)
+	}
+	return r.whyPortDropped(reason)
+}
+
+func (r *run) whyUplinkDropped(reason abi.Reason) (Stage, string) {
+	switch reason {
+	case abi.ReasonPortBlocked:
+		return StageAdmit, fmt.Sprintf("uplink %s is blocked", r.via.ID)
+	case abi.ReasonMtuExceeded:
+		return StageAdmit, r.mtuWords()
+	}
+	return StageClassify, fmt.Sprintf("uplink %s carries %s, not VLAN %d", r.via.ID, setWords(r.via.VLANs), r.head.vid())
+}
+
+func (r *run) whyPortDropped(reason abi.Reason) (Stage, string) {
+	p, pol := r.from, &r.from.Policy
+	switch reason {
+	case abi.ReasonPortBlocked:
+		return StageAdmit, fmt.Sprintf("port %s is blocked, as set by the %s", p.ID, words(pol.Blocked.From))
+	case abi.ReasonGuestBpdu:
+		return StageAdmit, fmt.Sprintf("switch %s blocks spanning-tree frames of guests (checks.blockGuestBPDU)", p.ID.Switch)
+	case abi.ReasonForgedTransmit:
+		return StageAdmit, fmt.Sprintf("the source %s is not port %s's MAC %s, and forged transmits are %s",
+			r.head.src, p.ID, p.mac, answer(pol.ForgedTransmits))
+	case abi.ReasonMtuExceeded:
+		return StageAdmit, r.mtuWords()
+	case abi.ReasonGuestTagged:
+		return StageClassify, fmt.Sprintf("port %s is %s: its owner may not tag", p.ID, vlanWords(pol.VLAN))
+	case abi.ReasonVlanNotAllowed:
+		return StageClassify, fmt.Sprintf("port %s is %s", p.ID, vlanWords(pol.VLAN))
+	case abi.ReasonMacLimit:
+		return StageLearn, fmt.Sprintf("port %s holds its limit of %d MACs (%s), and the limit policy is drop (%s)", p.ID,
+			pol.Learning.Limit.V, words(pol.Learning.Limit.From), words(pol.Learning.LimitPolicy.From))
+	}
+	return StageDeliver, reason.String()
+}
+
+func (r *run) mtuWords() string {
+	return fmt.Sprintf("%d bytes of layer 3 are more than switch %s's MTU of %d", r.head.layer3(), r.sw.plan.Name, r.sw.plan.MTU)
+}
+
+func answer(v plan.Value[bool]) string {
+	a := spec.Reject
+	if v.V {
+		a = spec.Accept
+	}
+	return fmt.Sprintf("%s, as set by the %s", a, words(v.From))
+}
+
+func words(l plan.Level) string {
+	if l == "" {
+		return string(plan.FromBuiltIn)
+	}
+	return string(l)
+}
+
+func vlanWords(v plan.Value[plan.VLAN]) string {
+	what := "in no VLAN"
+	switch v.V.Mode {
+	case plan.VLANAccess:
+		what = fmt.Sprintf("in VLAN %d", v.V.ID)
+	case plan.VLANTrunk:
+		kind := "802.1q"
+		if v.V.AD {
+			kind = "802.1ad"
+		}
+		what = fmt.Sprintf("an %s trunk of VLANs %s", kind, setWords(v.V.Set))
+	}
+	return fmt.Sprintf("%s, as set by the %s", what, words(v.From))
+}
+
+func setWords(s plan.VLANSet) string {
+	if t := s.String(); t != "" {
+		return t
+	}
+	return "no VLAN"
+}

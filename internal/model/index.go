@@ -1,0 +1,172 @@
+package model
+
+import (
+	"time"
+
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// vswitch is one switch under the present plan and facts, with the tables that outlive them.
+type vswitch struct {
+	plan    *plan.Switch
+	ports   []*port // every port of the plan, in its order
+	uplinks []*uplink
+	named   map[string]*port
+	owner   map[plan.MAC]*port  // effective MAC → connected port
+	members map[Segment][]*port // connected ports that admit a segment; filled on demand
+	devices map[plan.MAC]bool   // device MACs of connected uplinks
+	*tables
+}
+
+// tables are what a switch remembers of the frames it saw.
+type tables struct {
+	learned map[station]*entry
+	sent    map[station]time.Duration // S91: when a port last sent from here
+	pruneAt int                       // size of sent at which old marks are thrown away
+}
+
+// station is a MAC in a segment.
+type station struct {
+	Segment
+	mac plan.MAC
+}
+
+// entry is a learned MAC.
+type entry struct {
+	port *port
+	seen time.Duration
+}
+
+// port is a vNIC or a host interface under the present plan and facts.
+type port struct {
+	*plan.Port
+	fact      plan.Fact
+	connected bool
+	mac       plan.MAC // effective; zero is nobody's
+	violation bool     // S3: its adapter uses a MAC it may not
+	active    []*uplink
+	standby   []*uplink
+	tally     *tally
+}
+
+// uplink is an uplink under the present plan and facts.
+type uplink struct {
+	*plan.Uplink
+	fact      plan.Fact
+	connected bool
+	tally     *tally
+}
+
+// usable says whether teaming may choose the uplink; nil stands for a name that is not in the plan.
+func (u *uplink) usable() bool { return u != nil && u.connected && u.fact.Up }
+
+// index prepares a switch for forwarding: names to pointers, facts beside the plan, effective MACs.
+func (h *Host) index(p *plan.Switch, f plan.Facts, t *tables) *vswitch {
+	sw := &vswitch{
+		plan: p, tables: t, named: map[string]*port{}, owner: map[plan.MAC]*port{},
+		members: map[Segment][]*port{}, devices: map[plan.MAC]bool{},
+	}
+	uplinks := map[string]*uplink{}
+	for _, pu := range p.Uplinks {
+		u := &uplink{Uplink: pu, tally: h.tallyOf(pu.ID)}
+		u.fact, u.connected = f[pu.ID]
+		if u.connected && !u.fact.DeviceMAC.IsZero() {
+			sw.devices[u.fact.DeviceMAC] = true
+		}
+		sw.uplinks = append(sw.uplinks, u)
+		uplinks[pu.ID.Name] = u
+	}
+	for _, pp := range p.Ports {
+		o := &port{Port: pp, tally: h.tallyOf(pp.ID)}
+		o.fact, o.connected = f[pp.ID]
+		o.active = pick(uplinks, pp.Policy.Teaming.Active.V)
+		o.standby = pick(uplinks, pp.Policy.Teaming.Standby.V)
+		sw.ports = append(sw.ports, o)
+		sw.named[pp.ID.Name] = o
+	}
+	sw.settleMACs()
+	return sw
+}
+
+func pick(uplinks map[string]*uplink, names []string) []*uplink {
+	list := make([]*uplink, len(names))
+	for i, n := range names {
+		list[i] = uplinks[n]
+	}
+	return list
+}
+
+// settleMACs gives every port its effective MAC (S3, S4, C1, D2; frame-rules §1).
+func (sw *vswitch) settleMACs() {
+	initial := map[plan.MAC]int{}
+	for _, p := range sw.ports {
+		initial[p.InitialMAC]++
+	}
+	taken := map[plan.MAC]bool{} // effective MACs of the ports before this one
+	for _, p := range sw.ports {
+		p.mac = p.InitialMAC
+		if m := p.fact.SeenMAC; !m.IsZero() && m != p.InitialMAC {
+			free := initial[m] == 0 && !taken[m] && !sw.devices[m] && !m.IsGroup()
+			if free && (p.Policy.MACChanges.V || p.InitialMAC.IsZero()) { // S4
+				p.mac = m
+			} else { // S3, D2
+				p.violation = true
+			}
+		}
+		if p.mac.IsZero() {
+			continue
+		}
+		taken[p.mac] = true
+		if p.connected && sw.owner[p.mac] == nil {
+			sw.owner[p.mac] = p
+		}
+	}
+}
+
+// admits says whether the port is a member of a segment (frame-rules §4).
+func (p *port) admits(s Segment) bool {
+	v := &p.Policy.VLAN.V
+	switch v.Mode {
+	case plan.VLANAccess:
+		return s == Segment{VLAN: v.ID}
+	case plan.VLANTrunk: // S7, S24: an 802.1ad trunk is in no 802.1Q segment, nor the other way round
+		return v.Set.Has(s.VLAN) && (s.VLAN == 0 || s.AD == v.AD)
+	default: // S23
+		return s == Segment{}
+	}
+}
+
+// in lists the connected ports that admit a segment, in the plan's order. Callers don't change the list.
+func (sw *vswitch) in(s Segment) []*port {
+	if list, ok := sw.members[s]; ok {
+		return list
+	}
+	var list []*port
+	for _, p := range sw.ports {
+		if p.connected && p.admits(s) {
+			list = append(list, p)
+		}
+	}
+	sw.members[s] = list
+	return list
+}
+
+// learns says whether sources behind the port are learned.
+func (p *port) learns() bool { return p.Policy.Learning.Enabled.V }
+
+// floods says whether the port wants unicast for unknown destinations (S13, S14).
+func (p *port) floods() bool { return p.learns() && p.Policy.Learning.UnicastFlooding.V }
+
+// promiscuous says whether the port gets a copy of unicast for others: its policy accepts and its owner is not seen to
+// refuse (S5, S6, D1).
+func (p *port) promiscuous() bool {
+	return p.Policy.Promiscuous.V && p.fact.Promiscuous != plan.AsksNo
+}
+
+func (p *port) teaming() spec.TeamingPolicy { return p.Policy.Teaming.Policy.V }
+
+// expired says whether a port's entry has been silent for longer than the port's ageing time (S17, S93, D5).
+func (e *entry) expired(now time.Duration) bool {
+	return now-e.seen > e.port.Policy.Learning.Ageing.V
+}

@@ -1,0 +1,111 @@
+package model
+
+import (
+	"time"
+
+	"heddle/internal/abi"
+	"heddle/internal/spec"
+)
+
+// ownWindow is how long after a port's frame the same source coming from an uplink is our own reflection (S91), and how
+// long a learned MAC must have been silent for such a frame to mean that it moved away (S92).
+const ownWindow = time.Second
+
+// learn keeps the table of MACs behind ports and the marks of what they sent (frame-rules §3).
+func learn(r *run) abi.Reason {
+	who := station{r.seg, r.head.src}
+	if r.via != nil { // S18: nothing is learned from an uplink
+		if e := r.sw.learned[who]; e != nil && r.now-e.seen >= ownWindow { // S92
+			r.forget(who, e, Removed)
+		}
+		return abi.ReasonNone
+	}
+	if reason := learnSource(r, who); reason != abi.ReasonNone {
+		return reason
+	}
+	if len(r.sw.uplinks) > 0 {
+		r.sw.mark(who, r.now) // S91 asks for it
+	}
+	return abi.ReasonNone
+}
+
+// learnSource enters the frame's source into the table where the port's policy says so.
+func learnSource(r *run, who station) abi.Reason {
+	p := r.from
+	if !p.learns() || who.mac == p.mac {
+		return abi.ReasonNone
+	}
+	if r.sw.owner[who.mac] != nil || r.sw.devices[who.mac] { // S19
+		return abi.ReasonNone
+	}
+	e := r.sw.learned[who]
+	if e != nil && e.port == p {
+		e.seen = r.now
+		return abi.ReasonNone
+	}
+	if p.tally.held >= p.Policy.Learning.Limit.V {
+		if p.Policy.Learning.LimitPolicy.V == spec.LimitAllow { // S16
+			p.tally.notLearnedAllowed++
+			return abi.ReasonNone
+		}
+		p.tally.notLearnedDropped++ // S15
+		return abi.ReasonMacLimit
+	}
+	if e != nil { // S20
+		r.move(who, e)
+		return abi.ReasonNone
+	}
+	r.sw.learned[who] = &entry{port: p, seen: r.now} // S12
+	p.tally.held++
+	r.changed(Change{Kind: Learned, Segment: r.seg, MAC: who.mac, Port: p.ID})
+	return abi.ReasonNone
+}
+
+func (r *run) move(who station, e *entry) {
+	before := e.port
+	before.tally.held--
+	e.port, e.seen = r.from, r.now
+	r.from.tally.held++
+	r.from.tally.moves++
+	r.changed(Change{Kind: Moved, Segment: r.seg, MAC: who.mac, Port: r.from.ID, Before: before.ID})
+}
+
+func (r *run) forget(who station, e *entry, why ChangeKind) {
+	delete(r.sw.learned, who)
+	e.port.tally.held--
+	r.changed(Change{Kind: why, Segment: who.Segment, MAC: who.mac, Port: e.port.ID})
+}
+
+func (r *run) changed(c Change) { r.res.Changes = append(r.res.Changes, c) }
+
+// mark notes that a port sent from a station just now. Marks too old to matter are thrown away now and then, so that the
+// table stays as large as a second's sources.
+func (t *tables) mark(who station, now time.Duration) {
+	if len(t.sent) >= t.pruneAt {
+		for s, at := range t.sent {
+			if now-at >= ownWindow {
+				delete(t.sent, s)
+			}
+		}
+		t.pruneAt = max(1024, 2*len(t.sent))
+	}
+	t.sent[who] = now
+}
+
+// sentLately says whether a port of the switch sent from a station within the last second (S91).
+func (t *tables) sentLately(who station, now time.Duration) bool {
+	at, ok := t.sent[who]
+	return ok && now-at < ownWindow
+}
+
+// sweep removes what is of no use any more: expired entries, and those whose port went, lost its device, no longer learns
+// or no longer is in the segment (frame-rules §3).
+func (sw *vswitch) sweep(now time.Duration) {
+	for who, e := range sw.learned {
+		p := e.port
+		if e.expired(now) || !p.connected || !p.learns() || !p.admits(who.Segment) {
+			delete(sw.learned, who)
+			p.tally.held--
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package model
+
+import "heddle/internal/abi"
+
+// target is what looking up a destination came to.
+type target uint8
+
+const (
+	unknown target = iota
+	known
+	group
+	hostAlone // an uplink device's own MAC
+)
+
+// lookUp finds out where the destination is (frame-rules §4).
+func lookUp(r *run) abi.Reason {
+	if r.head.class != unicast {
+		r.target = group
+		return abi.ReasonNone
+	}
+	if p := r.sw.owner[r.head.dst]; p != nil && p.admits(r.seg) {
+		r.target, r.known = known, p
+	} else if r.via != nil && !r.head.dst.IsZero() && r.head.dst == r.via.fact.DeviceMAC { // S96
+		r.target, r.host = hostAlone, hostOnly
+	} else if p := r.learnedOn(); p != nil {
+		r.target, r.known = known, p
+	}
+	if r.known != nil && r.known == r.from {
+		return abi.ReasonOwnDestination
+	}
+	return abi.ReasonNone
+}
+
+// learnedOn is the port the destination was learned on, while that still counts (S12, S17, S93, D5).
+func (r *run) learnedOn() *port {
+	e := r.sw.learned[station{r.seg, r.head.dst}]
+	if e == nil || e.expired(r.now) || !e.port.connected || !e.port.learns() || !e.port.admits(r.seg) {
+		return nil
+	}
+	return e.port
+}

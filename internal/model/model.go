@@ -1,0 +1,125 @@
+// Package model interprets a plan: what a switch does to a frame, in plain Go. It is the specification of the kernel
+// program, written from docs/reference/frame-rules.md alone, and knows nothing of the program's tables. A frame passes the
+// stages of the files admit, classify, learn, lookup, receivers, rules and deliver, in this order; the number of a statement
+// (S…, D…) of behaviour.md stands beside the line that makes it true.
+package model
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"heddle/internal/abi"
+	"heddle/internal/plan"
+)
+
+// Host is every switch of one host, with what they have learned and counted. It is not safe for concurrent use. Time is a
+// duration since any fixed instant, never running backwards, of millisecond granularity.
+type Host struct {
+	switches map[string]*vswitch
+	places   map[plan.PortID]place
+	tallies  map[plan.PortID]*tally
+	rules    stages
+	explain  bool
+	run      run // reused, so that a frame costs few allocations
+}
+
+// place is where a frame can arrive: one of the two is set.
+type place struct {
+	sw     *vswitch
+	port   *port
+	uplink *uplink
+}
+
+// stages are the functions a frame passes. Only tests put others in their place.
+type stages struct {
+	admit, classify, learn, lookUp func(*run) abi.Reason
+	receivers                      func(*run) (ports []*port, up *uplink, noUplink bool)
+	choose                         func(p *port, f *header, source plan.MAC) *uplink
+	portRules                      func(*run, *port) abi.Reason
+	uplinkRules                    func(*run, *uplink) abi.Reason
+	wire                           func(r *run, tagged bool) []byte
+}
+
+func rules() stages {
+	return stages{
+		admit: admit, classify: classify, learn: learn, lookUp: lookUp, receivers: receivers, choose: choose,
+		portRules: portRules, uplinkRules: uplinkRules, wire: wire,
+	}
+}
+
+// New makes the switches of a plan, with nothing learned.
+func New(p *plan.Plan, f plan.Facts, now time.Duration) *Host {
+	h := &Host{tallies: map[plan.PortID]*tally{}, rules: rules()}
+	h.SetPlan(p, f, now)
+	return h
+}
+
+// SetPlan changes the plan and the facts at an instant. What was learned stays where the new plan allows it; counters stay
+// with their ports. Neither p nor f may be changed afterwards.
+func (h *Host) SetPlan(p *plan.Plan, f plan.Facts, now time.Duration) {
+	before := h.switches
+	h.switches = make(map[string]*vswitch, len(p.Switches))
+	h.places = map[plan.PortID]place{}
+	for _, ps := range p.Switches {
+		t := &tables{learned: map[station]*entry{}, sent: map[station]time.Duration{}}
+		if old := before[ps.Name]; old != nil {
+			t = old.tables
+		}
+		sw := h.index(ps, f, t)
+		h.switches[ps.Name] = sw
+		for _, o := range sw.ports {
+			h.places[o.ID] = place{sw: sw, port: o}
+		}
+		for _, u := range sw.uplinks {
+			h.places[u.ID] = place{sw: sw, uplink: u}
+		}
+		sw.rebind()
+	}
+	h.dropTallies()
+	h.Sweep(now)
+}
+
+// rebind hands learned entries to the ports of the present plan; those of ports that are gone go too.
+func (sw *vswitch) rebind() {
+	for who, e := range sw.learned {
+		if e.port = sw.named[e.port.ID.Name]; e.port == nil {
+			delete(sw.learned, who)
+		}
+	}
+}
+
+// Sweep removes learned entries that count no more.
+func (h *Host) Sweep(now time.Duration) {
+	for _, sw := range h.switches {
+		sw.sweep(now)
+	}
+}
+
+// Explain switches the writing of Result.Steps on or off; it is off in a new Host, since words cost more than deeds.
+func (h *Host) Explain(on bool) { h.explain = on }
+
+// MACs lists what is learned and not swept, sorted by switch, segment and MAC.
+func (h *Host) MACs() []MAC {
+	var list []MAC
+	for name, sw := range h.switches {
+		for who, e := range sw.learned {
+			list = append(list, MAC{Switch: name, Segment: who.Segment, MAC: who.mac, Port: e.port.ID, Seen: e.seen})
+		}
+	}
+	slices.SortFunc(list, func(a, b MAC) int {
+		return cmp.Or(cmp.Compare(a.Switch, b.Switch), cmp.Compare(a.VLAN, b.VLAN), compareBool(a.AD, b.AD),
+			slices.Compare(a.MAC[:], b.MAC[:]))
+	})
+	return list
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}

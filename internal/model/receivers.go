@@ -1,0 +1,46 @@
+package model
+
+// receivers lists who is considered for a copy (frame-rules §4): ports in the plan's order, and at most one uplink.
+// noUplink is set when an uplink is due and the team yields none.
+func receivers(r *run) (ports []*port, up *uplink, noUplink bool) {
+	ports = r.portsConsidered()
+	if !r.wantsUplink() {
+		return ports, nil, false
+	}
+	up = r.h.rules.choose(r.from, &r.head, r.head.src) // S32, S33: exactly one
+	return ports, up, up == nil
+}
+
+func (r *run) portsConsidered() []*port {
+	if r.target == hostAlone {
+		return nil
+	}
+	list := r.room[:0]
+	for _, p := range r.sw.in(r.seg) { // S7, S26: the segment's members, whatever their port group
+		if p != r.from && r.considers(p) {
+			list = append(list, p)
+		}
+	}
+	r.room = list
+	return list
+}
+
+func (r *run) considers(p *port) bool {
+	switch r.target {
+	case group: // S26, S33
+		return true
+	case known: // S5, S6, S12, S34
+		return p == r.known || p.promiscuous()
+	default: // S13, S14, S32
+		return p.floods() || p.promiscuous()
+	}
+}
+
+// wantsUplink says whether a copy is due to the sender's uplink: for what is not known here, or always with txUplink
+// (S35); never for what came from an uplink (S31).
+func (r *run) wantsUplink() bool {
+	if r.from == nil || len(r.sw.uplinks) == 0 {
+		return false
+	}
+	return r.target != known || r.from.TxUplink // S34, S35
+}

@@ -1,0 +1,59 @@
+package model
+
+import (
+	"heddle/internal/abi"
+	"heddle/internal/spec"
+)
+
+// portRules says why a port refuses a copy; ReasonNone when it takes it (frame-rules §5).
+func portRules(r *run, to *port) abi.Reason {
+	switch {
+	case to.Policy.Blocked.V: // S41
+		return abi.ReasonReceiverBlocked
+	case !to.fact.Up:
+		return abi.ReasonReceiverDown
+	case to.violation: // S3
+		return abi.ReasonMacChange
+	}
+	if r.via != nil && to != r.known && r.guarded() { // S40 when the check is off
+		if to.teaming() != spec.IPHash && r.ownUplink(to) != r.via { // S38, S39
+			return abi.ReasonReversePath
+		}
+		if r.sw.sentLately(station{r.seg, r.head.src}, r.now) { // S91
+			return abi.ReasonReflected
+		}
+	}
+	if r.head.layer3() > to.fact.MTU {
+		return abi.ReasonMtuExceeded
+	}
+	return abi.ReasonNone
+}
+
+// guarded says whether the switch's check for this class of destination is on.
+func (r *run) guarded() bool {
+	if r.head.class == unicast {
+		return r.sw.plan.ReversePathPromiscuous
+	}
+	return r.sw.plan.ReversePath
+}
+
+// ownUplink is the uplink a receiver would send by; source-mac hashes whose answer this frame's would be.
+func (r *run) ownUplink(to *port) *uplink {
+	if r.head.class == unicast {
+		return r.h.rules.choose(to, &r.head, r.head.dst)
+	}
+	return r.h.rules.choose(to, &r.head, to.mac)
+}
+
+// uplinkRules says why an uplink refuses a copy; ReasonNone when it takes it (frame-rules §5).
+func uplinkRules(r *run, to *uplink) abi.Reason {
+	switch {
+	case to.Blocked: // S41
+		return abi.ReasonReceiverBlocked
+	case !to.VLANs.Has(r.seg.VLAN): // S27
+		return abi.ReasonUplinkVlan
+	case r.head.layer3() > to.fact.MTU:
+		return abi.ReasonMtuExceeded
+	}
+	return abi.ReasonNone
+}

@@ -1,0 +1,130 @@
+package model
+
+import (
+	"time"
+
+	"heddle/internal/abi"
+	"heddle/internal/plan"
+)
+
+// run is one frame on its way through one switch.
+type run struct {
+	h    *Host
+	sw   *vswitch
+	now  time.Duration
+	head header
+	from *port   // where it came from: either this
+	via  *uplink // or this
+	host hostCopy
+
+	seg    Segment // known after classify
+	target target  // known after lookUp
+	known  *port
+
+	taggedForm, plainForm []byte
+	room                  []*port // kept from frame to frame
+	res                   Result
+}
+
+// hostCopy says what the host's own stack gets of a frame from an uplink (S96).
+type hostCopy uint8
+
+const (
+	hostNothing   hostCopy = iota
+	hostToo                // a copy, whatever the switch does
+	hostOtherwise          // the frame, should the switch drop it before looking up
+	hostOnly               // the frame; the switch has nothing to do with it
+)
+
+// Frame gives a frame to the switch at a port or uplink, in the bytes it has on the wire without FCS. The bytes are neither
+// kept nor changed. A port that has no device gets no frames: the result is empty, and nothing is counted.
+func (h *Host) Frame(at plan.PortID, frame []byte, now time.Duration) Result {
+	pl, ok := h.places[at]
+	if !ok || (pl.port != nil && !pl.port.connected) || (pl.uplink != nil && !pl.uplink.connected) {
+		return Result{}
+	}
+	r := &h.run
+	*r = run{h: h, sw: pl.sw, from: pl.port, via: pl.uplink, now: now, room: r.room}
+	var whole bool
+	r.head, whole = read(frame)
+	t := r.arrival()
+	t.in(r.head.class, len(frame))
+	r.res.Reason = abi.ReasonMalformed
+	if whole {
+		r.res.Reason = r.pass()
+	}
+	r.sayFate()
+	if r.res.Reason != abi.ReasonNone {
+		t.drop(r.res.Reason)
+		return r.res
+	}
+	r.res.Delivered = true
+	t.delivered++
+	return r.res
+}
+
+// arrival is the tally of where the frame came in.
+func (r *run) arrival() *tally {
+	if r.via != nil {
+		return r.via.tally
+	}
+	return r.from.tally
+}
+
+// pass takes the frame through the stages and returns its disposition (S94).
+func (r *run) pass() abi.Reason {
+	reason := r.enter()
+	if reason != abi.ReasonNone {
+		if r.host == hostNothing {
+			return reason
+		}
+		r.sayHostAnyway(reason)
+		r.host = hostOnly // S96: dropped by the switch, and yet the host's
+	}
+	if r.host != hostOnly {
+		if reason := r.locate(); reason != abi.ReasonNone {
+			return reason
+		}
+	}
+	if r.host == hostOnly || r.host == hostToo {
+		r.toHost()
+	}
+	if r.host != hostOnly {
+		r.deliver()
+	}
+	return r.disposition()
+}
+
+// enter is admission and classification: the part whose drops the host's stack does not heed.
+func (r *run) enter() abi.Reason {
+	if reason := r.h.rules.admit(r); reason != abi.ReasonNone || r.host == hostOnly {
+		return reason
+	}
+	return r.h.rules.classify(r)
+}
+
+// locate is learning and looking up.
+func (r *run) locate() abi.Reason {
+	r.saySegment()
+	if reason := r.h.rules.learn(r); reason != abi.ReasonNone {
+		return reason
+	}
+	r.sayChanges()
+	reason := r.h.rules.lookUp(r)
+	r.sayTarget()
+	return reason
+}
+
+// deliver makes a copy for every receiver whose rules allow it.
+func (r *run) deliver() {
+	ports, up, noUplink := r.h.rules.receivers(r)
+	for _, p := range ports {
+		r.toPort(p)
+	}
+	if up != nil {
+		r.toUplink(up)
+	}
+	if noUplink {
+		r.refuse(plan.PortID{}, nil, abi.ReasonNoUplink)
+	}
+}
