@@ -28,7 +28,7 @@ func admitFromPort(r *run) abi.Reason {
 		return reason
 	}
 	if (f.dst == stpGroup || f.dst == pvstGroup) && r.sw.plan.BlockGuestBPDU { // S36
-		return abi.ReasonGuestBpdu
+		return abi.ReasonGuestBPDU
 	}
 	if !p.Policy.ForgedTransmits.V && f.src != p.mac { // S1, S2, C1
 		return abi.ReasonForgedTransmit
@@ -65,7 +65,7 @@ func sourceFault(f *header) abi.Reason {
 
 func tooLong(r *run) abi.Reason {
 	if r.head.layer3() > r.sw.plan.MTU {
-		return abi.ReasonMtuExceeded
+		return abi.ReasonMTUExceeded
 	}
 	return abi.ReasonNone
 }

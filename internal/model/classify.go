@@ -10,7 +10,7 @@ func classify(r *run) abi.Reason {
 	f := &r.head
 	if r.via != nil {
 		if !r.via.VLANs.Has(f.vid()) { // S27
-			return abi.ReasonUplinkVlan
+			return abi.ReasonUplinkVLAN
 		}
 		r.seg = segmentOf(f.vid(), f.ad)
 		return abi.ReasonNone
@@ -19,7 +19,7 @@ func classify(r *run) abi.Reason {
 	if v.Mode == plan.VLANTrunk {
 		r.seg = segmentOf(f.vid(), f.ad)
 		if !r.from.admits(r.seg) { // S24, S25
-			return abi.ReasonVlanNotAllowed
+			return abi.ReasonVLANNotAllowed
 		}
 		return abi.ReasonNone
 	}

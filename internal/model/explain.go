@@ -117,7 +117,7 @@ func (r *run) whyRefused(at place, reason abi.Reason) string {
 		return "the uplink is blocked"
 	case abi.ReasonReceiverDown:
 		return "its device is down"
-	case abi.ReasonMacChange:
+	case abi.ReasonMACChange:
 		p := at.port
 		return fmt.Sprintf("its adapter uses %s instead of %s, and MAC changes are %s, or the address is another's",
 			p.fact.SeenMAC, p.InitialMAC, answer(p.Policy.MACChanges))
@@ -126,9 +126,9 @@ func (r *run) whyRefused(at place, reason abi.Reason) string {
 			r.via.ID, at.port.teaming(), words(at.port.Policy.Teaming.Policy.From))
 	case abi.ReasonReflected:
 		return fmt.Sprintf("%s sent from this host within the last second: this is our own frame coming back", r.head.src)
-	case abi.ReasonUplinkVlan:
+	case abi.ReasonUplinkVLAN:
 		return fmt.Sprintf("the uplink carries %s, not %s", setWords(at.uplink.VLANs), r.seg)
-	case abi.ReasonMtuExceeded:
+	case abi.ReasonMTUExceeded:
 		mtu := 0
 		if at.port != nil {
 			mtu = at.port.fact.MTU
@@ -178,7 +178,7 @@ func (r *run) whyUplinkDropped(reason abi.Reason) (Stage, string) {
 	switch reason {
 	case abi.ReasonPortBlocked:
 		return StageAdmit, fmt.Sprintf("uplink %s is blocked", r.via.ID)
-	case abi.ReasonMtuExceeded:
+	case abi.ReasonMTUExceeded:
 		return StageAdmit, r.mtuWords()
 	}
 	return StageClassify, fmt.Sprintf("uplink %s carries %s, not VLAN %d", r.via.ID, setWords(r.via.VLANs), r.head.vid())
@@ -189,18 +189,18 @@ func (r *run) whyPortDropped(reason abi.Reason) (Stage, string) {
 	switch reason {
 	case abi.ReasonPortBlocked:
 		return StageAdmit, fmt.Sprintf("port %s is blocked, as set by the %s", p.ID, words(pol.Blocked.From))
-	case abi.ReasonGuestBpdu:
+	case abi.ReasonGuestBPDU:
 		return StageAdmit, fmt.Sprintf("switch %s blocks spanning-tree frames of guests (checks.blockGuestBPDU)", p.ID.Switch)
 	case abi.ReasonForgedTransmit:
 		return StageAdmit, fmt.Sprintf("the source %s is not port %s's MAC %s, and forged transmits are %s",
 			r.head.src, p.ID, p.mac, answer(pol.ForgedTransmits))
-	case abi.ReasonMtuExceeded:
+	case abi.ReasonMTUExceeded:
 		return StageAdmit, r.mtuWords()
 	case abi.ReasonGuestTagged:
 		return StageClassify, fmt.Sprintf("port %s is %s: its owner may not tag", p.ID, vlanWords(pol.VLAN))
-	case abi.ReasonVlanNotAllowed:
+	case abi.ReasonVLANNotAllowed:
 		return StageClassify, fmt.Sprintf("port %s is %s", p.ID, vlanWords(pol.VLAN))
-	case abi.ReasonMacLimit:
+	case abi.ReasonMACLimit:
 		return StageLearn, fmt.Sprintf("port %s holds its limit of %d MACs (%s), and the limit policy is drop (%s)", p.ID,
 			pol.Learning.Limit.V, words(pol.Learning.Limit.From), words(pol.Learning.LimitPolicy.From))
 	}

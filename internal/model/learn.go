@@ -49,7 +49,7 @@ func learnSource(r *run, who station) abi.Reason {
 			return abi.ReasonNone
 		}
 		p.tally.notLearnedDropped++ // S15
-		return abi.ReasonMacLimit
+		return abi.ReasonMACLimit
 	}
 	if e != nil { // S20
 		r.move(who, e)

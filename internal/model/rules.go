@@ -13,7 +13,7 @@ func portRules(r *run, to *port) abi.Reason {
 	case !to.fact.Up:
 		return abi.ReasonReceiverDown
 	case to.violation: // S3
-		return abi.ReasonMacChange
+		return abi.ReasonMACChange
 	}
 	if r.via != nil && to != r.known && r.guarded() { // S40 when the check is off
 		if to.teaming() != spec.IPHash && r.ownUplink(to) != r.via { // S38, S39
@@ -24,7 +24,7 @@ func portRules(r *run, to *port) abi.Reason {
 		}
 	}
 	if r.head.layer3() > to.fact.MTU {
-		return abi.ReasonMtuExceeded
+		return abi.ReasonMTUExceeded
 	}
 	return abi.ReasonNone
 }
@@ -51,9 +51,9 @@ func uplinkRules(r *run, to *uplink) abi.Reason {
 	case to.Blocked: // S41
 		return abi.ReasonReceiverBlocked
 	case !to.VLANs.Has(r.seg.VLAN): // S27
-		return abi.ReasonUplinkVlan
+		return abi.ReasonUplinkVLAN
 	case r.head.layer3() > to.fact.MTU:
-		return abi.ReasonMtuExceeded
+		return abi.ReasonMTUExceeded
 	}
 	return abi.ReasonNone
 }
