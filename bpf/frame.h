@@ -32,8 +32,8 @@ struct frame {
 	u32 bare; /* length without the outermost tag */
 	u32 class;
 	u16 type; /* after the outermost tag */
-	u8 dst[6];
-	u8 src[6];
+	u8 dst[6] __attribute__((aligned(4))); /* compared as words */
+	u8 src[6] __attribute__((aligned(4)));
 	u8 to_host; /* the host's stack gets the frame as well */
 	u8 delivered;
 	u8 reflected; /* 0 = not asked yet, 1 = no, 2 = yes */

@@ -188,7 +188,6 @@ struct {
 struct {
 	MAP_UINT(type, MAP_ARRAY);
 	MAP_UINT(max_entries, 1);
-	MAP_UINT(map_flags, MAP_MMAPABLE);
 	MAP_TYPE(key, u32);
 	MAP_TYPE(value, struct control);
 } control SEC(".maps");

@@ -1,0 +1,233 @@
+package dataplane
+
+import (
+	"fmt"
+	"time"
+
+	"heddle/internal/abi"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// image is one half of the plan tables, ready to be written.
+type image struct {
+	ports    []abi.Port // by slot
+	vlanSets []abi.VLANSet
+	teams    []abi.Team
+	segments map[uint8][]abi.SegmentChunk // by switch id
+	groups   []abi.Group
+	members  []abi.MemberChunk
+	owners   map[abi.OwnerKey]uint32 // Half is 0 here; set when written
+}
+
+// compile turns what is desired into tables. It is pure: the same input gives the same image.
+func compile(d Desired, s *slots, ticksPerSecond uint64) (*image, error) {
+	c := &compiler{
+		d: d, slots: s, hz: ticksPerSecond,
+		img:      &image{ports: make([]abi.Port, abi.MaxPorts), segments: map[uint8][]abi.SegmentChunk{}, owners: map[abi.OwnerKey]uint32{}},
+		setIndex: map[plan.VLANSet]uint16{}, teamIndex: map[abi.Team]uint16{},
+	}
+	c.img.groups = []abi.Group{{}}
+	for _, sw := range d.Plan.Switches {
+		if err := c.compileSwitch(sw); err != nil {
+			return nil, fmt.Errorf("switch %s: %w", sw.Name, err)
+		}
+	}
+	return c.img, nil
+}
+
+type compiler struct {
+	d         Desired
+	slots     *slots
+	hz        uint64
+	img       *image
+	setIndex  map[plan.VLANSet]uint16
+	teamIndex map[abi.Team]uint16
+}
+
+// connected is the state of a port whose device exists.
+func (c *compiler) connected(id plan.PortID) (plan.Fact, Attachment, bool) {
+	f, ok := c.d.Facts[id]
+	a, attached := c.d.Attachments[id]
+	return f, a, ok && attached
+}
+
+func (c *compiler) compileSwitch(sw *plan.Switch) error {
+	id := c.slots.switches[sw.Name]
+	owners := c.effectiveMACs(sw)
+	flags := c.switchFlags(sw)
+	var receivers []receiver
+	for _, p := range sw.Ports {
+		rec, ok, err := c.compilePort(sw, p, owners)
+		if err != nil {
+			return fmt.Errorf("port %s: %w", p.ID.Name, err)
+		}
+		if !ok {
+			continue
+		}
+		rec.SwitchID, rec.SwitchMTU = id, uint32(sw.MTU)
+		rec.Flags |= flags
+		slot := c.slots.ports[p.ID]
+		c.img.ports[slot] = rec
+		receivers = append(receivers, receiver{slot: uint16(slot), port: p, floods: rec.Flags&abi.PortFloods != 0, promiscuous: rec.Flags&abi.PortPromiscuous != 0})
+		if m := owners[p.ID].mac; !m.IsZero() {
+			c.img.owners[abi.OwnerKey{SwitchID: id, MAC: m}] = slot
+		}
+	}
+	if err := c.compileUplinks(sw, id, flags); err != nil {
+		return err
+	}
+	return c.compileSegments(id, receivers)
+}
+
+func (c *compiler) switchFlags(sw *plan.Switch) uint32 {
+	var flags uint32
+	set := func(on bool, flag uint32) {
+		if on {
+			flags |= flag
+		}
+	}
+	set(sw.ReversePath, abi.SwitchReversePath)
+	set(sw.ReversePathPromiscuous, abi.SwitchReversePathPromiscuous)
+	set(sw.BlockGuestBPDU, abi.SwitchBlocksBPDU)
+	set(len(sw.Uplinks) > 0, abi.SwitchHasUplinks)
+	for _, p := range sw.Ports {
+		if f, _, ok := c.connected(p.ID); ok {
+			set(listens(p, f), abi.SwitchHasPromiscuous)
+			set(p.Policy.Learning.Enabled.V, abi.SwitchLearns)
+		}
+	}
+	return flags
+}
+
+// listens says whether the port gets copies of what is not addressed to it (D1).
+func listens(p *plan.Port, f plan.Fact) bool {
+	return p.Policy.Promiscuous.V && f.Promiscuous != plan.AsksNo
+}
+
+// compilePort makes the record of a connected port; ok is false for one that is not connected.
+func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, owners map[plan.PortID]ownMAC) (rec abi.Port, ok bool, err error) {
+	f, a, ok := c.connected(p.ID)
+	if !ok {
+		return abi.Port{}, false, nil
+	}
+	pol, own := p.Policy, owners[p.ID]
+	rec = abi.Port{Ifindex: a.Ifindex, MAC: own.mac, MTU: uint32(f.MTU), Flags: abi.PortConnected}
+	for _, b := range []struct {
+		on   bool
+		flag uint32
+	}{
+		{f.Up, abi.PortUp},
+		{pol.Blocked.V, abi.PortBlocked},
+		{a.PeerRedirect, abi.PortPeerRedirect},
+		{pol.Learning.Enabled.V, abi.PortLearns},
+		{pol.Learning.Enabled.V && pol.Learning.UnicastFlooding.V, abi.PortFloods},
+		{pol.Learning.LimitPolicy.V == spec.LimitDrop, abi.PortLimitDrops},
+		{listens(p, f), abi.PortPromiscuous},
+		{pol.ForgedTransmits.V, abi.PortForgedOk},
+		{p.TxUplink, abi.PortTxUplink},
+		{own.violation, abi.PortViolation},
+		{pol.VLAN.V.AD, abi.PortOuterAD},
+	} {
+		if b.on {
+			rec.Flags |= b.flag
+		}
+	}
+	rec.LearnLimit = uint32(pol.Learning.Limit.V)
+	rec.Ageing = uint64(pol.Learning.Ageing.V) * c.hz / uint64(time.Second)
+	switch v := pol.VLAN.V; v.Mode {
+	case plan.VLANNone:
+		rec.VLANMode = abi.VLANNone
+	case plan.VLANAccess:
+		rec.VLANMode, rec.Access = abi.VLANAccess, v.ID
+	case plan.VLANTrunk:
+		rec.VLANMode = abi.VLANTrunk
+		rec.VLANSet, err = c.vlanSet(v.Set)
+	}
+	if err != nil {
+		return rec, true, err
+	}
+	err = c.compileTeam(sw, p, &rec)
+	return rec, true, err
+}
+
+func (c *compiler) compileUplinks(sw *plan.Switch, id uint8, flags uint32) error {
+	for _, u := range sw.Uplinks {
+		f, a, ok := c.connected(u.ID)
+		if !ok {
+			continue
+		}
+		set, err := c.vlanSet(u.VLANs)
+		if err != nil {
+			return fmt.Errorf("uplink %s: %w", u.ID.Name, err)
+		}
+		rec := abi.Port{
+			Ifindex: a.Ifindex, MAC: f.DeviceMAC, MTU: uint32(f.MTU), SwitchID: id, SwitchMTU: uint32(sw.MTU),
+			VLANMode: abi.VLANTrunk, VLANSet: set, Flags: abi.PortConnected | abi.PortUplink | flags,
+		}
+		if f.Up {
+			rec.Flags |= abi.PortUp
+		}
+		if u.Blocked {
+			rec.Flags |= abi.PortBlocked
+		}
+		slot := c.slots.ports[u.ID]
+		c.img.ports[slot] = rec
+		key := abi.OwnerKey{SwitchID: id, MAC: f.DeviceMAC}
+		if _, taken := c.img.owners[key]; !taken && !f.DeviceMAC.IsZero() {
+			c.img.owners[key] = slot
+		}
+	}
+	return nil
+}
+
+func (c *compiler) vlanSet(s plan.VLANSet) (uint16, error) {
+	if i, ok := c.setIndex[s]; ok {
+		return i, nil
+	}
+	if len(c.img.vlanSets) >= abi.MaxVLANSets {
+		return 0, fmt.Errorf("this host has room for %d different VLAN ranges", abi.MaxVLANSets)
+	}
+	i := uint16(len(c.img.vlanSets))
+	c.img.vlanSets = append(c.img.vlanSets, abi.VLANSet{Bits: s})
+	c.setIndex[s] = i
+	return i, nil
+}
+
+// ownMAC is a port's effective MAC and whether its owner uses one it may not use (S3, S4, D2).
+type ownMAC struct {
+	mac       plan.MAC
+	violation bool
+}
+
+func (c *compiler) effectiveMACs(sw *plan.Switch) map[plan.PortID]ownMAC {
+	initial := map[plan.MAC]int{}
+	taken := map[plan.MAC]bool{}
+	for _, p := range sw.Ports {
+		initial[p.InitialMAC]++
+	}
+	for _, u := range sw.Uplinks {
+		if f, _, ok := c.connected(u.ID); ok {
+			taken[f.DeviceMAC] = true
+		}
+	}
+	out := make(map[plan.PortID]ownMAC, len(sw.Ports))
+	for _, p := range sw.Ports {
+		own := ownMAC{mac: p.InitialMAC}
+		seen := plan.MAC{}
+		if f, _, ok := c.connected(p.ID); ok {
+			seen = f.SeenMAC
+		}
+		if !seen.IsZero() && seen != p.InitialMAC {
+			free := !seen.IsGroup() && initial[seen] == 0 && !taken[seen]
+			if free && (p.Policy.MACChanges.V || p.InitialMAC.IsZero()) {
+				own.mac = seen
+			} else {
+				own.violation = true
+			}
+		}
+		taken[own.mac] = true
+		out[p.ID] = own
+	}
+	return out
+}

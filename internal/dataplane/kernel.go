@@ -1,0 +1,197 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/rlimit"
+
+	"heddle/internal/abi"
+)
+
+// Kernel is a loaded dataplane. Its methods are for one goroutine.
+type Kernel struct {
+	dir     string
+	log     *slog.Logger
+	objects vswitchObjects
+	tables  *planTables
+	slots   *slots
+	links   *links
+	hz      uint64
+}
+
+// Open loads the programs and creates or adopts the tables pinned in the directory. Devices that are attached go on working
+// and are given the new program, one atomic exchange each (K1).
+func Open(o Options) (*Kernel, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := Check(o.PinDir); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Join(o.PinDir, linkDir), 0o700); err != nil {
+		return nil, fmt.Errorf("create pin directory: %w", err)
+	}
+	k := &Kernel{dir: o.PinDir, log: o.Log, slots: newSlots()}
+	if err := k.load(); err != nil {
+		return nil, errors.Join(err, k.Close())
+	}
+	return k, nil
+}
+
+func (k *Kernel) load() error {
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return fmt.Errorf("lift memory limit for kernel tables: %w", err)
+	}
+	spec, err := loadVswitch()
+	if err != nil {
+		return fmt.Errorf("read built-in program: %w", err)
+	}
+	if k.hz, err = jiffiesPerSecond(spec.Copy()); err != nil {
+		return err
+	}
+	if err := spec.Variables["ticks_per_second"].Set(k.hz); err != nil {
+		return err
+	}
+	for _, name := range privateMaps {
+		spec.Maps[name].Pinning = ebpf.PinNone
+	}
+	delete(spec.Programs, "heddle_record")
+	delete(spec.Programs, "heddle_bench")
+	for name, m := range spec.Maps {
+		if pinned(name) {
+			m.Pinning = ebpf.PinByName
+		}
+	}
+	if err := assignLive(spec, &k.objects, k.dir); err != nil {
+		return err
+	}
+	if k.tables, err = openPlanTables(&k.objects.vswitchMaps); err != nil {
+		return err
+	}
+	if err := k.adoptNames(); err != nil {
+		return err
+	}
+	k.links, err = adoptLinks(filepath.Join(k.dir, linkDir), k.objects.HeddleIngress, k.log)
+	return err
+}
+
+// privateMaps belong to dry runs and benchmarks; they are never shared between processes.
+var privateMaps = []string{"record_control", "records", "bench_control", "bench_frames"}
+
+func pinned(name string) bool {
+	if name[0] == '.' {
+		return false
+	}
+	for _, p := range privateMaps {
+		if p == name {
+			return false
+		}
+	}
+	return true
+}
+
+func assignLive(spec *ebpf.CollectionSpec, to *vswitchObjects, dir string) error {
+	var live struct {
+		vswitchMaps
+		HeddleIngress *ebpf.Program `ebpf:"heddle_ingress"`
+		HeddleSweep   *ebpf.Program `ebpf:"heddle_sweep"`
+		HeddleClocks  *ebpf.Program `ebpf:"heddle_clocks"`
+	}
+	err := spec.LoadAndAssign(&live, &ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: dir}})
+	if err != nil {
+		return explainLoad(err)
+	}
+	to.vswitchMaps = live.vswitchMaps
+	to.HeddleIngress, to.HeddleSweep, to.HeddleClocks = live.HeddleIngress, live.HeddleSweep, live.HeddleClocks
+	return nil
+}
+
+// Close gives up this process's handles. Everything pinned goes on working.
+func (k *Kernel) Close() error {
+	var errs []error
+	if k.links != nil {
+		errs = append(errs, k.links.close())
+	}
+	for _, p := range []*ebpf.Program{k.objects.HeddleIngress, k.objects.HeddleSweep, k.objects.HeddleClocks} {
+		if p != nil {
+			errs = append(errs, p.Close())
+		}
+	}
+	if k.objects.Ports != nil {
+		errs = append(errs, k.objects.vswitchMaps.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Remove takes everything of the instance out of the kernel: it detaches the programs and removes the pins. Devices stay as
+// they are. It is no error when there is nothing.
+func Remove(pinDir string) error {
+	l, err := adoptLinks(filepath.Join(pinDir, linkDir), nil, slog.New(slog.DiscardHandler))
+	if errors.Is(err, fs.ErrNotExist) {
+		return removePins(pinDir)
+	}
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(l.detachAll(), l.close()); err != nil {
+		return err
+	}
+	return removePins(pinDir)
+}
+
+func removePins(pinDir string) error {
+	entries, err := os.ReadDir(pinDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		errs = append(errs, os.Remove(filepath.Join(pinDir, e.Name())))
+	}
+	return errors.Join(append(errs, os.Remove(pinDir))...)
+}
+
+// Sweep removes learned MACs that no look-up would use any more (D5), and returns how many.
+func (k *Kernel) Sweep() (int, error) { return sweep(k.objects.HeddleSweep) }
+
+func sweep(p *ebpf.Program) (int, error) {
+	result := make([]byte, 8)
+	in := make([]byte, 8)
+	_, err := p.Run(&ebpf.RunOptions{Context: in, ContextOut: result})
+	if err != nil {
+		return 0, fmt.Errorf("sweep learned MACs: %w", err)
+	}
+	return int(uint32(result[0]) | uint32(result[1])<<8 | uint32(result[2])<<16 | uint32(result[3])<<24), nil
+}
+
+// adoptNames reads which port and switch each place belongs to.
+func (k *Kernel) adoptNames() error {
+	var name abi.PortName
+	for slot := uint32(1); slot < abi.MaxPorts; slot++ {
+		if err := k.objects.PortNames.Lookup(slot, &name); err != nil {
+			return fmt.Errorf("read name of slot %d: %w", slot, err)
+		}
+		if id := portID(name); id.Name != "" {
+			k.slots.ports[id] = slot
+		}
+	}
+	var sw abi.SwitchName
+	for id := uint32(0); id < abi.MaxSwitches; id++ {
+		if err := k.objects.SwitchNames.Lookup(id, &sw); err != nil {
+			return fmt.Errorf("read name of switch %d: %w", id, err)
+		}
+		if s := text(sw.Name); s != "" {
+			k.slots.switches[s] = uint8(id)
+		}
+	}
+	return nil
+}

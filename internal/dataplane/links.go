@@ -1,0 +1,166 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"heddle/internal/abi"
+)
+
+const linkDir = "links"
+
+// links are the pinned attachments of the program, one file per device, named after its ifindex.
+type links struct {
+	dir     string
+	program *ebpf.Program
+	log     *slog.Logger
+	byIndex map[uint32]link.Link
+	slots   map[uint32]uint32 // what slot_by_ifindex was told
+}
+
+// adoptLinks opens what is pinned and gives it the program; nil leaves the programs alone. Pins of devices that are gone are
+// removed (K4).
+func adoptLinks(dir string, program *ebpf.Program, log *slog.Logger) (*links, error) {
+	l := &links{dir: dir, program: program, log: log, byIndex: map[uint32]link.Link{}, slots: map[uint32]uint32{}}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		index, err := strconv.ParseUint(e.Name(), 10, 32)
+		if err != nil {
+			continue
+		}
+		if err := l.adopt(uint32(index)); err != nil {
+			return nil, errors.Join(fmt.Errorf("adopt attachment of device %d: %w", index, err), l.close())
+		}
+	}
+	return l, nil
+}
+
+func (l *links) path(index uint32) string { return filepath.Join(l.dir, strconv.Itoa(int(index))) }
+
+func (l *links) adopt(index uint32) error {
+	k, err := link.LoadPinnedLink(l.path(index), nil)
+	if err != nil {
+		return err
+	}
+	info, err := k.Info()
+	if err != nil {
+		return errors.Join(err, k.Close())
+	}
+	if t := info.TCX(); t == nil || t.Ifindex != index {
+		l.log.Info("device of an attachment is gone", "ifindex", index)
+		return errors.Join(k.Unpin(), k.Close())
+	}
+	if l.program != nil {
+		if err := k.Update(l.program); errors.Is(err, unix.ENOLINK) {
+			return errors.Join(k.Unpin(), k.Close())
+		} else if err != nil {
+			return errors.Join(fmt.Errorf("exchange program: %w", err), k.Close())
+		}
+	}
+	l.byIndex[index] = k
+	return nil
+}
+
+// match attaches what is missing, detaches what is not wanted, and tells the program which slot each device has. One device's
+// failure does not stop the others.
+func (l *links) match(want map[uint32]uint32, direct, high *ebpf.Map) error {
+	var errs []error
+	for index := range l.byIndex {
+		if _, ok := want[index]; !ok {
+			errs = append(errs, l.detach(index), l.setSlot(index, 0, direct, high))
+		}
+	}
+	for index, slot := range want {
+		if err := l.setSlot(index, slot, direct, high); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		errs = append(errs, l.ensure(index))
+	}
+	return errors.Join(errs...)
+}
+
+// ensure attaches the program to the device unless it is attached already. A link whose device went away and whose ifindex
+// was given to another device is replaced.
+func (l *links) ensure(index uint32) error {
+	if k, ok := l.byIndex[index]; ok {
+		info, err := k.Info()
+		if err == nil && info.TCX() != nil && info.TCX().Ifindex == index {
+			return nil
+		}
+		if err := l.detach(index); err != nil {
+			return err
+		}
+	}
+	k, err := link.AttachTCX(link.TCXOptions{Interface: int(index), Program: l.program, Attach: ebpf.AttachTCXIngress})
+	if err != nil {
+		return fmt.Errorf("attach to device %d: %w", index, err)
+	}
+	if err := k.Pin(l.path(index)); err != nil {
+		return errors.Join(fmt.Errorf("pin attachment of device %d: %w", index, err), k.Close())
+	}
+	l.byIndex[index] = k
+	return nil
+}
+
+func (l *links) detach(index uint32) error {
+	k := l.byIndex[index]
+	delete(l.byIndex, index)
+	// Closing a link whose pin is gone detaches it, also from a device that moved to another namespace.
+	err := k.Unpin()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, k.Close())
+}
+
+func (l *links) setSlot(index, slot uint32, direct, high *ebpf.Map) error {
+	if told, ok := l.slots[index]; ok && told == slot {
+		return nil
+	}
+	var err error
+	switch {
+	case index < abi.MaxDirectIfindex:
+		err = direct.Put(index, slot)
+	case slot == 0:
+		if err = high.Delete(index); errors.Is(err, ebpf.ErrKeyNotExist) {
+			err = nil
+		}
+	default:
+		err = high.Put(index, slot)
+	}
+	if err != nil {
+		return fmt.Errorf("assign device %d to slot %d: %w", index, slot, err)
+	}
+	l.slots[index] = slot
+	return nil
+}
+
+func (l *links) detachAll() error {
+	var errs []error
+	for index := range l.byIndex {
+		errs = append(errs, l.detach(index))
+	}
+	return errors.Join(append(errs, os.Remove(l.dir))...)
+}
+
+// close gives up the handles; what is pinned stays attached.
+func (l *links) close() error {
+	var errs []error
+	for _, k := range l.byIndex {
+		errs = append(errs, k.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,75 @@
+package dataplane
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+
+	"heddle/internal/abi"
+	"heddle/internal/plan"
+)
+
+func text(b [abi.NameLen]uint8) string {
+	s, _, _ := bytes.Cut(b[:], []byte{0})
+	return string(s)
+}
+
+func fixed(s string) (b [abi.NameLen]uint8, err error) {
+	if len(s) >= abi.NameLen {
+		return b, fmt.Errorf("name %q is longer than %d bytes", s, abi.NameLen-1)
+	}
+	copy(b[:], s)
+	return b, nil
+}
+
+func portID(n abi.PortName) plan.PortID {
+	return plan.PortID{Switch: text(n.SwitchName), Name: text(n.Name)}
+}
+
+// writeNames notes new ports and switches in the kernel and gives their counters a fresh start.
+func (k *Kernel) writeNames(a *assignment) error {
+	zero := make([]abi.Counters, ebpf.MustPossibleCPU())
+	for id, slot := range a.newPorts {
+		var n abi.PortName
+		var err error
+		if n.SwitchName, err = fixed(id.Switch); err != nil {
+			return err
+		}
+		if n.Name, err = fixed(id.Name); err != nil {
+			return err
+		}
+		if err := k.objects.Counts.Put(slot, zero); err != nil {
+			return fmt.Errorf("reset counters of %s: %w", id, err)
+		}
+		if err := k.objects.PortNames.Put(slot, &n); err != nil {
+			return fmt.Errorf("note port %s: %w", id, err)
+		}
+	}
+	for name, id := range a.newSwitches {
+		var n abi.SwitchName
+		var err error
+		if n.Name, err = fixed(name); err != nil {
+			return err
+		}
+		if err := k.objects.SwitchNames.Put(uint32(id), &n); err != nil {
+			return fmt.Errorf("note switch %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// forgetNames removes what left.
+func (k *Kernel) forgetNames(a *assignment) error {
+	for id, slot := range a.goneSlots {
+		if err := k.objects.PortNames.Put(slot, &abi.PortName{}); err != nil {
+			return fmt.Errorf("forget port %s: %w", id, err)
+		}
+	}
+	for name, id := range a.goneIDs {
+		if err := k.objects.SwitchNames.Put(uint32(id), &abi.SwitchName{}); err != nil {
+			return fmt.Errorf("forget switch %s: %w", name, err)
+		}
+	}
+	return nil
+}

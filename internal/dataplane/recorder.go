@@ -1,0 +1,228 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/rlimit"
+
+	"heddle/internal/abi"
+	"heddle/internal/plan"
+)
+
+// Recorder runs the switch program on single frames in the kernel, with tables of its own, and records what it would have
+// handed to which device. It is the recording build of the very same program; its clock is given by the caller in
+// milliseconds. Its methods are for one goroutine.
+type Recorder struct {
+	objects vswitchObjects
+	tables  *planTables
+	slots   *slots
+	ids     map[uint32]plan.PortID
+	control *ebpf.Memory
+	records *ebpf.Memory
+	now     time.Duration
+}
+
+// Recorded is what one frame led to.
+type Recorded struct {
+	Delivered bool
+	Reason    abi.Reason
+	Copies    []RecordedCopy
+	Refused   []RecordedRefusal
+}
+
+// RecordedCopy is a frame as it would have been handed over, its tags in the bytes.
+type RecordedCopy struct {
+	To        plan.PortID // zero when HostStack
+	HostStack bool
+	Frame     []byte
+}
+
+// RecordedRefusal is a copy that was not made. To is zero for a refusal without a receiver (no-uplink).
+type RecordedRefusal struct {
+	To     plan.PortID
+	Reason abi.Reason
+}
+
+// NewRecorder loads the recording build. It needs the right to load programs and no devices.
+func NewRecorder() (*Recorder, error) {
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return nil, fmt.Errorf("lift memory limit for kernel tables: %w", err)
+	}
+	spec, err := loadVswitch()
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(spec.Variables["recording"].Set(true), spec.Variables["ticks_per_second"].Set(uint64(1000))); err != nil {
+		return nil, err
+	}
+	spec.Maps["records"].MaxEntries = abi.MaxRecords
+	r := &Recorder{slots: newSlots(), ids: map[uint32]plan.PortID{}}
+	if err := r.load(spec); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+func (r *Recorder) load(spec *ebpf.CollectionSpec) error {
+	var dry struct {
+		vswitchMaps
+		HeddleRecord *ebpf.Program `ebpf:"heddle_record"`
+		HeddleSweep  *ebpf.Program `ebpf:"heddle_sweep"`
+	}
+	if err := spec.LoadAndAssign(&dry, nil); err != nil {
+		return explainLoad(err)
+	}
+	r.objects.vswitchMaps = dry.vswitchMaps
+	r.objects.HeddleRecord, r.objects.HeddleSweep = dry.HeddleRecord, dry.HeddleSweep
+	var err error
+	if r.tables, err = openPlanTables(&r.objects.vswitchMaps); err != nil {
+		return err
+	}
+	if r.control, err = r.objects.RecordControl.Memory(); err != nil {
+		return err
+	}
+	r.records, err = r.objects.Records.Memory()
+	return err
+}
+
+// Close frees the tables and programs.
+func (r *Recorder) Close() error {
+	var errs []error
+	for _, p := range []*ebpf.Program{r.objects.HeddleRecord, r.objects.HeddleSweep} {
+		if p != nil {
+			errs = append(errs, p.Close())
+		}
+	}
+	if r.objects.Ports != nil {
+		errs = append(errs, r.objects.vswitchMaps.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// SetPlan puts a plan and facts in force at an instant, and sweeps.
+func (r *Recorder) SetPlan(p *plan.Plan, facts plan.Facts, now time.Duration) error {
+	r.now = now
+	d := Desired{Plan: p, Facts: facts, Attachments: map[plan.PortID]Attachment{}}
+	for id := range facts {
+		d.Attachments[id] = Attachment{Ifindex: 1}
+	}
+	a, err := r.slots.assign(p)
+	if err != nil {
+		return err
+	}
+	img, err := compile(d, r.slots, 1000)
+	if err != nil {
+		r.slots.undo(a)
+		return err
+	}
+	zero := make([]abi.Counters, ebpf.MustPossibleCPU())
+	for id, slot := range a.newPorts {
+		r.ids[slot] = id
+		if err := r.objects.Counts.Put(slot, zero); err != nil {
+			return err
+		}
+	}
+	next, err := r.tables.write(img)
+	if err != nil {
+		return err
+	}
+	if err := r.tables.flip(next); err != nil {
+		return err
+	}
+	if err := r.Sweep(now); err != nil {
+		return err
+	}
+	for _, slot := range a.goneSlots {
+		delete(r.ids, slot)
+	}
+	r.slots.release(a)
+	return nil
+}
+
+// Sweep removes learned MACs that no look-up would use any more.
+func (r *Recorder) Sweep(now time.Duration) error {
+	if err := r.setControl(abi.RecordControl{Now: uint64(now.Milliseconds())}); err != nil {
+		return err
+	}
+	r.now = now
+	_, err := sweep(r.objects.HeddleSweep)
+	return err
+}
+
+func (r *Recorder) setControl(c abi.RecordControl) error {
+	_, err := r.control.WriteAt(bytesOf([]abi.RecordControl{c}), 0)
+	return err
+}
+
+// maxTestRun is what the kernel takes in one test run; a longer frame is grown with zeros inside the program.
+const maxTestRun = 3584
+
+// Frame runs one frame through the switch. Frames shorter than 14 bytes are refused by the kernel; those longer than 3,584
+// bytes must be zero from there on.
+func (r *Recorder) Frame(at plan.PortID, frame []byte, now time.Duration) (*Recorded, error) {
+	r.now = now
+	slot, ok := r.slots.ports[at]
+	if !ok {
+		return nil, fmt.Errorf("no port %s in the plan", at)
+	}
+	c := abi.RecordControl{Now: uint64(now.Milliseconds()), Slot: slot}
+	in := frame
+	if len(frame) > maxTestRun {
+		for _, b := range frame[maxTestRun:] {
+			if b != 0 {
+				return nil, fmt.Errorf("frame of %d bytes has other than zeros after byte %d", len(frame), maxTestRun)
+			}
+		}
+		in, c.Grow = frame[:maxTestRun], uint32(len(frame))
+	}
+	if err := r.setControl(c); err != nil {
+		return nil, err
+	}
+	if _, err := r.objects.HeddleRecord.Run(&ebpf.RunOptions{Data: in}); err != nil {
+		return nil, fmt.Errorf("run frame of %d bytes: %w", len(frame), err)
+	}
+	return r.result()
+}
+
+func (r *Recorder) result() (*Recorded, error) {
+	var c [1]abi.RecordControl
+	if _, err := r.control.ReadAt(bytesOf(c[:]), 0); err != nil {
+		return nil, err
+	}
+	if c[0].Count > abi.MaxRecords {
+		return nil, fmt.Errorf("frame led to %d copies and refusals, the recorder holds %d", c[0].Count, abi.MaxRecords)
+	}
+	out := &Recorded{Reason: abi.Reason(c[0].Reason)}
+	out.Delivered = out.Reason == abi.ReasonNone
+	const size = 16 + abi.MaxFrame
+	for i := int64(0); i < int64(c[0].Count); i++ {
+		var head [4]uint32
+		if _, err := r.records.ReadAt(bytesOf(head[:]), i*size); err != nil {
+			return nil, err
+		}
+		kind, id, reason, length := head[0], r.ids[head[1]], abi.Reason(head[2]), head[3]
+		if kind == abi.RecordRefusal {
+			out.Refused = append(out.Refused, RecordedRefusal{To: id, Reason: reason})
+			continue
+		}
+		frame := make([]byte, length)
+		if _, err := r.records.ReadAt(frame, i*size+16); err != nil {
+			return nil, err
+		}
+		out.Copies = append(out.Copies, RecordedCopy{To: id, HostStack: kind == abi.RecordHost, Frame: frame})
+	}
+	return out, nil
+}
+
+// Counters reads the counters of every port and uplink of the plan.
+func (r *Recorder) Counters() (map[plan.PortID]Counters, error) {
+	return readCounters(&r.objects.vswitchMaps, r.slots)
+}
+
+// MACs lists the learned MACs.
+func (r *Recorder) MACs() ([]MACEntry, error) {
+	return readMACs(&r.objects.vswitchMaps, r.slots, uint64(r.now.Milliseconds()), 1000)
+}

@@ -1,0 +1,18 @@
+package dataplane
+
+import (
+	"testing"
+
+	"heddle/internal/testkit"
+)
+
+func TestRecorderLoads(t *testing.T) {
+	testkit.Root(t)
+	r, err := NewRecorder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

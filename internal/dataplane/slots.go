@@ -1,0 +1,120 @@
+package dataplane
+
+import (
+	"fmt"
+
+	"heddle/internal/abi"
+	"heddle/internal/plan"
+)
+
+// slots says where in the tables each port, uplink and switch lives. A slot is kept as long as its port is in the plan; it
+// is free again only after no run of the program can still use it.
+type slots struct {
+	ports    map[plan.PortID]uint32
+	switches map[string]uint8
+}
+
+func newSlots() *slots {
+	return &slots{ports: map[plan.PortID]uint32{}, switches: map[string]uint8{}}
+}
+
+// assignment is what an assign call changed.
+type assignment struct {
+	newPorts    map[plan.PortID]uint32
+	newSwitches map[string]uint8
+	goneSlots   map[plan.PortID]uint32
+	goneIDs     map[string]uint8
+}
+
+// assign gives every port, uplink and switch of the plan a place, and names those that left. Nothing changes on an error.
+func (s *slots) assign(p *plan.Plan) (*assignment, error) {
+	a := &assignment{map[plan.PortID]uint32{}, map[string]uint8{}, map[plan.PortID]uint32{}, map[string]uint8{}}
+	wantPorts, wantSwitches := wanted(p)
+	usedSlots, usedIDs := map[uint32]bool{0: true}, map[uint8]bool{}
+	for id, slot := range s.ports {
+		usedSlots[slot] = true
+		if !wantPorts[id] {
+			a.goneSlots[id] = slot
+		}
+	}
+	for name, id := range s.switches {
+		usedIDs[id] = true
+		if !wantSwitches[name] {
+			a.goneIDs[name] = id
+		}
+	}
+	var nextSlot uint32 = 1
+	var nextID uint8
+	for _, sw := range p.Switches {
+		if _, ok := s.switches[sw.Name]; !ok {
+			for usedIDs[nextID] {
+				nextID++
+			}
+			if nextID >= abi.MaxSwitches {
+				return nil, fmt.Errorf("switch %s: this host has room for %d switches", sw.Name, abi.MaxSwitches)
+			}
+			usedIDs[nextID], a.newSwitches[sw.Name] = true, nextID
+		}
+		for _, id := range membersOf(sw) {
+			if _, ok := s.ports[id]; ok {
+				continue
+			}
+			for usedSlots[nextSlot] {
+				nextSlot++
+			}
+			if nextSlot >= abi.MaxPorts {
+				return nil, fmt.Errorf("port %s: this host has room for %d ports and uplinks", id, abi.MaxPorts-1)
+			}
+			usedSlots[nextSlot], a.newPorts[id] = true, nextSlot
+		}
+	}
+	for id, slot := range a.newPorts {
+		s.ports[id] = slot
+	}
+	for name, id := range a.newSwitches {
+		s.switches[name] = id
+	}
+	return a, nil
+}
+
+// release frees the places of what left; call it when no run of the program can use them any more.
+func (s *slots) release(a *assignment) {
+	for id := range a.goneSlots {
+		delete(s.ports, id)
+	}
+	for name := range a.goneIDs {
+		delete(s.switches, name)
+	}
+}
+
+// undo takes back what assign gave.
+func (s *slots) undo(a *assignment) {
+	for id := range a.newPorts {
+		delete(s.ports, id)
+	}
+	for name := range a.newSwitches {
+		delete(s.switches, name)
+	}
+}
+
+func wanted(p *plan.Plan) (map[plan.PortID]bool, map[string]bool) {
+	ports, switches := map[plan.PortID]bool{}, map[string]bool{}
+	for _, sw := range p.Switches {
+		switches[sw.Name] = true
+		for _, id := range membersOf(sw) {
+			ports[id] = true
+		}
+	}
+	return ports, switches
+}
+
+func membersOf(sw *plan.Switch) []plan.PortID {
+	ids := make([]plan.PortID, 0, len(sw.Uplinks)+len(sw.Ports))
+	for _, u := range sw.Uplinks {
+		ids = append(ids, u.ID)
+	}
+	for _, p := range sw.Ports {
+		ids = append(ids, p.ID)
+	}
+	return ids
+}
