@@ -26,6 +26,12 @@ func missing(t testing.TB, what string) {
 	t.Skipf("missing requirement: %s", what)
 }
 
+// Missing skips the test, visibly, because something it needs cannot be had here: what names it and why.
+func Missing(t testing.TB, what string) {
+	t.Helper()
+	missing(t, what)
+}
+
 // Root skips the test without root: it loads programs into the kernel or makes network namespaces.
 func Root(t testing.TB) {
 	t.Helper()
