@@ -1,0 +1,189 @@
+package traffic
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/netns"
+)
+
+// listening is the first line a sink process prints.
+type listening struct {
+	Listening netip.AddrPort `json:"listening"`
+}
+
+// Command is the command tree "traffic" with one verb per kind and "sink". Each prints one line of JSON, a Result or a
+// SinkResult; a sink first prints where it listens, and ends when its standard input does.
+func Command() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "traffic",
+		Short: "Measure a network path: one end of a measurement",
+		Long: "One end of a measurement, as a process. Start a sink in one namespace or guest and a sender in another:\n" +
+			"  heddle traffic sink --kind stream --listen 10.0.0.2:5001 </dev/tty\n" +
+			"  heddle traffic stream --to 10.0.0.2:5001 --duration 5s",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(sinkCommand())
+	for _, k := range Kinds() {
+		c.AddCommand(sendCommand(k))
+	}
+	return c
+}
+
+// endFlags are the flags of Endpoint.
+type endFlags struct {
+	ns   string
+	cpus []int
+}
+
+func (f *endFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.ns, "netns", "", "network `namespace` to run in (default: the present one)")
+	c.Flags().IntSliceVar(&f.cpus, "cpus", nil, "`CPUs` the measuring thread may use (default: all)")
+}
+
+func (f *endFlags) endpoint() (Endpoint, error) {
+	e := Endpoint{CPUs: f.cpus}
+	if f.ns == "" {
+		return e, nil
+	}
+	var err error
+	e.NS, err = netns.Open(f.ns)
+	return e, err
+}
+
+// args are the flags that give the endpoint's CPUs; its namespace is entered before the process is started.
+func (e Endpoint) args() []string {
+	var args []string
+	for _, c := range e.CPUs {
+		args = append(args, "--cpus", strconv.Itoa(c))
+	}
+	return args
+}
+
+func sendCommand(kind Kind) *cobra.Command {
+	load := Load{Kind: kind}
+	var end endFlags
+	var to string
+	shorts := map[Kind]string{
+		KindStream: "Send one TCP stream as fast as it goes",
+		KindRR:     "Send requests on one TCP connection, one at a time",
+		KindCRR:    "Send requests, each on a TCP connection of its own",
+		KindUDP:    "Send numbered UDP packets",
+		KindEcho:   "Send ICMP echo requests and count the replies to each",
+	}
+	c := &cobra.Command{
+		Use: string(kind), Short: shorts[kind], Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			dest, err := destination(kind, to)
+			if err != nil {
+				return err
+			}
+			e, err := end.endpoint()
+			if err != nil {
+				return err
+			}
+			res, err := Send(c.Context(), e, load, dest)
+			if err != nil {
+				return err
+			}
+			return json.NewEncoder(c.OutOrStdout()).Encode(res)
+		},
+	}
+	end.add(c)
+	c.Flags().StringVar(&to, "to", "", "`address:port` of the sink; for echo the host's address")
+	c.Flags().DurationVar(&load.Warmup, "warmup", 200*time.Millisecond, "time before the measured interval")
+	c.Flags().DurationVar(&load.Duration, "duration", time.Second, "length of the measured interval, 0 = until interrupted")
+	c.Flags().IntVar(&load.Size, "size", 0, "`bytes` per write, message or packet (default: what is usual for the kind)")
+	c.Flags().Float64Var(&load.Rate, "rate", 0, "packets or requests per second (default: udp as many as possible, echo 10)")
+	return c
+}
+
+// destination reads --to; an echo goes to a host, everything else to a port.
+func destination(kind Kind, to string) (netip.AddrPort, error) {
+	if kind == KindEcho {
+		a, err := netip.ParseAddr(to)
+		if err != nil {
+			return netip.AddrPort{}, fmt.Errorf("--to %q: want an IP address such as 10.0.0.2", to)
+		}
+		return netip.AddrPortFrom(a, 0), nil
+	}
+	a, err := netip.ParseAddrPort(to)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("--to %q: want an address and port such as 10.0.0.2:5001", to)
+	}
+	return a, nil
+}
+
+// args are the flags of sendCommand that ask for the load.
+func (l Load) args(to netip.AddrPort) []string {
+	dest := to.String()
+	if l.Kind == KindEcho {
+		dest = to.Addr().String()
+	}
+	return []string{
+		string(l.Kind), "--to", dest, "--warmup", l.Warmup.String(), "--duration", l.Duration.String(),
+		"--size", strconv.Itoa(l.Size), "--rate", strconv.FormatFloat(l.Rate, 'g', -1, 64),
+	}
+}
+
+func sinkCommand() *cobra.Command {
+	var end endFlags
+	var kind, at string
+	var size int
+	c := &cobra.Command{
+		Use: "sink", Short: "Receive what a sender sends, until standard input ends", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			addr, err := netip.ParseAddrPort(at)
+			if err != nil {
+				return fmt.Errorf("--listen %q: want an address and port such as 10.0.0.2:0", at)
+			}
+			e, err := end.endpoint()
+			if err != nil {
+				return err
+			}
+			return serveUntilEOF(c, e, SinkOptions{Kind: Kind(kind), At: addr, Size: size})
+		},
+	}
+	end.add(c)
+	c.Flags().StringVar(&kind, "kind", string(KindStream), fmt.Sprintf("`kind` of traffic: %s, %s, %s or %s", KindStream, KindRR, KindCRR, KindUDP))
+	c.Flags().StringVar(&at, "listen", "", "`address:port` to listen at; port 0 = one that is free")
+	c.Flags().IntVar(&size, "size", 0, "`bytes` of a request and of its answer (default 1)")
+	return c
+}
+
+func (o SinkOptions) args() []string {
+	return []string{"sink", "--kind", string(o.Kind), "--listen", o.At.String(), "--size", strconv.Itoa(o.Size)}
+}
+
+func serveUntilEOF(c *cobra.Command, e Endpoint, opts SinkOptions) error {
+	sink, err := Listen(e, opts)
+	if err != nil {
+		return err
+	}
+	out := json.NewEncoder(c.OutOrStdout())
+	if err := out.Encode(listening{sink.Addr()}); err != nil {
+		return err
+	}
+	eof := make(chan struct{})
+	go func() {
+		defer close(eof)
+		// Whatever ends the input ends the sink; a starter that dies closes it too, so that no sink is left behind.
+		_, _ = io.Copy(io.Discard, c.InOrStdin())
+	}()
+	select {
+	case <-eof:
+	case <-c.Context().Done():
+	}
+	res, err := sink.Finish()
+	if err != nil {
+		return err
+	}
+	return out.Encode(res)
+}

@@ -1,0 +1,122 @@
+package traffic
+
+import "time"
+
+// window is how many packets back a late or repeated number is recognised.
+const window = 1 << 20
+
+// Received is what became of numbered packets.
+type Received struct {
+	Sent       uint64 `json:"sent"`       // as the end mark says; without one, the highest number seen + 1
+	Complete   bool   `json:"complete"`   // an end mark arrived
+	Received   uint64 `json:"received"`   // different packets
+	Lost       uint64 `json:"lost"`       // of Sent
+	Duplicated uint64 `json:"duplicated"` // copies beyond the first
+	Reordered  uint64 `json:"reordered"`  // arrived after one with a higher number
+	// LongestLoss is the longest run of consecutive numbers that never came, LongestGap the longest time without a packet.
+	LongestLoss uint64  `json:"longest_loss"`
+	LongestGap  float64 `json:"longest_gap_s"`
+	// TooLate are packets more than 2²⁰ behind the newest: late or repeated, which one can't be said. They are in no other count.
+	TooLate uint64 `json:"too_late"`
+}
+
+// counter follows one run of numbered packets. It needs constant memory.
+type counter struct {
+	seen   [window / 64]uint64 // by number modulo window, for numbers in [base, next)
+	base   uint64              // numbers below are settled: received or lost
+	next   uint64              // highest number seen + 1
+	run    uint64              // length of the current run of lost numbers at base
+	last   time.Time           // newest arrival of any mark
+	gap    time.Duration
+	result Received
+}
+
+func (c *counter) bit(n uint64) (word *uint64, mask uint64) {
+	return &c.seen[n%window/64], 1 << (n % 64)
+}
+
+// warm notes a packet of the warm-up: from here on a silence is a gap.
+func (c *counter) warm(now time.Time) { c.last = now }
+
+// add counts the arrival of a measured packet.
+func (c *counter) add(n uint64, now time.Time) {
+	c.silence(now)
+	switch {
+	case n < c.base:
+		c.result.TooLate++
+		return
+	case n >= c.next:
+		c.settle(n)
+		c.next = n + 1
+	default:
+		if word, mask := c.bit(n); *word&mask != 0 {
+			c.result.Duplicated++
+			return
+		}
+		c.result.Reordered++
+	}
+	word, mask := c.bit(n)
+	*word |= mask
+	c.result.Received++
+}
+
+// silence updates the longest gap.
+func (c *counter) silence(now time.Time) {
+	if !c.last.IsZero() {
+		c.gap = max(c.gap, now.Sub(c.last))
+	}
+	c.last = now
+}
+
+// settle decides the numbers that leave the window when it is moved to end with n.
+func (c *counter) settle(n uint64) {
+	if n < window {
+		return
+	}
+	c.settleTo(n - window + 1)
+}
+
+// settleTo decides all numbers below the limit: who has not come by now is lost.
+func (c *counter) settleTo(limit uint64) {
+	if far := max(c.next, c.base); limit > far {
+		// Numbers from next on were never seen; there may be very many, so they are not looked at one by one.
+		c.settleTo(far)
+		c.lose(limit - far)
+		c.base = limit
+		return
+	}
+	for ; c.base < limit; c.base++ {
+		word, mask := c.bit(c.base)
+		if *word&mask != 0 {
+			*word &^= mask
+			c.run = 0
+			continue
+		}
+		c.lose(1)
+	}
+}
+
+func (c *counter) lose(n uint64) {
+	c.result.Lost += n
+	c.run += n
+	c.result.LongestLoss = max(c.result.LongestLoss, c.run)
+}
+
+// finish takes the end mark: how many packets there were. A packet that the mark has overtaken still counts.
+func (c *counter) finish(sent uint64, now time.Time) {
+	if c.result.Complete {
+		return
+	}
+	c.silence(now)
+	c.result.Complete, c.result.Sent = true, sent
+}
+
+// total settles everything and returns the result. The counter must not be used afterwards.
+func (c *counter) total() Received {
+	if !c.result.Complete {
+		c.result.Sent = c.next
+	}
+	c.settleTo(max(c.result.Sent, c.next))
+	c.result.LongestGap = c.gap.Seconds()
+	return c.result
+}

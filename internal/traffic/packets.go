@@ -1,0 +1,169 @@
+package traffic
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// headerSize is what a numbered packet carries at least: mark, run, number. 18 bytes of payload make the shortest Ethernet
+// frame over IPv4, 60 bytes without its checksum.
+const headerSize = 18
+
+// The marks of numbered packets.
+const (
+	markWarmup   = 'w'
+	markMeasured = 'm'
+	markEnd      = 'e' // carries how many measured packets were sent
+)
+
+const endMarks = 3 // end marks sent, since the path may lose some
+
+// header is the start of a numbered packet.
+type header struct {
+	mark   byte
+	run    uint64
+	number uint64
+}
+
+func (p header) put(buf []byte) {
+	buf[0], buf[1] = p.mark, 0
+	binary.BigEndian.PutUint64(buf[2:], p.run)
+	binary.BigEndian.PutUint64(buf[10:], p.number)
+}
+
+// parseHeader reads the start of a packet; ok is false for a packet that is none of ours.
+func parseHeader(buf []byte) (p header, ok bool) {
+	if len(buf) < headerSize {
+		return p, false
+	}
+	p = header{buf[0], binary.BigEndian.Uint64(buf[2:]), binary.BigEndian.Uint64(buf[10:])}
+	return p, p.mark == markWarmup || p.mark == markMeasured || p.mark == markEnd
+}
+
+// sendPackets sends numbered packets, one system call each, as fast as they go or at the given rate.
+func sendPackets(h *halt, load Load, to netip.AddrPort) (*Sent, error) {
+	fd, err := dialUDP(to)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	var id [8]byte
+	if _, err := rand.Read(id[:]); err != nil {
+		return nil, err
+	}
+	p := header{mark: markWarmup, run: binary.BigEndian.Uint64(id[:])}
+	buf := make([]byte, load.Size)
+	c := newClock(h, load)
+	pace := newPacer(load.Rate)
+	var refused uint64
+	for {
+		now := pace.wait(h)
+		if c.step(now) {
+			if c.phase == over {
+				break
+			}
+			p.mark, p.number, refused = markMeasured, 0, 0
+		}
+		p.put(buf)
+		switch _, err := unix.Write(fd, buf); {
+		case err == nil:
+			p.number++
+		case refusal(err):
+			refused++
+		default:
+			return nil, fmt.Errorf("send: %w", err)
+		}
+	}
+	if p.mark == markWarmup {
+		return nil, errors.New("halted before the measured interval began")
+	}
+	end(fd, p, buf)
+	return &Sent{
+		Seconds: c.seconds, Packets: p.number, PacketsPerSecond: c.per(p.number), Refused: refused, CPUSeconds: c.cpu,
+	}, nil
+}
+
+// refusal says whether an error of send means that this one packet did not leave: no buffer, no neighbour, or the answer
+// to an earlier packet (RFC 1122, section 4.1.3.3). The path under test may be down for a while; that is for the sink to count.
+func refusal(err error) bool {
+	switch err {
+	case unix.ENOBUFS, unix.EAGAIN, unix.EINTR, unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENETDOWN, unix.EPERM:
+		return true
+	}
+	return false
+}
+
+func dialUDP(to netip.AddrPort) (int, error) {
+	sa, family, err := sockaddr(to)
+	if err != nil {
+		return -1, err
+	}
+	fd, err := open(family, unix.SOCK_DGRAM, 0, pollInterval)
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.Connect(fd, sa); err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("connect: %w", err)
+	}
+	return fd, nil
+}
+
+// end tells the sink how many packets there were.
+func end(fd int, p header, buf []byte) {
+	p.mark = markEnd
+	p.put(buf)
+	for i := range endMarks {
+		if i > 0 {
+			time.Sleep(time.Millisecond) // apart, so that one overflow does not take them all
+		}
+		// A mark that can't be sent is like one that is lost: the sink goes on without.
+		_, _ = unix.Write(fd, buf)
+	}
+}
+
+// pacer spaces packets evenly. A sender that was late catches up, so that the rate holds on average.
+type pacer struct {
+	every time.Duration // 0: no pace
+	next  time.Time
+}
+
+const (
+	// timerSlack is how late the kernel may wake us: 1 ns instead of the default 50 µs.
+	timerSlack = 1
+	// maxLag is how far a sender may fall behind before it gives up catching up.
+	maxLag = 10 * time.Millisecond
+)
+
+func newPacer(rate float64) *pacer {
+	if rate == 0 {
+		return &pacer{}
+	}
+	// Without the finer timer the pace only becomes more bursty.
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, timerSlack, 0, 0, 0)
+	return &pacer{every: time.Duration(float64(time.Second) / rate), next: time.Now()}
+}
+
+// wait returns the time, once the next packet is due or the measurement shall end.
+func (p *pacer) wait(h *halt) time.Time {
+	now := time.Now()
+	if p.every == 0 {
+		return now
+	}
+	for !h.asked() && now.Before(p.next) {
+		ts := unix.NsecToTimespec(int64(min(p.next.Sub(now), pollInterval)))
+		_ = unix.Nanosleep(&ts, nil) // interrupted: the loop looks at the time again
+		now = time.Now()
+	}
+	p.next = p.next.Add(p.every)
+	if now.Sub(p.next) > maxLag {
+		p.next = now
+	}
+	return now
+}

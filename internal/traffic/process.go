@@ -1,0 +1,159 @@
+package traffic
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Processes measures with a process per end, so that neither shares a Go runtime with the other or with the caller.
+type Processes struct {
+	// Program is the command line up to and including "traffic", such as {"/usr/bin/heddle", "traffic"}.
+	Program []string
+	// Env is added to the environment of the processes.
+	Env []string
+}
+
+// exitPatience is how long an end may take to exit after its work, beyond what it has to wait for.
+const exitPatience = 5 * time.Second
+
+// Measure does what the function Measure does. When the context ends, both processes are killed.
+func (p Processes) Measure(ctx context.Context, pair Pair, load Load) (Result, error) {
+	load, err := load.withDefaults()
+	if err != nil {
+		return Result{}, err
+	}
+	if load.Duration == 0 {
+		return Result{}, errors.New("a measurement by processes needs a duration")
+	}
+	if load.Kind == KindEcho {
+		return p.send(ctx, pair.Client, load, netip.AddrPortFrom(pair.Addr, 0))
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	opts := SinkOptions{Kind: load.Kind, At: netip.AddrPortFrom(pair.Addr, 0)}
+	if load.Kind == KindRR || load.Kind == KindCRR {
+		opts.Size = load.Size
+	}
+	sink, err := p.sink(ctx, pair.Server, opts)
+	if err != nil {
+		return Result{}, err
+	}
+	res, err := p.send(ctx, pair.Client, load, sink.addr)
+	if err != nil {
+		cancel()
+		_, _ = sink.finish()
+		return Result{}, err
+	}
+	res.Sink, err = sink.finish()
+	return res, err
+}
+
+// command prepares a process of the end. It is in a process group of its own: Ctrl-C reaches it through the context.
+func (p Processes) command(ctx context.Context, args, more []string) (*exec.Cmd, *bytes.Buffer) {
+	all := append(append(append([]string{}, p.Program[1:]...), args...), more...)
+	cmd := exec.CommandContext(ctx, p.Program[0], all...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Env = append(cmd.Environ(), p.Env...)
+	cmd.WaitDelay = exitPatience
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	return cmd, &stderr
+}
+
+func (e Endpoint) start(cmd *exec.Cmd) error {
+	if e.NS != nil {
+		return e.NS.Start(cmd)
+	}
+	return cmd.Start()
+}
+
+func (p Processes) send(ctx context.Context, e Endpoint, load Load, to netip.AddrPort) (Result, error) {
+	limit := load.Warmup + load.Duration + connectPatience + echoPatience + exitPatience
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	cmd, stderr := p.command(ctx, load.args(to), e.args())
+	var stdout bytes.Buffer
+	cmd.Stdout = &stdout
+	if err := e.start(cmd); err != nil {
+		return Result{}, fmt.Errorf("start %s sender: %w", load.Kind, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		if ctx.Err() != nil {
+			return Result{}, fmt.Errorf("%s to %s: %w", load.Kind, to, ctx.Err())
+		}
+		return Result{}, fmt.Errorf("%s sender: %w: %s", load.Kind, err, strings.TrimSpace(stderr.String()))
+	}
+	var res Result
+	if err := json.Unmarshal(stdout.Bytes(), &res); err != nil {
+		return Result{}, fmt.Errorf("%s sender printed %q: %w", load.Kind, stdout.String(), err)
+	}
+	return res, nil
+}
+
+// sinkProcess is a running sink.
+type sinkProcess struct {
+	cmd    *exec.Cmd
+	stdin  io.Closer
+	out    *bufio.Reader
+	stderr *bytes.Buffer
+	addr   netip.AddrPort
+}
+
+func (p Processes) sink(ctx context.Context, e Endpoint, opts SinkOptions) (*sinkProcess, error) {
+	s := &sinkProcess{}
+	s.cmd, s.stderr = p.command(ctx, opts.args(), e.args())
+	stdin, err := s.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	s.stdin, s.out = stdin, bufio.NewReader(stdout)
+	if err := e.start(s.cmd); err != nil {
+		return nil, fmt.Errorf("start %s sink: %w", opts.Kind, err)
+	}
+	var hello listening
+	if err := s.line(&hello); err != nil {
+		_, _ = s.finish()
+		return nil, fmt.Errorf("%s sink: %w: %s", opts.Kind, err, strings.TrimSpace(s.stderr.String()))
+	}
+	s.addr = hello.Listening
+	return s, nil
+}
+
+// line reads the next line of output. It ends at the latest when the process does.
+func (s *sinkProcess) line(into any) error {
+	text, err := s.out.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("read its output: %w", err)
+	}
+	return json.Unmarshal(text, into)
+}
+
+// finish ends the sink and returns what it has seen.
+func (s *sinkProcess) finish() (*SinkResult, error) {
+	_ = s.stdin.Close() // a second close, or that of a killed process's pipe, changes nothing
+	stuck := time.AfterFunc(exitPatience, func() { _ = s.cmd.Process.Kill() })
+	defer stuck.Stop()
+	var res SinkResult
+	readErr := s.line(&res)
+	if err := s.cmd.Wait(); err != nil {
+		return nil, fmt.Errorf("sink: %w: %s", err, strings.TrimSpace(s.stderr.String()))
+	}
+	if readErr != nil {
+		return nil, fmt.Errorf("sink: %w", readErr)
+	}
+	return &res, nil
+}

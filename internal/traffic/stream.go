@@ -1,0 +1,47 @@
+package traffic
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// sendStream writes into one connection and takes the measured bytes from the kernel's count of acknowledged ones: what
+// waits in a buffer has not been carried.
+func sendStream(h *halt, load Load, to netip.AddrPort) (*Stream, error) {
+	fd, err := dial(h, to)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	buf := make([]byte, load.Size)
+	c := newClock(h, load)
+	var before, after *unix.TCPInfo
+	for c.phase != over {
+		if _, err := unix.Write(fd, buf); err != nil && !again(err) {
+			return nil, fmt.Errorf("write: %w", err)
+		}
+		if !c.step(time.Now()) {
+			continue
+		}
+		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+		if err != nil {
+			return nil, fmt.Errorf("read TCP_INFO: %w", err)
+		}
+		if c.phase == measuring {
+			before = info
+		}
+		after = info
+	}
+	if before == nil {
+		return nil, errors.New("halted before the measured interval began")
+	}
+	acked := after.Bytes_acked - before.Bytes_acked
+	return &Stream{
+		Seconds: c.seconds, Bytes: acked, BitsPerSecond: 8 * c.per(acked),
+		Retransmits: uint64(after.Total_retrans - before.Total_retrans), CPUSeconds: c.cpu,
+	}, nil
+}

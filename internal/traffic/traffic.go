@@ -1,0 +1,204 @@
+// Package traffic has the senders and sinks that measure a network path: TCP stream, request/response,
+// connect/request/response, numbered packets at full or given rate, and ICMP echo. Each end runs in a network namespace, on a
+// thread of its own, pinned to CPUs where asked; as goroutines of one process (Measure) or as a process per end (Processes).
+//
+// The ends use blocking sockets on a locked thread: a read or write is one system call, without the Go poller's wake-ups in
+// the measured path, so that the numbers compare with those of tools written in C.
+package traffic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// Kind is what a measurement does.
+type Kind string
+
+// The kinds of measurement.
+const (
+	// KindStream writes into one TCP connection as fast as it takes it.
+	KindStream Kind = "stream"
+	// KindRR sends a request and waits for the answer, over and over on one TCP connection.
+	KindRR Kind = "rr"
+	// KindCRR does so with a new TCP connection for every transaction.
+	KindCRR Kind = "crr"
+	// KindUDP sends numbered UDP packets, at a given rate or as fast as the path takes them.
+	KindUDP Kind = "udp"
+	// KindEcho sends ICMP echo requests and counts the replies to each; it needs no sink.
+	KindEcho Kind = "echo"
+)
+
+// Kinds are all kinds.
+func Kinds() []Kind { return []Kind{KindStream, KindRR, KindCRR, KindUDP, KindEcho} }
+
+// Load is what one measurement shall do.
+type Load struct {
+	Kind Kind
+	// Warmup comes before the measured interval and is not counted.
+	Warmup time.Duration
+	// Duration is the length of the measured interval; 0 = until the context ends, which is then no error.
+	Duration time.Duration
+	// Size is the number of bytes per write (stream: default 131072), of request and of answer (rr, crr: default 1, at most
+	// 65536), or of payload (udp: default 18, which makes a 60-byte Ethernet frame over IPv4; at least 18; echo: default 56).
+	Size int
+	// Rate is packets or requests per second: udp 0 = as fast as possible, echo default 10.
+	Rate float64
+}
+
+const (
+	maxPayload       = 65000 // bytes that fit into one IP packet with room for every header
+	maxTransaction   = 65536
+	maxEchoRequests  = 65535 // sequence numbers of ICMP
+	defaultEchoRate  = 10
+	defaultEchoSize  = 56
+	defaultWriteSize = 128 << 10
+)
+
+// withDefaults fills in what is left out and checks the rest.
+func (l Load) withDefaults() (Load, error) {
+	sizes := map[Kind]struct{ def, least, most int }{
+		KindStream: {defaultWriteSize, 1, 16 << 20},
+		KindRR:     {1, 1, maxTransaction},
+		KindCRR:    {1, 1, maxTransaction},
+		KindUDP:    {headerSize, headerSize, maxPayload},
+		KindEcho:   {defaultEchoSize, 0, maxPayload},
+	}
+	s, ok := sizes[l.Kind]
+	if !ok {
+		return l, fmt.Errorf("kind of traffic %q: want one of %v", l.Kind, Kinds())
+	}
+	if l.Size == 0 {
+		l.Size = s.def
+	}
+	if l.Size < s.least || l.Size > s.most {
+		return l, fmt.Errorf("size %d of %s: want %d–%d bytes", l.Size, l.Kind, s.least, s.most)
+	}
+	if l.Warmup < 0 || l.Duration < 0 || l.Rate < 0 {
+		return l, errors.New("warm-up, duration and rate must not be negative")
+	}
+	if l.Kind == KindEcho {
+		if l.Rate == 0 {
+			l.Rate = defaultEchoRate
+		}
+		if n := (l.Warmup + l.Duration).Seconds() * l.Rate; n > maxEchoRequests {
+			return l, fmt.Errorf("%.0f echo requests: at most %d, lower the rate or the duration", n, maxEchoRequests)
+		}
+	}
+	return l, nil
+}
+
+// Result is what one measurement found; the member of its kind is set. Times are seconds, CPU time is that of the
+// measuring thread alone, user and system.
+type Result struct {
+	Kind         Kind          `json:"kind"`
+	Stream       *Stream       `json:"stream,omitempty"`
+	Transactions *Transactions `json:"transactions,omitempty"`
+	Sent         *Sent         `json:"sent,omitempty"`
+	Echo         *Echo         `json:"echo,omitempty"`
+	// Sink is what the other end counted; nil for echo.
+	Sink *SinkResult `json:"sink,omitempty"`
+}
+
+// Stream is the sender's view of a TCP stream.
+type Stream struct {
+	Seconds       float64 `json:"seconds"`
+	Bytes         uint64  `json:"bytes"` // acknowledged by the receiver within the interval
+	BitsPerSecond float64 `json:"bits_per_second"`
+	Retransmits   uint64  `json:"retransmits"` // segments
+	CPUSeconds    float64 `json:"cpu_s"`
+}
+
+// Transactions is the outcome of request/response and connect/request/response.
+type Transactions struct {
+	Seconds    float64 `json:"seconds"`
+	Count      uint64  `json:"count"`
+	PerSecond  float64 `json:"per_second"`
+	Latency    Latency `json:"latency"`
+	CPUSeconds float64 `json:"cpu_s"`
+}
+
+// Sent is the sender's view of a packet stream.
+type Sent struct {
+	Seconds          float64 `json:"seconds"`
+	Packets          uint64  `json:"packets"`
+	PacketsPerSecond float64 `json:"packets_per_second"`
+	Refused          uint64  `json:"refused"` // by the sender's own kernel; they have no number
+	CPUSeconds       float64 `json:"cpu_s"`
+}
+
+// SinkResult is what a sink has seen since it was opened.
+type SinkResult struct {
+	Connections uint64    `json:"connections,omitempty"`
+	Bytes       uint64    `json:"bytes"`
+	CPUSeconds  float64   `json:"cpu_s"`             // for packets: of the measured interval
+	Packets     *Received `json:"packets,omitempty"` // the last run of numbered packets
+}
+
+// ReceivedPerSecond is the rate at which measured packets arrived, by the sender's clock; 0 without packets.
+func (r Result) ReceivedPerSecond() float64 {
+	if r.Sent == nil || r.Sink == nil || r.Sink.Packets == nil || r.Sent.Seconds == 0 {
+		return 0
+	}
+	return float64(r.Sink.Packets.Received) / r.Sent.Seconds
+}
+
+// Pair is the two ends of a measurement and the address at which the server's is reached.
+type Pair struct {
+	Client, Server Endpoint
+	Addr           netip.Addr
+}
+
+// Send runs the client's end against a sink (or, for echo, a host) at the address and returns its view.
+func Send(ctx context.Context, e Endpoint, load Load, to netip.AddrPort) (Result, error) {
+	load, err := load.withDefaults()
+	if err != nil {
+		return Result{}, err
+	}
+	res := Result{Kind: load.Kind}
+	err = e.run(func() error {
+		halt, release := haltWith(ctx)
+		defer release()
+		var err error
+		switch load.Kind {
+		case KindStream:
+			res.Stream, err = sendStream(halt, load, to)
+		case KindRR:
+			res.Transactions, err = requestResponse(halt, load, to)
+		case KindCRR:
+			res.Transactions, err = connectRequestResponse(halt, load, to)
+		case KindUDP:
+			res.Sent, err = sendPackets(halt, load, to)
+		case KindEcho:
+			res.Echo, err = ping(halt, load, to.Addr())
+		}
+		return err
+	})
+	if load.Duration > 0 && ctx.Err() != nil {
+		return Result{}, ctx.Err()
+	}
+	if err != nil {
+		return Result{}, fmt.Errorf("%s to %s: %w", load.Kind, to, err)
+	}
+	return res, nil
+}
+
+// Measure runs both ends in this process and returns what they found.
+func Measure(ctx context.Context, p Pair, load Load) (Result, error) {
+	if load.Kind == KindEcho {
+		return Send(ctx, p.Client, load, netip.AddrPortFrom(p.Addr, 0))
+	}
+	sink, err := Listen(p.Server, SinkOptions{Kind: load.Kind, At: netip.AddrPortFrom(p.Addr, 0), Size: load.Size})
+	if err != nil {
+		return Result{}, err
+	}
+	res, err := Send(ctx, p.Client, load, sink.Addr())
+	seen, sinkErr := sink.Finish()
+	if err := errors.Join(err, sinkErr); err != nil {
+		return Result{}, err
+	}
+	res.Sink = &seen
+	return res, nil
+}

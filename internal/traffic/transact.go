@@ -1,0 +1,88 @@
+package traffic
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// requestResponse bounces a message on one connection.
+func requestResponse(h *halt, load Load, to netip.AddrPort) (*Transactions, error) {
+	fd, err := dial(h, to)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	buf := make([]byte, load.Size)
+	return transact(h, load, func(stop func() bool) error { return exchange(fd, buf, stop) })
+}
+
+// connectRequestResponse makes a connection per transaction. The client ends it with a reset once it has the answer, as
+// TIME_WAIT would use up the ports within seconds (RFC 9293, section 3.6.1); every path carries the same frames.
+func connectRequestResponse(h *halt, load Load, to netip.AddrPort) (*Transactions, error) {
+	sa, family, err := sockaddr(to)
+	if err != nil {
+		return nil, err
+	}
+	buf := make([]byte, load.Size)
+	once := unix.Linger{Onoff: 1, Linger: 0}
+	return transact(h, load, func(stop func() bool) error {
+		fd, err := open(family, unix.SOCK_STREAM, 0, pollInterval)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		if err := unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &once); err != nil {
+			return fmt.Errorf("set SO_LINGER: %w", err)
+		}
+		if err := connect(h, fd, sa); err != nil {
+			return err
+		}
+		return exchange(fd, buf, stop)
+	})
+}
+
+// exchange sends the message and waits for one of the same size.
+func exchange(fd int, buf []byte, stop func() bool) error {
+	if err := writeFull(fd, buf, stop); err != nil {
+		return err
+	}
+	n, err := readFull(fd, buf, stop)
+	if err == nil && n == 0 {
+		return errors.New("the sink closed the connection")
+	}
+	return err
+}
+
+// transact runs transactions through warm-up and interval and collects their latency.
+func transact(h *halt, load Load, do func(stop func() bool) error) (*Transactions, error) {
+	c := newClock(h, load)
+	var latency histogram
+	stop := func() bool { c.step(time.Now()); return c.phase == over }
+	for last := c.start; c.phase != over; {
+		was := c.phase
+		if err := do(stop); errors.Is(err, errHalted) {
+			c.step(time.Now())
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		now := time.Now()
+		// A transaction counts when it lies within the interval as a whole.
+		if was == measuring && c.phase == measuring {
+			latency.add(now.Sub(last))
+		}
+		c.step(now)
+		last = now
+	}
+	if latency.count == 0 {
+		return nil, errors.New("no transaction was completed in the measured interval")
+	}
+	return &Transactions{
+		Seconds: c.seconds, Count: latency.count, PerSecond: c.per(latency.count),
+		Latency: latency.latency(), CPUSeconds: c.cpu,
+	}, nil
+}
