@@ -63,6 +63,7 @@ func NewRoot(d Deps) *cobra.Command {
 	})
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddCommand(newVersion(d))
+	root.AddCommand(newTraffic())
 	return root
 }
 

@@ -1,0 +1,14 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"heddle/internal/traffic"
+)
+
+// newTraffic is one end of a measurement as a process. Benchmarks and labs start it; it is hidden since people want those.
+func newTraffic() *cobra.Command {
+	c := traffic.Command()
+	c.Hidden = true
+	return c
+}
