@@ -27,85 +27,85 @@ const (
 
 // Value is an effective value and the level that set it.
 type Value[T any] struct {
-	V    T
-	From Level
+	V    T     `json:"value"`
+	From Level `json:"from"`
 }
 
 // Plan is one host's resolved desired state. The order of its lists is the order of the file.
 type Plan struct {
-	Switches []*Switch
+	Switches []*Switch `json:"switches"`
 }
 
 // Switch is one switch with its uplinks and ports.
 type Switch struct {
-	Name                   string
-	Kind                   spec.Kind
-	MTU                    int // bytes, layer 3
-	ReversePath            bool
-	ReversePathPromiscuous bool
-	BlockGuestBPDU         bool
-	Uplinks                []*Uplink
-	Ports                  []*Port
+	Name                   string    `json:"name"`
+	Kind                   spec.Kind `json:"kind"`
+	MTU                    int       `json:"mtu"` // bytes, layer 3
+	ReversePath            bool      `json:"reversePath"`
+	ReversePathPromiscuous bool      `json:"reversePathPromiscuous"`
+	BlockGuestBPDU         bool      `json:"blockGuestBPDU"`
+	Uplinks                []*Uplink `json:"uplinks"`
+	Ports                  []*Port   `json:"ports"`
 }
 
 // Uplink is a named uplink and the device it is bound to on this host.
 type Uplink struct {
-	ID      PortID
-	Device  string // "" when this host binds none
-	VLANs   VLANSet
-	Blocked bool
+	ID      PortID  `json:"id"`
+	Device  string  `json:"device,omitzero"` // "" when this host binds none
+	VLANs   VLANSet `json:"vlans"`
+	Blocked bool    `json:"blocked"`
 }
 
 // Port is a port with its effective policy.
 type Port struct {
-	ID        PortID
-	PortGroup string
-	Role      spec.Role
+	ID        PortID    `json:"id"`
+	PortGroup string    `json:"portGroup"`
+	Role      spec.Role `json:"role"`
 	// Number is the port's id on its host, as a VDS shows it: given once, kept for the port's life, never 0. The
 	// originating-port policy hashes it (D10).
-	Number uint32
-	Device string
+	Number uint32 `json:"number"`
+	Device string `json:"device,omitzero"`
 	// InitialMAC is the configured MAC; zero when neither the file nor the device tells one.
-	InitialMAC MAC
-	TxUplink   bool
-	Policy     Effective
+	InitialMAC MAC       `json:"initialMAC,omitzero"`
+	TxUplink   bool      `json:"txUplink,omitzero"`
+	Policy     Effective `json:"policy"`
 	// Addresses, MTU: for a host port's interface.
-	Addresses []string
-	MTU       int
+	Addresses []string `json:"addresses,omitzero"`
+	MTU       int      `json:"mtu,omitzero"`
 }
 
 // Effective is a port's effective policy.
 type Effective struct {
-	Blocked         Value[bool]
-	VLAN            Value[VLAN]
-	Promiscuous     Value[bool] // true = accept
-	MACChanges      Value[bool]
-	ForgedTransmits Value[bool]
-	Learning        Learning
-	Teaming         Teaming
-	Monitoring      Monitoring
+	Blocked         Value[bool] `json:"blocked"`
+	VLAN            Value[VLAN] `json:"vlan"`
+	Promiscuous     Value[bool] `json:"promiscuous"` // true = accept
+	MACChanges      Value[bool] `json:"macChanges"`
+	ForgedTransmits Value[bool] `json:"forgedTransmits"`
+	Learning        Learning    `json:"learning"`
+	Teaming         Teaming     `json:"teaming"`
+	Monitoring      Monitoring  `json:"monitoring"`
 }
 
 // Monitoring is the effective monitoring policy.
 type Monitoring struct {
-	IPFIX Value[bool]
+	IPFIX Value[bool] `json:"ipfix"`
 }
 
 // Learning is the effective MAC learning policy.
 type Learning struct {
-	Enabled         Value[bool]
-	Limit           Value[int]
-	LimitPolicy     Value[spec.LimitPolicy]
-	Ageing          Value[time.Duration]
-	UnicastFlooding Value[bool]
+	Enabled         Value[bool]             `json:"enabled"`
+	Limit           Value[int]              `json:"limit"`
+	LimitPolicy     Value[spec.LimitPolicy] `json:"limitPolicy"`
+	Ageing          Value[time.Duration]    `json:"ageing"`
+	UnicastFlooding Value[bool]             `json:"unicastFlooding"`
 }
 
 // Teaming is the effective teaming policy. Active and Standby name uplinks of the switch; when no level sets Active,
 // every uplink of the switch that is not standby is active, in the order of the file.
 type Teaming struct {
-	Policy  Value[spec.TeamingPolicy]
-	Active  Value[[]string]
-	Standby Value[[]string]
+	Policy  Value[spec.TeamingPolicy] `json:"policy"`
+	Active  Value[[]string]           `json:"active"`
+	Standby Value[[]string]           `json:"standby"`
 }
 
 // VLANMode is how a port treats tags (semantics §3.1).
@@ -133,15 +133,15 @@ type Facts map[PortID]Fact
 // Fact is the state of one port's or uplink's device.
 type Fact struct {
 	// Up: the device and, where it can be seen, its owner's end are up and have carrier.
-	Up bool
+	Up bool `json:"up"`
 	// MTU is the smaller of the device's and its owner's end's, bytes of layer 3.
-	MTU int
+	MTU int `json:"mtu"`
 	// DeviceMAC is an uplink device's own MAC: frames to it are the host's (S96).
-	DeviceMAC MAC
+	DeviceMAC MAC `json:"deviceMAC,omitzero"`
 	// SeenMAC is the MAC the owner's adapter is seen to use (D2); zero when it can't be seen.
-	SeenMAC MAC
+	SeenMAC MAC `json:"seenMAC,omitzero"`
 	// Promiscuous says whether the owner's adapter asks for promiscuous mode (D1).
-	Promiscuous Asks
+	Promiscuous Asks `json:"promiscuous,omitzero"`
 }
 
 // Asks is what can be seen of a request.

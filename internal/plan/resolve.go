@@ -117,8 +117,10 @@ func resolvePort(s *spec.Switch, sp *spec.Port) *Port {
 		p.MTU = s.ActualMTU()
 	}
 	levels := []level{{FromSwitch, &s.Defaults}}
-	if g := slices.IndexFunc(s.PortGroups, func(g spec.PortGroup) bool { return g.Name == sp.PortGroup }); g >= 0 {
-		levels = append(levels, level{FromPortGroup, &s.PortGroups[g].Policy})
+	for i := range s.PortGroups {
+		if g := &s.PortGroups[i]; g.Name == sp.PortGroup {
+			levels = append(levels, level{FromPortGroup, &g.Policy})
+		}
 	}
 	p.Policy = effective(s, append(levels, level{FromPort, &sp.Policy}))
 	return p
@@ -222,7 +224,7 @@ func setTeaming(t *Teaming, own spec.Teaming, from Level) {
 func vlan(w *spec.VLAN) VLAN {
 	switch {
 	case w.Trunk != nil:
-		return VLAN{Mode: VLANTrunk, Set: vlanSet(w.Trunk), AD: w.Outer == "802.1ad"}
+		return VLAN{Mode: VLANTrunk, Set: vlanSet(w.Trunk), AD: w.Outer == outerAD}
 	case w.Access != 0:
 		return VLAN{Mode: VLANAccess, ID: uint16(w.Access)}
 	}

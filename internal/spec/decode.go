@@ -11,7 +11,7 @@ import (
 
 // maxValues bounds how many values a file may hold once its aliases are followed, so that a small file cannot ask for
 // unbounded work. 1,000 ports hold some 10,000.
-const maxValues = 500_000
+const maxValues = 200_000
 
 // decoder fills the types of this package from YAML nodes. Unlike the YAML library's own decoding it goes on after a
 // fault, remembers where every value stands, and says which field may have been meant.

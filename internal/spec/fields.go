@@ -97,21 +97,26 @@ func nearest(word string, known []string) string {
 	return best
 }
 
-// edits is the Levenshtein distance between two words, in bytes.
+// edits is the distance between two words, in bytes inserted, removed, replaced, or swapped with their neighbour (the
+// optimal string alignment distance).
 func edits(a, b string) int {
-	row := make([]int, len(b)+1)
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diag := row[0]
+		before, last, row = last, row, before
 		row[0] = i + 1
 		for j := range len(b) {
-			d := diag
+			d := last[j]
 			if a[i] != b[j] {
-				d = 1 + min(diag, row[j], row[j+1])
+				d++
 			}
-			diag, row[j+1] = row[j+1], d
+			d = min(d, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				d = min(d, before[j-1]+1)
+			}
+			row[j+1] = d
 		}
 	}
 	return row[len(b)]

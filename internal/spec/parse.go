@@ -51,7 +51,10 @@ func Parse(filename string, data []byte) (*Config, error) {
 	d.document(&doc, cfg)
 	d.rest(dec)
 	d.src.ports = len(cfg.Ports)
-	faults := append(d.faults, cfg.check()...)
+	faults := d.faults
+	if !d.src.bad[""] {
+		faults = append(faults, cfg.check(true)...)
+	}
 	if err := faults.err(); err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func WithPorts(cfg *Config, ports []Port) (*Config, Faults) {
 	v.faults, v.connecting = nil, true
 	for _, p := range ports {
 		before := len(v.faults)
-		// An index no file has: the port's values have no position and count as written only when they are set.
+		// An index no file has: the port's values have no position.
 		a := at{}.field("ports").item(-1, p.Name)
 		v.port(a, &p)
 		if len(v.faults) == before {

@@ -9,10 +9,11 @@ import (
 
 // Validate checks a configuration made in memory the way Parse checks a file's. The error is Faults, nil when all is
 // well; they have lines when cfg came from Parse.
-func (c *Config) Validate() error { return c.check().err() }
+func (c *Config) Validate() error { return c.check(false).err() }
 
-func (c *Config) check() Faults {
+func (c *Config) check(reading bool) Faults {
 	v := newValidator(c)
+	v.reading = reading
 	v.config()
 	return v.faults
 }
@@ -21,6 +22,8 @@ func (c *Config) check() Faults {
 type validator struct {
 	cfg *Config
 	src *source
+	// reading: the configuration is as the file has it, so that a zero value that is written can be told from none.
+	reading bool
 	// connecting: the port at hand is connected at run time, not declared in the configuration.
 	connecting bool
 	faults     Faults
@@ -56,7 +59,7 @@ func (v *validator) fault(a at, value, format string, args ...any) {
 // written says whether the file has a value at a, be it the zero one.
 func (v *validator) written(a at) bool {
 	_, ok := v.src.pos[a.key]
-	return ok
+	return ok && v.reading
 }
 
 // name checks the name of an object at a; a missing one is reported where the object is.
@@ -81,7 +84,7 @@ func enum[T ~string](v *validator, a at, value T, allowed ...T) {
 		}
 		words[i] = string(w)
 	}
-	v.fault(a, shown(string(value)), "must be %s%s", orList(words), didYouMean(string(value), words))
+	v.fault(a, shown(string(value)), "must be %s", orList(words))
 }
 
 func orList(words []string) string {
@@ -90,13 +93,6 @@ func orList(words []string) string {
 		return words[0]
 	}
 	return strings.Join(words[:last], ", ") + " or " + words[last]
-}
-
-func didYouMean(word string, known []string) string {
-	if n := nearest(word, known); n != "" {
-		return fmt.Sprintf("; did you mean %s?", n)
-	}
-	return ""
 }
 
 func (v *validator) config() {

@@ -150,14 +150,16 @@ func (v *validator) noSuchUplink(i int, name string) string {
 	return "switch " + s.Name + " has no such uplink" + known(name, names)
 }
 
-// known says which names there are, for a message about one that there is not.
+// known says which names there are, for a message about one that there is not. names may hold "", of what has no name.
 func known(name string, names []string) string {
 	const most = 8
+	names = slices.DeleteFunc(names, func(n string) bool { return n == "" })
+	near := nearest(name, names)
 	switch {
 	case len(names) == 0:
-		return ": it has none"
-	case nearest(name, names) != "":
-		return didYouMean(name, names)
+		return ": there is none"
+	case near != "":
+		return "; did you mean " + near + "?"
 	case len(names) > most:
 		return ""
 	}

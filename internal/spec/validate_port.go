@@ -2,7 +2,7 @@ package spec
 
 import (
 	"fmt"
-	"slices"
+	"net/netip"
 )
 
 // port checks p at a, against the switches and the ports claimed so far.
@@ -145,18 +145,19 @@ func (v *validator) hostOnly(a at, p *Port, i int) {
 	if len(p.Addresses) > maxAddressList {
 		v.fault(addrs, "", "at most %d addresses, these are %d", maxAddressList, len(p.Addresses))
 	}
+	seen := map[netip.Addr]bool{}
 	for k, s := range p.Addresses {
 		prefix, msg := checkAddress(s)
-		if msg == "" {
-			if other, dup := v.addresses[prefix.Addr()]; dup {
-				msg = "port " + other + " has this address: give it once"
-			} else if slices.ContainsFunc(p.Addresses[:k], func(t string) bool { q, _ := checkAddress(t); return q.Addr() == prefix.Addr() }) {
-				msg = "listed twice: keep one"
-			}
+		if other, dup := v.addresses[prefix.Addr()]; dup {
+			msg = "port " + other + " has this address: give it once"
+		} else if seen[prefix.Addr()] && msg == "" {
+			msg = "listed twice: keep one"
 		}
 		if msg != "" {
 			v.fault(addrs.item(k, ""), shown(s), "%s", msg)
+			continue
 		}
+		seen[prefix.Addr()] = true
 	}
 }
 
