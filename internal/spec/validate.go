@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -56,35 +57,34 @@ func (v *validator) fault(a at, value, format string, args ...any) {
 		Path: a.show, Value: value, Message: fmt.Sprintf(format, args...)})
 }
 
-// written says whether the file has a value at a, be it the zero one.
-func (v *validator) written(a at) bool {
-	_, ok := v.src.pos[a.key]
-	return ok && v.reading
+// written says whether the file has that field at a, be it the zero value.
+func (v *validator) written(a at, field string) bool {
+	if !v.reading {
+		return false
+	}
+	_, ok := v.src.pos[a.field(field).key]
+	return ok
 }
 
 // name checks the name of an object at a; a missing one is reported where the object is.
 func (v *validator) name(a at, name string) {
-	field := a.field("name")
-	if name == "" && !v.written(field) {
-		v.fault(field, "", "a name is needed")
+	if name == "" && !v.written(a, "name") {
+		v.fault(a.field("name"), "", "a name is needed")
 	} else if msg := checkName(name); msg != "" {
-		v.fault(field, shown(name), "%s", msg)
+		v.fault(a.field("name"), shown(name), "%s", msg)
 	}
 }
 
-// enum checks one of a fixed set of words; "" means it is not set.
-func enum[T ~string](v *validator, a at, value T, allowed ...T) {
-	if value == "" && !v.written(a) {
+// enum checks that a field at a has one of a fixed set of words; "" means it is not set.
+func enum[T ~string](v *validator, a at, field string, value T, allowed ...T) {
+	if slices.Contains(allowed, value) || value == "" && !v.written(a, field) {
 		return
 	}
 	words := make([]string, len(allowed))
 	for i, w := range allowed {
-		if w == value {
-			return
-		}
 		words[i] = string(w)
 	}
-	v.fault(a, shown(string(value)), "must be %s", orList(words))
+	v.fault(a.field(field), shown(string(value)), "must be %s", orList(words))
 }
 
 func orList(words []string) string {
@@ -122,8 +122,8 @@ func (v *validator) oneSwitch(a at, i int) {
 	} else {
 		v.switches[s.Name] = i
 	}
-	enum(v, a.field("kind"), s.Kind, Standard, Distributed)
-	v.mtu(a.field("mtu"), s.MTU)
+	enum(v, a, "kind", s.Kind, Standard, Distributed)
+	v.mtu(a, s.MTU)
 	v.groups = append(v.groups, map[string]int{})
 	v.uplinks = append(v.uplinks, map[string]int{})
 	v.macs = append(v.macs, map[[6]byte]string{})
@@ -145,9 +145,10 @@ func (v *validator) line(a at) string {
 	return ""
 }
 
+// mtu checks the field mtu at a.
 func (v *validator) mtu(a at, mtu int) {
-	if (mtu != 0 || v.written(a)) && (mtu < MinMTU || mtu > MaxMTU) {
-		v.fault(a, strconv.Itoa(mtu), "an MTU is %d–%d bytes", MinMTU, MaxMTU)
+	if (mtu != 0 || v.written(a, "mtu")) && (mtu < MinMTU || mtu > MaxMTU) {
+		v.fault(a.field("mtu"), strconv.Itoa(mtu), "an MTU is %d–%d bytes", MinMTU, MaxMTU)
 	}
 }
 
@@ -162,17 +163,18 @@ func (v *validator) uplink(sw at, i, j int) {
 	} else {
 		v.uplinks[i][u.Name] = j
 	}
-	v.device(a.field("device"), u.Device, fmt.Sprintf("uplink %s of switch %s", u.Name, s.Name))
-	if v.written(a.field("vlans")) || u.VLANs != nil {
+	v.device(a, u.Device, fmt.Sprintf("uplink %s of switch %s", u.Name, s.Name))
+	if v.written(a, "vlans") || u.VLANs != nil {
 		v.ranges(a.field("vlans"), u.VLANs)
 	}
 }
 
-// device checks a device name and that nothing else uses the device; user is who does from now on.
+// device checks the field device at a, and that nothing else uses the device; user is who does from now on.
 func (v *validator) device(a at, device, user string) {
-	if device == "" && !v.written(a) {
+	if device == "" && !v.written(a, "device") {
 		return
 	}
+	a = a.field("device")
 	if msg := checkDevice(device); msg != "" {
 		v.fault(a, shown(device), "%s", msg)
 		return

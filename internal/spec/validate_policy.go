@@ -16,21 +16,24 @@ type level struct {
 func (v *validator) policy(i int, chain []level) {
 	own := chain[len(chain)-1]
 	p := own.policy
+	if *p == (Policy{}) && !v.reading {
+		return
+	}
 	if p.VLAN != nil {
 		v.vlan(own.at.field("vlan"), p.VLAN)
 	}
 	sec := own.at.field("security")
-	enum(v, sec.field("promiscuous"), p.Security.Promiscuous, Accept, Reject)
-	enum(v, sec.field("macChanges"), p.Security.MACChanges, Accept, Reject)
-	enum(v, sec.field("forgedTransmits"), p.Security.ForgedTransmits, Accept, Reject)
+	enum(v, sec, "promiscuous", p.Security.Promiscuous, Accept, Reject)
+	enum(v, sec, "macChanges", p.Security.MACChanges, Accept, Reject)
+	enum(v, sec, "forgedTransmits", p.Security.ForgedTransmits, Accept, Reject)
 	v.learning(sec.field("macLearning"), i, p.Security.MACLearning)
 	v.teaming(i, chain)
 }
 
 func (v *validator) vlan(a at, w *VLAN) {
 	access, trunk := a.field("access"), a.field("trunk")
-	hasAccess := w.Access != 0 || v.written(access)
-	hasTrunk := w.Trunk != nil || v.written(trunk)
+	hasAccess := w.Access != 0 || v.written(a, "access")
+	hasTrunk := w.Trunk != nil || v.written(a, "trunk")
 	given := 0
 	for _, has := range []bool{w.None, hasAccess, hasTrunk} {
 		if has {
@@ -50,10 +53,9 @@ func (v *validator) vlan(a at, w *VLAN) {
 	if hasTrunk {
 		v.ranges(trunk, w.Trunk)
 	}
-	outer := a.field("outer")
-	enum(v, outer, w.Outer, "802.1q", "802.1ad")
+	enum(v, a, "outer", w.Outer, "802.1q", "802.1ad")
 	if w.Outer != "" && !hasTrunk {
-		v.fault(outer, shown(w.Outer), "only a trunk has outer tags: write trunk, or leave outer out")
+		v.fault(a.field("outer"), shown(w.Outer), "only a trunk has outer tags: write trunk, or leave outer out")
 	}
 }
 
@@ -65,11 +67,10 @@ func (v *validator) learning(a at, i int, l MACLearning) {
 	if l.Limit != nil && (*l.Limit < 0 || *l.Limit > MaxMACs) {
 		v.fault(a.field("limit"), strconv.Itoa(*l.Limit), "a limit is 0–%d MACs", MaxMACs)
 	}
-	enum(v, a.field("limitPolicy"), l.LimitPolicy, LimitDrop, LimitAllow)
-	ageing := a.field("ageing")
-	if l.Ageing != "" || v.written(ageing) {
+	enum(v, a, "limitPolicy", l.LimitPolicy, LimitDrop, LimitAllow)
+	if l.Ageing != "" || v.written(a, "ageing") {
 		if _, ok := l.AgeingTime(); !ok {
-			v.fault(ageing, shown(l.Ageing), "an ageing time is a duration of 1s–24h, such as 10m")
+			v.fault(a.field("ageing"), shown(l.Ageing), "an ageing time is a duration of 1s–24h, such as 10m")
 		}
 	}
 }
@@ -79,7 +80,7 @@ func (v *validator) teaming(i int, chain []level) {
 	own := chain[len(chain)-1]
 	t := own.policy.Teaming
 	a := own.at.field("teaming")
-	enum(v, a.field("policy"), t.Policy, OriginatingPort, SourceMAC, IPHash, ExplicitOrder)
+	enum(v, a, "policy", t.Policy, OriginatingPort, SourceMAC, IPHash, ExplicitOrder)
 	v.uplinkList(a.field("active"), i, t.Active)
 	v.uplinkList(a.field("standby"), i, t.Standby)
 	var policy TeamingPolicy

@@ -9,10 +9,10 @@ import (
 func (v *validator) port(a at, p *Port) {
 	v.portName(a, p)
 	i, g := v.attachment(a, p)
-	enum(v, a.field("role"), p.Role, VNIC, Host)
+	enum(v, a, "role", p.Role, VNIC, Host)
 	v.portDevice(a, p)
-	if p.MAC != "" || v.written(a.field("mac")) {
-		v.portMAC(a.field("mac"), p, i)
+	if p.MAC != "" || v.written(a, "mac") {
+		v.portMAC(a, p, i)
 	}
 	v.hostOnly(a, p, i)
 	if i < 0 {
@@ -29,20 +29,19 @@ func (v *validator) port(a at, p *Port) {
 
 func (v *validator) portName(a at, p *Port) {
 	v.name(a, p.Name)
-	field := a.field("name")
 	first, dup := v.ports[p.Name]
 	switch {
 	case !dup || p.Name == "":
 	case !v.connecting:
-		v.fault(field, shown(p.Name), "another port has this name%s: names of ports differ on a host", v.line(at{}.field("ports").item(first, "").field("name")))
+		v.fault(a.field("name"), shown(p.Name), "another port has this name%s: names of ports differ on a host", v.line(at{}.field("ports").item(first, "").field("name")))
 	case first >= v.src.ports:
-		v.fault(field, shown(p.Name), "a port of this name is connected already: disconnect it first, or choose another name")
+		v.fault(a.field("name"), shown(p.Name), "a port of this name is connected already: disconnect it first, or choose another name")
 	default:
-		v.fault(field, shown(p.Name), "%s declares a port of this name too: a port is declared in the file or connected at run time, not both; remove one", v.fileName(first))
+		v.fault(a.field("name"), shown(p.Name), "%s declares a port of this name too: a port is declared in the file or connected at run time, not both; remove one", v.fileName(first))
 	}
 	if i, ok := v.switches[p.Switch]; ok && p.Name != "" {
 		if _, clash := v.uplinks[i][p.Name]; clash {
-			v.fault(field, shown(p.Name), "an uplink of switch %s has this name: ports and uplinks of a switch have different names", p.Switch)
+			v.fault(a.field("name"), shown(p.Name), "an uplink of switch %s has this name: ports and uplinks of a switch have different names", p.Switch)
 		}
 	}
 }
@@ -58,12 +57,11 @@ func (v *validator) fileName(i int) string {
 
 // attachment finds the switch and port group p names; -1 and nil, with a fault, where there are none.
 func (v *validator) attachment(a at, p *Port) (int, *PortGroup) {
-	swAt, pgAt := a.field("switch"), a.field("portGroup")
-	if p.PortGroup == "" && !v.written(pgAt) {
-		v.fault(pgAt, "", "the port group the port belongs to is needed")
+	if p.PortGroup == "" && !v.written(a, "portGroup") {
+		v.fault(a.field("portGroup"), "", "the port group the port belongs to is needed")
 	}
-	if p.Switch == "" && !v.written(swAt) {
-		v.fault(swAt, "", "the switch the port belongs to is needed")
+	if p.Switch == "" && !v.written(a, "switch") {
+		v.fault(a.field("switch"), "", "the switch the port belongs to is needed")
 		return -1, nil
 	}
 	i, ok := v.switches[p.Switch]
@@ -73,19 +71,19 @@ func (v *validator) attachment(a at, p *Port) (int, *PortGroup) {
 			for k := range v.cfg.Switches {
 				names[k] = v.cfg.Switches[k].Name
 			}
-			v.fault(swAt, shown(p.Switch), "there is no such switch%s", known(p.Switch, names))
+			v.fault(a.field("switch"), shown(p.Switch), "there is no such switch%s", known(p.Switch, names))
 		}
 		return -1, nil
 	}
 	s := &v.cfg.Switches[i]
 	j, ok := v.groups[i][p.PortGroup]
 	if !ok {
-		if (p.PortGroup != "" || v.written(pgAt)) && !v.src.spoilt("switches") {
+		if (p.PortGroup != "" || v.written(a, "portGroup")) && !v.src.spoilt("switches") {
 			names := make([]string, len(s.PortGroups))
 			for k := range s.PortGroups {
 				names[k] = s.PortGroups[k].Name
 			}
-			v.fault(pgAt, shown(p.PortGroup), "switch %s has no such port group%s", s.Name, known(p.PortGroup, names))
+			v.fault(a.field("portGroup"), shown(p.PortGroup), "switch %s has no such port group%s", s.Name, known(p.PortGroup, names))
 		}
 		return i, nil
 	}
@@ -93,57 +91,55 @@ func (v *validator) attachment(a at, p *Port) (int, *PortGroup) {
 }
 
 func (v *validator) portDevice(a at, p *Port) {
-	field := a.field("device")
 	device := p.ActualDevice()
-	if p.Device == "" && !v.written(field) && device != "" {
+	if p.Device == "" && !v.written(a, "device") && device != "" {
 		if msg := checkDevice(device); msg != "" {
-			v.fault(field, "", "the host's interface needs a name, and the port's cannot be it: %s; set device", msg)
+			v.fault(a.field("device"), "", "the host's interface needs a name, and the port's cannot be it: %s; set device", msg)
 			return
 		}
 	}
-	if device == "" && !v.written(field) {
+	if device == "" && !v.written(a, "device") {
 		return
 	}
 	if msg := checkDevice(device); msg != "" {
-		v.fault(field, shown(device), "%s", msg)
+		v.fault(a.field("device"), shown(device), "%s", msg)
 	} else if other, dup := v.devices[device]; dup {
-		v.fault(field, shown(device), "%s uses this device already: a device serves one port or uplink", other)
+		v.fault(a.field("device"), shown(device), "%s uses this device already: a device serves one port or uplink", other)
 	}
 }
 
 func (v *validator) portMAC(a at, p *Port, i int) {
 	mac, msg := checkMAC(p.MAC)
 	if msg != "" {
-		v.fault(a, shown(p.MAC), "%s", msg)
+		v.fault(a.field("mac"), shown(p.MAC), "%s", msg)
 		return
 	}
 	if i < 0 {
 		return
 	}
 	if other, taken := v.macs[i][mac]; taken {
-		v.fault(a, shown(p.MAC), "port %s of switch %s has this MAC: every port of a switch has its own", other, p.Switch)
+		v.fault(a.field("mac"), shown(p.MAC), "port %s of switch %s has this MAC: every port of a switch has its own", other, p.Switch)
 	}
 }
 
 // hostOnly checks what only a host interface has: addresses and an MTU.
 func (v *validator) hostOnly(a at, p *Port, i int) {
-	addrs, mtu := a.field("addresses"), a.field("mtu")
 	if p.ActualRole() != Host {
 		const only = "only a host port has this: set role: host, or leave it out (a vnic's owner sets its own)"
 		if len(p.Addresses) > 0 {
-			v.fault(addrs, shown(listText(p.Addresses)), only)
+			v.fault(a.field("addresses"), shown(listText(p.Addresses)), only)
 		}
 		if p.MTU != 0 {
-			v.fault(mtu, fmt.Sprint(p.MTU), only)
+			v.fault(a.field("mtu"), fmt.Sprint(p.MTU), only)
 		}
 		return
 	}
-	v.mtu(mtu, p.MTU)
+	v.mtu(a, p.MTU)
 	if i >= 0 && p.MTU <= MaxMTU && p.MTU > v.cfg.Switches[i].ActualMTU() {
-		v.fault(mtu, fmt.Sprint(p.MTU), "above the MTU of switch %s, which is %d: lower this one or raise the switch's", p.Switch, v.cfg.Switches[i].ActualMTU())
+		v.fault(a.field("mtu"), fmt.Sprint(p.MTU), "above the MTU of switch %s, which is %d: lower this one or raise the switch's", p.Switch, v.cfg.Switches[i].ActualMTU())
 	}
 	if len(p.Addresses) > maxAddressList {
-		v.fault(addrs, "", "at most %d addresses, these are %d", maxAddressList, len(p.Addresses))
+		v.fault(a.field("addresses"), "", "at most %d addresses, these are %d", maxAddressList, len(p.Addresses))
 	}
 	seen := map[netip.Addr]bool{}
 	for k, s := range p.Addresses {
@@ -154,7 +150,7 @@ func (v *validator) hostOnly(a at, p *Port, i int) {
 			msg = "listed twice: keep one"
 		}
 		if msg != "" {
-			v.fault(addrs.item(k, ""), shown(s), "%s", msg)
+			v.fault(a.field("addresses").item(k, ""), shown(s), "%s", msg)
 			continue
 		}
 		seen[prefix.Addr()] = true
