@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,7 +33,7 @@ func (o Options) build(ctx context.Context, final string) error {
 			return err
 		}
 	}
-	packages, err := o.packages(ctx, root)
+	packages, err := o.packages(ctx, work, root)
 	if err != nil {
 		return err
 	}
@@ -56,40 +57,59 @@ func (o Options) build(ctx context.Context, final string) error {
 	return os.Rename(result, final)
 }
 
-// packages downloads what the image is made of and unpacks it below root.
-func (o Options) packages(ctx context.Context, root string) (names []string, err error) {
-	downloads := filepath.Join(o.CacheDir, "packages")
-	if err := os.MkdirAll(downloads, 0o755); err != nil {
+// packages downloads what the image is made of and unpacks it below root. What cannot be had by the system's package lists is
+// tried once more with fresh ones.
+func (o Options) packages(ctx context.Context, work, root string) (names []string, err error) {
+	a := apt{dir: filepath.Join(o.CacheDir, "packages"), log: o.Log}
+	if err := os.MkdirAll(a.dir, 0o755); err != nil {
 		return nil, err
 	}
-	a := apt{dir: downloads, log: o.Log}
-	metas, _, err := o.Flavour.contents()
-	if err != nil {
-		return nil, err
-	}
-	list, err := a.kernel(ctx, metas)
-	if err != nil {
-		return nil, err
-	}
-	busybox, err := a.show(ctx, "busybox-static")
-	if err != nil {
-		return nil, err
-	}
-	if busybox == nil {
-		return nil, errors.New("apt does not know the package busybox-static: run \"apt-get update\"")
-	}
-	for _, p := range append(list, busybox) {
-		deb, err := a.fetch(ctx, p)
-		if err != nil {
-			return nil, err
+	list, debs, err := o.fetch(ctx, a)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, exec.ErrNotFound) {
+		fresh, updateErr := a.update(ctx, filepath.Join(work, "lists"))
+		if updateErr != nil {
+			return nil, fmt.Errorf("%w; %w", err, updateErr)
 		}
+		list, debs, err = o.fetch(ctx, fresh)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range list {
 		o.Log("unpacking %s", p.name)
-		if err := unpack(ctx, deb, root); err != nil {
+		if err := unpack(ctx, debs[i], root); err != nil {
 			return nil, err
 		}
 		names = append(names, p.name+"="+p.version)
 	}
 	return names, nil
+}
+
+// fetch finds out which packages the image needs and gives them with the paths of their .deb files.
+func (o Options) fetch(ctx context.Context, a apt) (list []*debPackage, debs []string, err error) {
+	metas, _, err := o.Flavour.contents()
+	if err != nil {
+		return nil, nil, err
+	}
+	if list, err = a.kernel(ctx, metas); err != nil {
+		return nil, nil, err
+	}
+	busybox, err := a.show(ctx, "busybox-static")
+	if err != nil {
+		return nil, nil, err
+	}
+	if busybox == nil {
+		return nil, nil, errors.New("apt does not know the package busybox-static")
+	}
+	list = append(list, busybox)
+	for _, p := range list {
+		deb, err := a.fetch(ctx, p)
+		if err != nil {
+			return nil, nil, err
+		}
+		debs = append(debs, deb)
+	}
+	return list, debs, nil
 }
 
 // assemble makes kernel and initramfs in result from the packages unpacked below root.

@@ -72,7 +72,7 @@ func DefaultCacheDir() string {
 	return filepath.Join(dir, "heddle", "guests")
 }
 
-// Build gives the image from the cache, or makes it first: that needs apt's package lists, a network, and up to 600 MB of disk
+// Build gives the image from the cache, or makes it first: that needs apt, a network, and up to 600 MB of disk
 // for some seconds. Several processes may call it at once: one builds, the others wait until ctx ends. A build that was
 // interrupted leaves finished downloads for the next one and no half image.
 func Build(ctx context.Context, o Options) (*Image, error) {

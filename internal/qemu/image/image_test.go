@@ -71,7 +71,7 @@ printf 'Package: %s\nVersion: 6.8\nDepends: %s\n' "$name" "$deps"
 		t.Errorf("got %s", got)
 	}
 	_, err = apt{}.kernel(t.Context(), []string{"linux-image-none"})
-	if err == nil || !strings.Contains(err.Error(), "apt-get update") {
+	if err == nil || !strings.Contains(err.Error(), "linux-image-none") {
 		t.Errorf("unknown package: %v", err)
 	}
 }
@@ -85,7 +85,7 @@ func TestBuild_FailuresSayWhatIsMissing(t *testing.T) {
 	}{
 		"no network": {map[string]string{"apt-cache": known, "apt-get": "echo 'E: Could not resolve host' >&2; exit 100"},
 			"Could not resolve host (is there a network"},
-		"no lists":  {map[string]string{"apt-cache": "exit 100"}, "apt-get update"},
+		"no lists":  {map[string]string{"apt-cache": "exit 100", "apt-get": "exit 0"}, "apt knows none"},
 		"disk full": {map[string]string{"apt-cache": known, "apt-get": "touch x.deb", "dpkg-deb": "echo 'No space left on device' >&2; exit 2"}, "600 MB"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,6 +109,33 @@ func TestBuild_FailuresSayWhatIsMissing(t *testing.T) {
 	}
 	if _, err := Build(t.Context(), Options{Flavour: "tiny", CacheDir: t.TempDir()}); err == nil || !strings.Contains(err.Error(), `"tiny"`) {
 		t.Errorf("unknown flavour: %v", err)
+	}
+}
+
+// TestFetch_RefreshesOldLists: when the mirror has dropped what the system's lists name, lists of our own are fetched, and the
+// version that they name is taken.
+func TestFetch_RefreshesOldLists(t *testing.T) {
+	fakeTools(t, map[string]string{
+		"apt-cache": `
+for name; do :; done
+version=1
+case "$*" in *Dir::State::lists=*) version=2 ;; esac
+case $name in *-amd64) deps=linux-image-x ;; *) deps= ;; esac
+printf 'Package: %s\nVersion: %s\nDepends: %s\n' "$name" "$version" "$deps"`,
+		"apt-get": `
+case "$*" in *update) exit 0 ;; *=1) echo "E: 404 Not Found" >&2; exit 100 ;; esac
+touch some.deb`,
+		"dpkg-deb": "exit 0",
+	})
+	cache := t.TempDir()
+	root := filepath.Join(cache, "root")
+	if err := os.Mkdir(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Flavour: Cloud, CacheDir: cache, Log: t.Logf}
+	got, err := o.packages(t.Context(), t.TempDir(), root)
+	if err != nil || strings.Join(got, " ") != "linux-image-x=2 busybox-static=2" {
+		t.Errorf("got %v, %v", got, err)
 	}
 }
 

@@ -16,6 +16,37 @@ import (
 type apt struct {
 	dir string
 	log func(format string, args ...any)
+	// lists is a directory with package lists of our own; empty means the system's.
+	lists string
+}
+
+// options are what apt's programs are told: where the lists are, and not to drop to the user _apt for downloads, which cannot
+// write to a private directory.
+func (a apt) options() []string {
+	var o []string
+	if os.Geteuid() == 0 {
+		o = append(o, "-o", "APT::Sandbox::User=root")
+	}
+	if a.lists != "" {
+		o = append(o, "-o", "Dir::State::lists="+a.lists, "-o", "Dir::Cache="+a.lists)
+	}
+	return o
+}
+
+// update fetches current package lists into dir and gives an apt that uses them; the system's are left as they are. It serves
+// machines whose lists are missing, or so old that the mirror has dropped what they name.
+func (a apt) update(ctx context.Context, dir string) (apt, error) {
+	a.log("fetching package lists")
+	a.lists = dir
+	for _, sub := range []string{"partial", "archives/partial"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			return a, err
+		}
+	}
+	if _, err := output(ctx, dir, "apt-get", append(a.options(), "-q", "-o", "APT::Update::Error-Mode=any", "update")...); err != nil {
+		return a, fmt.Errorf("fetch package lists: %w (is there a network?)", err)
+	}
+	return a, nil
 }
 
 // debPackage is one package as the package lists have it.
@@ -27,7 +58,7 @@ type debPackage struct {
 // show reads the candidate version of a package from apt's lists; nil when there is none of that name.
 func (a apt) show(ctx context.Context, name string) (*debPackage, error) {
 	// apt-cache fails for a name it does not know, which is an answer and not an error.
-	out, err := output(ctx, "", "apt-cache", "show", "--no-all-versions", name)
+	out, err := output(ctx, "", "apt-cache", append(a.options(), "show", "--no-all-versions", name)...)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		return nil, err
@@ -77,7 +108,7 @@ func (a apt) kernel(ctx context.Context, metas []string) ([]*debPackage, error) 
 			return found, nil
 		}
 	}
-	return nil, fmt.Errorf("apt knows none of the kernel packages %s: run \"apt-get update\", or check that this is Debian or Ubuntu on amd64",
+	return nil, fmt.Errorf("apt knows none of the kernel packages %s: is this Debian or Ubuntu on amd64?",
 		strings.Join(metas, ", "))
 }
 
@@ -97,7 +128,7 @@ func (a apt) kernelParts(ctx context.Context, meta *debPackage) ([]*debPackage, 
 			return nil, err
 		}
 		if p == nil {
-			return nil, fmt.Errorf("package %s needs %s, which apt does not know: run \"apt-get update\"", meta.name, name)
+			return nil, fmt.Errorf("package %s needs %s, which apt does not know", meta.name, name)
 		}
 		found = append(found, p)
 		queue = append(queue, p.depends...)
@@ -117,14 +148,8 @@ func (a apt) fetch(ctx context.Context, p *debPackage) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(tmp)
-	args := []string{"download", "-q", p.name + "=" + p.version}
-	if os.Geteuid() == 0 {
-		// apt drops to its user _apt for downloads, which cannot write to a private directory, and warns about that.
-		args = append([]string{"-o", "APT::Sandbox::User=root"}, args...)
-	}
-	if _, err := output(ctx, tmp, "apt-get", args...); err != nil {
-		return "", fmt.Errorf("download package %s: %w (is there a network? if the version is gone from the mirror, run \"apt-get update\")",
-			p.name, err)
+	if _, err := output(ctx, tmp, "apt-get", append(a.options(), "-q", "download", p.name+"="+p.version)...); err != nil {
+		return "", fmt.Errorf("download package %s: %w (is there a network?)", p.name, err)
 	}
 	debs, err := filepath.Glob(filepath.Join(tmp, "*.deb"))
 	if err != nil {
