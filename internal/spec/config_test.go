@@ -1,0 +1,104 @@
+package spec
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func TestConfig_JSONReadsBack(t *testing.T) {
+	for _, file := range cases(t, "good") {
+		cfg, err := Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back Config
+		if err := json.Unmarshal(text, &back); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(*cfg, back, ignoreSource, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: %s\n%s", file, diff, text)
+		}
+		if err := back.Validate(); err != nil {
+			t.Errorf("%s: read back, not valid: %v", file, err)
+		}
+	}
+}
+
+func TestLoad_AMissingFileIsTheOperatingSystemsError(t *testing.T) {
+	if _, err := Load("testdata/none.yaml"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestValidate_AConfigurationMadeInMemoryHasFaultsWithoutLines(t *testing.T) {
+	cfg := &Config{
+		Switches: []Switch{{Name: "lab", PortGroups: []PortGroup{{Name: "web", Policy: Policy{VLAN: &VLAN{Access: 4095}}}}}},
+		Ports: []Port{
+			{Name: "vm1", Switch: "lab", PortGroup: "web"},
+			{Name: "vm1", Switch: "lab", PortGroup: "web"},
+		},
+	}
+	want := "switches[lab].portGroups[web].vlan.access: 4095: a VLAN id is 1–4094\n" +
+		"ports[vm1].name: vm1: another port has this name: names of ports differ on a host"
+	if err := cfg.Validate(); err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+	cfg.Switches[0].PortGroups[0].VLAN.Access = 1
+	cfg.Ports = cfg.Ports[:1]
+	if err := cfg.Validate(); err != nil {
+		t.Error(err)
+	}
+	err := CheckPort(cfg, cfg.Ports[0])
+	if err == nil || !strings.Contains(err.Error(), "the configuration declares a port of this name too") {
+		t.Errorf("a second vm1: %v", err)
+	}
+}
+
+func TestParse_ASecondDocumentIsNotReadEvenWhenBroken(t *testing.T) {
+	_, err := Parse("two.yaml", []byte("switches: [{name: lab, mtu: 1}]\n---\n[\n"))
+	var faults Faults
+	if !errors.As(err, &faults) || len(faults) != 2 || faults[0].Line != 1 || !strings.HasPrefix(faults[1].Message, "not YAML: ") {
+		t.Errorf("got %v, want a fault about the MTU and one about the second document", err)
+	}
+}
+
+func TestParse_ALongValueIsShortenedAtALetter(t *testing.T) {
+	_, err := Parse("long.yaml", []byte("switches: [{name: lab, kind: "+strings.Repeat("ü", 100)+"}]\n"))
+	want := "long.yaml:1:30: switches[lab].kind: " + strings.Repeat("ü", maxShown/2) + "…: must be standard or distributed"
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+func TestNearest(t *testing.T) {
+	known := []string{"mtu", "name", "portGroups", "vlan", "access", "lab"}
+	for word, want := range map[string]string{
+		"mut": "mtu", "nmae": "name", "portgroups": "portGroups", "PORTGROUP": "portGroups", "acess": "access", "vlna": "vlan",
+		"colour": "", "": "", "xyz": "", strings.Repeat("a", 100): "",
+	} {
+		if got := nearest(word, known); got != want {
+			t.Errorf("nearest(%q) = %q, want %q", word, got, want)
+		}
+	}
+}
+
+func TestEdits(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"abc", "axc", 1}, {"abc", "bcd", 2}, {"abc", "xyz", 3}} {
+		if got := edits(c.a, c.b); got != c.want {
+			t.Errorf("edits(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
