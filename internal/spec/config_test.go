@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -100,5 +102,33 @@ func TestEdits(t *testing.T) {
 		if got := edits(c.a, c.b); got != c.want {
 			t.Errorf("edits(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
 		}
+	}
+}
+
+func TestReference_NamesEveryField(t *testing.T) {
+	page := string(read(t, "../../docs/reference/configuration.md"))
+	d := newDecoder("")
+	seen := map[reflect.Type]bool{}
+	var walk func(reflect.Type)
+	walk = func(rt reflect.Type) {
+		for rt.Kind() == reflect.Pointer || rt.Kind() == reflect.Slice {
+			rt = rt.Elem()
+		}
+		if rt.Kind() != reflect.Struct || seen[rt] {
+			return
+		}
+		seen[rt] = true
+		fields := d.fieldsOf(rt)
+		for _, name := range fields.names {
+			if !regexp.MustCompile("[`.{ ]" + name + "[`.: ]").MatchString(page) {
+				t.Errorf("configuration.md does not mention %s of %s", name, rt.Name())
+			}
+			walk(rt.FieldByIndex(fields.index[name]).Type)
+		}
+	}
+	walk(reflect.TypeFor[Switch]())
+	walk(reflect.TypeFor[Port]())
+	if len(seen) < 10 {
+		t.Errorf("only %d types seen", len(seen))
 	}
 }
