@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The only place that hands a copy to a device (frame-rules §6). An accepted receiver waits until the next one is accepted and
- * then gets a clone; the last one gets the frame itself (K15). */
+/* The only place that hands a copy to a device (frame-rules §6). */
 #pragma once
 #include "receive.h"
 
@@ -66,15 +65,20 @@ INLINE void count_refusal(struct frame *f, u32 slot, enum reason why)
 		c->refused[why]++;
 }
 
-/* Hands the copy over. last: the frame itself goes, and the verdict is the answer; else a clone. */
-NOINLINE s32 hand_over(struct frame *f, u32 slot, bool last)
+/* A peer redirect marks the frame as for the guest itself: only right when it is (D4, S95). */
+INLINE s32 send(struct frame *f, u32 slot, const struct port *r)
 {
-	struct port *r = port_at(f->half, slot);
-	struct tag want;
-	s32 verdict = VERDICT_DROP;
+	if (slot == f->known && r->flags & PORT_PEER_REDIRECT)
+		return bpf_redirect_peer(r->ifindex, 0);
+	return bpf_redirect(r->ifindex, 0);
+}
 
-	if (!r)
-		return VERDICT_DROP;
+/* Hands the copy over. last: the frame itself goes, and the verdict is the answer; else a clone. */
+INLINE s32 hand_over(struct frame *f, u32 slot, const struct port *r, bool last)
+{
+	s32 verdict = VERDICT_DROP;
+	struct tag want;
+
 	tag_for(f, r, &want);
 	if (set_tag(f, &want)) {
 		count_refusal(f, slot, REASON_DEVICE_REFUSED);
@@ -83,11 +87,7 @@ NOINLINE s32 hand_over(struct frame *f, u32 slot, bool last)
 	if (recording) {
 		record_frame(f->skb, RECORD_COPY, slot);
 	} else if (last) {
-		/* A peer redirect marks the frame as for the guest itself: only right when it is (D4, S95). */
-		if (slot == f->known && r->flags & PORT_PEER_REDIRECT)
-			verdict = bpf_redirect_peer(r->ifindex, 0);
-		else
-			verdict = bpf_redirect(r->ifindex, 0);
+		verdict = send(f, slot, r);
 	} else if (bpf_clone_redirect(f->skb, r->ifindex, 0)) {
 		count_refusal(f, slot, REASON_DEVICE_REFUSED);
 		return VERDICT_DROP;
@@ -95,24 +95,6 @@ NOINLINE s32 hand_over(struct frame *f, u32 slot, bool last)
 	f->delivered = 1;
 	count_out(f, slot, r, f->bare + (want.protocol ? TAG : 0));
 	return verdict;
-}
-
-/* One receiver: refused with its reason, or next in line for a copy. */
-INLINE void consider(struct frame *f, u32 slot)
-{
-	struct port *r = port_at(f->half, slot);
-	enum reason why;
-
-	if (!r || !(r->flags & PORT_CONNECTED))
-		return;
-	why = r->flags & PORT_UPLINK ? refuse_uplink(f, r) : refuse_port(f, r, slot == f->known);
-	if (why) {
-		count_refusal(f, slot, why);
-		return;
-	}
-	if (f->pending)
-		hand_over(f, f->pending, false);
-	f->pending = slot;
 }
 
 INLINE s32 to_host(struct frame *f)
@@ -140,19 +122,9 @@ INLINE s32 drop(struct frame *f, enum reason why)
 	return VERDICT_DROP;
 }
 
-/* Every receiver has been considered. */
-INLINE s32 finish(struct frame *f)
+/* Nobody got a copy. */
+INLINE s32 undelivered(struct frame *f)
 {
-	s32 verdict = VERDICT_DROP;
-
-	if (f->pending)
-		verdict = hand_over(f, f->pending, !f->to_host);
-	if (f->to_host)
-		return to_host(f);
-	if (LIKELY(f->delivered)) {
-		f->count->delivered++;
-		return verdict;
-	}
 	if (f->lowest_refusal)
 		return drop(f, f->lowest_refusal < 24 ? f->lowest_refusal : REASON_DEVICE_REFUSED);
 	return drop(f, f->class == CLASS_UNICAST ? REASON_UNKNOWN_UNICAST : REASON_NO_RECEIVER);

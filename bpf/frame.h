@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* One frame on its way: what was read of it once, and what the stages found out. */
+/* One frame on its way: what was read of it once, and what the stages found out.
+ *
+ * The common case, a known receiver and nobody listening in, keeps this record in registers: it is only passed to inlined
+ * functions. Everything else works on a copy of it (flood.h). */
 #pragma once
 #include "record.h"
 
@@ -41,7 +44,6 @@ struct frame {
 	struct tag came; /* outermost tag as it arrived */
 	struct tag now_on; /* outermost tag of the segment on the skb at the moment */
 	u32 pending; /* accepted receiver that has not been handed its copy yet */
-	bool pending_known; /* the pending receiver is the one the frame is addressed to */
 	u32 known; /* slot of the known receiver, 0 = none */
 };
 

@@ -20,6 +20,8 @@ typedef _Bool bool;
 #define NOINLINE static __attribute__((noinline))
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
+/* Keeps the compiler from joining look-ups of two tables into one call, which the kernel could then not inline. */
+#define NO_MERGE() asm volatile("")
 #define HTONS(x) ((be16)__builtin_bswap16((u16)(x)))
 #define NTOHS(x) ((u16)__builtin_bswap16((be16)(x)))
 

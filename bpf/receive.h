@@ -23,21 +23,24 @@ INLINE enum reason refuse_loop(struct frame *f, const struct port *r)
 	return is_reflected(f) ? REASON_REFLECTED : REASON_NONE; /* S91 */
 }
 
-INLINE enum reason refuse_port(struct frame *f, const struct port *r, bool known)
+/* The rules for the port a frame is addressed to. */
+INLINE enum reason refuse_known(struct frame *f, const struct port *r)
 {
-	if (UNLIKELY(r->flags & PORT_BLOCKED))
-		return REASON_RECEIVER_BLOCKED; /* S41 */
-	if (UNLIKELY(!(r->flags & PORT_UP)))
-		return REASON_RECEIVER_DOWN;
-	if (UNLIKELY(r->flags & PORT_VIOLATION))
-		return REASON_MAC_CHANGE; /* S3 */
-	if (f->in->flags & PORT_UPLINK && !known) {
-		enum reason why = refuse_loop(f, r);
-
-		if (why)
-			return why;
+	if (UNLIKELY((r->flags & (PORT_BLOCKED | PORT_UP | PORT_VIOLATION)) != PORT_UP)) {
+		if (r->flags & PORT_BLOCKED)
+			return REASON_RECEIVER_BLOCKED; /* S41 */
+		return r->flags & PORT_UP ? REASON_MAC_CHANGE /* S3 */ : REASON_RECEIVER_DOWN;
 	}
 	return f->l3_length > r->mtu ? REASON_MTU_EXCEEDED : REASON_NONE;
+}
+
+INLINE enum reason refuse_port(struct frame *f, const struct port *r, bool known)
+{
+	enum reason why = refuse_known(f, r);
+
+	if (known || !(f->in->flags & PORT_UPLINK) || (why && why != REASON_MTU_EXCEEDED))
+		return why;
+	return refuse_loop(f, r) ?: why;
 }
 
 INLINE enum reason refuse_uplink(struct frame *f, const struct port *r)

@@ -78,10 +78,12 @@ INLINE u32 slot_of(u32 ifindex)
 {
 	u32 *slot;
 
-	if (LIKELY(ifindex < MAX_DIRECT_IFINDEX))
+	if (LIKELY(ifindex < MAX_DIRECT_IFINDEX)) {
 		slot = bpf_map_lookup_elem(&slot_by_ifindex, &ifindex);
-	else
-		slot = bpf_map_lookup_elem(&slot_by_high_ifindex, &ifindex);
+		return slot ? *slot : 0;
+	}
+	NO_MERGE();
+	slot = bpf_map_lookup_elem(&slot_by_high_ifindex, &ifindex);
 	return slot ? *slot : 0;
 }
 

@@ -4,20 +4,20 @@
 #pragma once
 #include "frame.h"
 
-INLINE u32 octet(struct frame *f, u32 offset)
+INLINE u32 octet(struct __sk_buff *skb, u32 offset)
 {
 	u8 b = 0;
 
-	bpf_skb_load_bytes(f->skb, offset, &b, 1);
+	bpf_skb_load_bytes(skb, offset, &b, 1);
 	return b;
 }
 
 /* S46. Read before any tag of the frame is changed: offsets are those without the outermost tag. */
-NOINLINE u32 ip_hash(struct frame *f)
+INLINE u32 ip_hash(struct __sk_buff *skb, u16 type)
 {
-	if (f->type == TYPE_IPV6)
-		return (octet(f, 37) ^ octet(f, 53)) & 255;
-	return (octet(f, 29) ^ octet(f, 33)) & 255;
+	if (type == TYPE_IPV6)
+		return octet(skb, 37) ^ octet(skb, 53);
+	return octet(skb, 29) ^ octet(skb, 33);
 }
 
 INLINE u32 team_uplink(struct frame *f, const struct port *p, u32 hash)
@@ -37,7 +37,7 @@ INLINE u32 uplink_for(struct frame *f)
 		return p->uplink;
 	if (p->team_policy == TEAM_SOURCE_MAC)
 		return team_uplink(f, p, f->src[5]);
-	return team_uplink(f, p, ip_hash(f));
+	return team_uplink(f, p, ip_hash(f->skb, f->type));
 }
 
 /* The one uplink on which receiver r expects this frame from outside (§5.4); not asked for ip-hash. */

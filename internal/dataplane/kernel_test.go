@@ -156,7 +156,7 @@ func TestGuestsTalkAndKernelIsAdopted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now := after[plan.PortID{Switch: "lab", Name: "vm1"}]; now.Received() < vm1.Received()+8 {
+	if now := after[plan.PortID{Switch: "lab", Name: "vm1"}]; now.Received() < vm1.Received()+6 {
 		t.Errorf("counters after adoption: %d frames, before it %d", now.Received(), vm1.Received())
 	}
 	if err := k.Close(); err != nil {

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* More than one receiver. An accepted one waits until the next is accepted and then gets a clone; the last one gets the frame
+ * itself (K15). */
+#pragma once
+#include "emit.h"
+
+NOINLINE s32 hand_over_pending(struct frame *f, bool last)
+{
+	u32 slot = f->pending;
+	struct port *r = port_at(f->half, slot);
+
+	return r ? hand_over(f, slot, r, last) : VERDICT_DROP;
+}
+
+/* One receiver: refused with its reason, or next in line for a copy. */
+INLINE void consider(struct frame *f, u32 slot)
+{
+	struct port *r = port_at(f->half, slot);
+	enum reason why;
+
+	if (!r || !(r->flags & PORT_CONNECTED))
+		return;
+	why = r->flags & PORT_UPLINK ? refuse_uplink(f, r) : refuse_port(f, r, slot == f->known);
+	if (why) {
+		count_refusal(f, slot, why);
+		return;
+	}
+	if (f->pending)
+		hand_over_pending(f, false);
+	f->pending = slot;
+}
+
+/* Every receiver has been considered. */
+INLINE s32 finish(struct frame *f)
+{
+	s32 verdict = VERDICT_DROP;
+
+	if (f->pending)
+		verdict = hand_over_pending(f, !f->to_host);
+	if (f->to_host)
+		return to_host(f);
+	if (!f->delivered)
+		return undelivered(f);
+	f->count->delivered++;
+	return verdict;
+}
+
+INLINE struct group *group_of(struct frame *f)
+{
+	u32 in_switch = f->segment & (SEGMENT_AD | VID_MASK);
+	u32 per_half = MAX_SWITCHES * SEGMENTS_PER_SWITCH / CHUNK;
+	u32 i = f->half * per_half + (f->in->switch_id * SEGMENTS_PER_SWITCH + in_switch) / CHUNK;
+	struct segment_chunk *c = bpf_map_lookup_elem(&segments, &i);
+
+	if (!c)
+		return 0;
+	i = f->half * MAX_GROUPS + c->group[in_switch % CHUNK];
+	return bpf_map_lookup_elem(&groups, &i);
+}
+
+struct walk {
+	struct frame *f;
+	u32 chunk;
+	u32 reserved;
+};
+
+static s64 walk_one(u32 i, struct walk *w)
+{
+	struct frame *f = w->f;
+	u32 at = w->chunk + i / CHUNK;
+	struct member_chunk *c = bpf_map_lookup_elem(&members, &at);
+	u32 slot;
+
+	if (!c)
+		return 1;
+	slot = c->slot[i % CHUNK];
+	if (slot != f->slot && slot != f->known)
+		consider(f, slot);
+	return 0;
+}
+
+INLINE void consider_all(struct frame *f, const struct member_run *run)
+{
+	struct walk w = { .f = f, .chunk = f->half * MAX_MEMBER_CHUNKS + run->chunk };
+
+	if (run->count)
+		bpf_loop(run->count, walk_one, &w, 0);
+}
+
+INLINE void consider_uplink(struct frame *f, u32 uplink)
+{
+	if (f->in->flags & PORT_UPLINK || !(f->in->flags & SWITCH_HAS_UPLINKS))
+		return; /* S31 */
+	if (uplink)
+		consider(f, uplink);
+	else
+		count_refusal(f, 0, REASON_NO_UPLINK);
+}
+
+/* The receiver is known, and others listen in. */
+NOINLINE s32 flood_known(struct frame *f)
+{
+	u32 uplink = uplink_for(f);
+	struct group *g = group_of(f);
+
+	if (g && f->in->flags & SWITCH_HAS_PROMISCUOUS)
+		consider_all(f, &g->promiscuous);
+	if (f->in->flags & PORT_TX_UPLINK)
+		consider_uplink(f, uplink); /* S35 */
+	consider(f, f->known); /* last, so that it gets the frame itself */
+	return finish(f);
+}
+
+/* Group destinations and unknown unicast. */
+NOINLINE s32 flood(struct frame *f)
+{
+	u32 uplink = f->in->flags & PORT_UPLINK ? 0 : uplink_for(f);
+	struct group *g = group_of(f);
+
+	if (g)
+		consider_all(f, f->class == CLASS_UNICAST ? &g->unknown : &g->all);
+	consider_uplink(f, uplink);
+	return finish(f);
+}

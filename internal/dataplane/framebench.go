@@ -1,0 +1,181 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/rlimit"
+
+	"heddle/internal/abi"
+	"heddle/internal/plan"
+)
+
+// FrameBench measures the kernel time of the live program per frame by repeated test runs. Unicast frames are not sent
+// anywhere by a test run; floods are, to the devices of the attachments (K20). For one goroutine.
+type FrameBench struct {
+	objects vswitchObjects
+	tables  *planTables
+	slots   *slots
+	hz      uint64
+	control *ebpf.Memory
+	frames  *ebpf.Memory
+	room    int
+}
+
+// NewFrameBench loads the live program with tables of its own and room for that many different frames.
+func NewFrameBench(frames int) (*FrameBench, error) {
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return nil, err
+	}
+	spec, err := loadVswitch()
+	if err != nil {
+		return nil, err
+	}
+	b := &FrameBench{slots: newSlots(), room: frames}
+	if b.hz, err = jiffiesPerSecond(spec.Copy()); err != nil {
+		return nil, err
+	}
+	if err := spec.Variables["ticks_per_second"].Set(b.hz); err != nil {
+		return nil, err
+	}
+	spec.Maps["bench_frames"].MaxEntries = uint32(max(frames, 1))
+	if err := b.load(spec); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+func (b *FrameBench) load(spec *ebpf.CollectionSpec) error {
+	var live struct {
+		vswitchMaps
+		HeddleIngress *ebpf.Program `ebpf:"heddle_ingress"`
+		HeddleBench   *ebpf.Program `ebpf:"heddle_bench"`
+		HeddleSweep   *ebpf.Program `ebpf:"heddle_sweep"`
+		HeddleClocks  *ebpf.Program `ebpf:"heddle_clocks"`
+	}
+	if err := spec.LoadAndAssign(&live, nil); err != nil {
+		return explainLoad(err)
+	}
+	b.objects.vswitchMaps = live.vswitchMaps
+	b.objects.HeddleIngress, b.objects.HeddleBench = live.HeddleIngress, live.HeddleBench
+	b.objects.HeddleSweep, b.objects.HeddleClocks = live.HeddleSweep, live.HeddleClocks
+	var err error
+	if b.tables, err = openPlanTables(&b.objects.vswitchMaps); err != nil {
+		return err
+	}
+	if b.control, err = b.objects.BenchControl.Memory(); err != nil {
+		return err
+	}
+	b.frames, err = b.objects.BenchFrames.Memory()
+	return err
+}
+
+// Close frees the tables and programs.
+func (b *FrameBench) Close() error {
+	var errs []error
+	for _, p := range []*ebpf.Program{b.objects.HeddleIngress, b.objects.HeddleBench, b.objects.HeddleSweep, b.objects.HeddleClocks} {
+		if p != nil {
+			errs = append(errs, p.Close())
+		}
+	}
+	if b.objects.Ports != nil {
+		errs = append(errs, b.objects.vswitchMaps.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Apply puts the desired state into the tables, without attaching anything.
+func (b *FrameBench) Apply(d Desired) error {
+	a, err := b.slots.assign(d.Plan)
+	if err != nil {
+		return err
+	}
+	img, err := compile(d, b.slots, b.hz)
+	if err != nil {
+		return err
+	}
+	next, err := b.tables.write(img)
+	if err != nil {
+		return err
+	}
+	if err := b.tables.flip(next); err != nil {
+		return err
+	}
+	b.slots.release(a)
+	return nil
+}
+
+// Learn fills the table of learned MACs.
+func (b *FrameBench) Learn(entries []MACEntry) error {
+	c, err := readClocks(b.objects.HeddleClocks)
+	if err != nil {
+		return err
+	}
+	keys, values := make([]abi.MACKey, len(entries)), make([]abi.Learned, len(entries))
+	for i, e := range entries {
+		seg := (uint32(b.slots.switches[e.Switch])+1)<<abi.SegmentSwitchShift | uint32(e.VLAN)
+		keys[i] = abi.MACKey{Segment: seg, MAC: e.MAC}
+		values[i] = abi.Learned{Seen: c.Ticks, Slot: b.slots.ports[e.Port]}
+	}
+	if n, err := b.objects.Macs.BatchUpdate(keys, values, nil); err != nil {
+		return fmt.Errorf("learn MAC %d of %d: %w", n, len(entries), err)
+	}
+	return nil
+}
+
+// BenchFrame is one frame of a cycle: where it comes from and its addresses.
+type BenchFrame struct {
+	From     plan.PortID
+	Dst, Src plan.MAC
+}
+
+// One measures the attached program itself on one frame, as if it came from the port.
+func (b *FrameBench) One(from plan.PortID, frame []byte, repeat int) (time.Duration, error) {
+	const loopback = 1 // the device of every test run
+	if err := b.objects.SlotByIfindex.Put(uint32(loopback), b.slots.ports[from]); err != nil {
+		return 0, err
+	}
+	_, d, err := b.objects.HeddleIngress.Benchmark(frame, repeat, nil)
+	return d, err
+}
+
+// SetCycle gives the frames that Cycle visits in turn.
+func (b *FrameBench) SetCycle(frames []BenchFrame) error {
+	if len(frames) > b.room {
+		return fmt.Errorf("%d frames, room for %d", len(frames), b.room)
+	}
+	records := make([]abi.BenchFrame, len(frames))
+	for i, f := range frames {
+		copy(records[i].Addresses[:6], f.Dst[:])
+		copy(records[i].Addresses[6:], f.Src[:])
+		records[i].Slot = b.slots.ports[f.From]
+	}
+	if err := put(b.frames, records, 0); err != nil {
+		return err
+	}
+	return put(b.control, []abi.BenchControl{{Frames: uint32(len(frames))}}, 0)
+}
+
+// Cycle measures the program over the cycle, writing each frame's addresses included; empty measures the writing alone.
+func (b *FrameBench) Cycle(frame []byte, repeat int, empty bool) (time.Duration, error) {
+	var c [1]abi.BenchControl
+	if _, err := b.control.ReadAt(bytesOf(c[:]), 0); err != nil {
+		return 0, err
+	}
+	c[0].Empty = 0
+	if empty {
+		c[0].Empty = 1
+	}
+	if err := put(b.control, c[:], 0); err != nil {
+		return 0, err
+	}
+	_, d, err := b.objects.HeddleBench.Benchmark(frame, repeat, nil)
+	return d, err
+}
+
+// Counters reads the counters, to see that the measured frames took the way they were meant to.
+func (b *FrameBench) Counters() (map[plan.PortID]Counters, error) {
+	return readCounters(&b.objects.vswitchMaps, b.slots)
+}
