@@ -22,7 +22,7 @@ struct catalogue {
 	struct group group;
 	struct member_chunk member_chunk;
 	struct control control;
-	struct owner_key owner_key;
+	struct owner_bucket owner_bucket;
 	struct mac_key mac_key;
 	struct learned learned;
 	struct own_mark own_mark;

@@ -28,6 +28,7 @@ struct frame {
 	struct port *in;
 	struct counters *count; /* of the arrival port */
 	u64 now;
+	u64 owner_seed;
 	u32 slot; /* arrival port */
 	u32 half;
 	u32 segment;

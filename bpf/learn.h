@@ -13,12 +13,19 @@ INLINE void mac_key_of(struct mac_key *k, u32 segment, const u8 *mac)
 /* Slot of the port (or uplink) whose own MAC this is, 0 = nobody's. */
 INLINE u32 owner_of(struct frame *f, const u8 *mac)
 {
-	struct owner_key k = { .half = f->half, .switch_id = f->in->switch_id };
-	u32 *slot;
+	u64 key = *(u32 *)mac | (u64) * (u16 *)(mac + 4) << 32 | (f->in->switch_id + 1ULL) << 48;
+	u32 i = f->half * OWNER_BUCKETS + (u32)(key * f->owner_seed >> (64 - OWNER_BUCKET_BITS));
+	struct owner_bucket *b = bpf_map_lookup_elem(&owners, &i);
 
-	__builtin_memcpy(k.mac, mac, 6);
-	slot = bpf_map_lookup_elem(&owners, &k);
-	return slot ? *slot : 0;
+	if (!b)
+		return 0;
+	if (b->key[0] == key)
+		return b->slot[0];
+	if (b->key[1] == key)
+		return b->slot[1];
+	if (b->key[2] == key)
+		return b->slot[2];
+	return b->key[3] == key ? b->slot[3] : 0;
 }
 
 INLINE bool recent(u64 now, u64 then)

@@ -25,21 +25,24 @@ INLINE void count_in(struct frame *f)
 	f->count->bytes_in[class] += frame_bytes(f);
 }
 
-INLINE u32 half_in_force(void)
+INLINE struct control *plan_in_force(void)
 {
 	u32 zero = 0;
-	struct control *c = bpf_map_lookup_elem(&control, &zero);
 
-	return c ? c->generation & 1 : 0;
+	return bpf_map_lookup_elem(&control, &zero);
 }
 
 INLINE s32 switch_frame(struct __sk_buff *skb, u32 slot)
 {
 	struct frame f = { .skb = skb, .slot = slot };
+	struct control *c = plan_in_force();
 	bool only_host = false;
 	enum reason why;
 
-	f.half = half_in_force();
+	if (!c)
+		return VERDICT_NEXT;
+	f.half = c->generation & 1; /* the only place it is read: one run, one plan */
+	f.owner_seed = c->owner_seed[f.half];
 	f.in = port_at(f.half, slot);
 	if (!f.in || !(f.in->flags & PORT_CONNECTED))
 		return VERDICT_NEXT; /* not ours at present */
@@ -122,8 +125,12 @@ struct sweep_result {
 
 SEC("syscall") s32 heddle_sweep(struct sweep_result *result)
 {
-	struct sweep s = { .now = clock(), .half = half_in_force() };
+	struct control *c = plan_in_force();
+	struct sweep s = { .now = clock() };
 
+	if (!c)
+		return 1;
+	s.half = c->generation & 1;
 	bpf_for_each_map_elem(&macs, sweep_mac, &s, 0);
 	bpf_for_each_map_elem(&own_marks, sweep_own_mark, &s, 0);
 	result->removed = s.removed;

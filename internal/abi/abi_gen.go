@@ -70,6 +70,9 @@ const (
 	Chunk             = 32
 	SegmentsPerSwitch = 8192
 	MaxDirectIfindex  = 65536
+	OwnerBucketBits   = 12
+	OwnerBuckets      = 4096
+	OwnersPerBucket   = 4
 	MaxMACs           = 131072
 	MaxMarks          = 65536
 	MaxRecords        = 256
@@ -203,15 +206,17 @@ type MemberChunk struct {
 type Control struct {
 	_          structs.HostLayout
 	Generation uint32
-	Reserved   [15]uint32
+	Reserved1  uint32
+	OwnerSeed  [2]uint64
+	Reserved   [5]uint64
 }
 
-// OwnerKey is struct owner_key.
-type OwnerKey struct {
+// OwnerBucket is struct owner_bucket.
+type OwnerBucket struct {
 	_        structs.HostLayout
-	Half     uint8
-	SwitchID uint8
-	MAC      [6]uint8
+	Key      [4]uint64
+	Slot     [4]uint32
+	Reserved [2]uint64
 }
 
 // MACKey is struct mac_key.

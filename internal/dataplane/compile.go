@@ -17,14 +17,17 @@ type image struct {
 	segments map[uint8][]abi.SegmentChunk // by switch id
 	groups   []abi.Group
 	members  []abi.MemberChunk
-	owners   map[abi.OwnerKey]uint32 // Half is 0 here; set when written
+	owners   []abi.OwnerBucket
+	// ownerSeed is the seed under which owners was built.
+	ownerSeed uint64
 }
 
 // compile turns what is desired into tables. It is pure: the same input gives the same image.
 func compile(d Desired, s *slots, ticksPerSecond uint64) (*image, error) {
 	c := &compiler{
 		d: d, slots: s, hz: ticksPerSecond,
-		img:      &image{ports: make([]abi.Port, abi.MaxPorts), segments: map[uint8][]abi.SegmentChunk{}, owners: map[abi.OwnerKey]uint32{}},
+		img:      &image{ports: make([]abi.Port, abi.MaxPorts), segments: map[uint8][]abi.SegmentChunk{}},
+		owners:   map[owner]uint32{},
 		setIndex: map[plan.VLANSet]uint16{}, teamIndex: map[abi.Team]uint16{},
 	}
 	c.img.groups = []abi.Group{{}}
@@ -33,10 +36,12 @@ func compile(d Desired, s *slots, ticksPerSecond uint64) (*image, error) {
 			return nil, fmt.Errorf("switch %s: %w", sw.Name, err)
 		}
 	}
+	c.img.owners, c.img.ownerSeed = buildOwners(c.owners)
 	return c.img, nil
 }
 
 type compiler struct {
+	owners    map[owner]uint32
 	d         Desired
 	slots     *slots
 	hz        uint64
@@ -71,7 +76,7 @@ func (c *compiler) compileSwitch(sw *plan.Switch) error {
 		c.img.ports[slot] = rec
 		receivers = append(receivers, receiver{slot: uint16(slot), port: p, floods: rec.Flags&abi.PortFloods != 0, promiscuous: rec.Flags&abi.PortPromiscuous != 0})
 		if m := owners[p.ID].mac; !m.IsZero() {
-			c.img.owners[abi.OwnerKey{SwitchID: id, MAC: m}] = slot
+			c.owners[owner{id, m}] = slot
 		}
 	}
 	if err := c.compileUplinks(sw, id, flags); err != nil {
@@ -173,9 +178,9 @@ func (c *compiler) compileUplinks(sw *plan.Switch, id uint8, flags uint32) error
 		}
 		slot := c.slots.ports[u.ID]
 		c.img.ports[slot] = rec
-		key := abi.OwnerKey{SwitchID: id, MAC: f.DeviceMAC}
-		if _, taken := c.img.owners[key]; !taken && !f.DeviceMAC.IsZero() {
-			c.img.owners[key] = slot
+		key := owner{id, f.DeviceMAC}
+		if _, taken := c.owners[key]; !taken && !f.DeviceMAC.IsZero() {
+			c.owners[key] = slot
 		}
 	}
 	return nil
@@ -192,42 +197,4 @@ func (c *compiler) vlanSet(s plan.VLANSet) (uint16, error) {
 	c.img.vlanSets = append(c.img.vlanSets, abi.VLANSet{Bits: s})
 	c.setIndex[s] = i
 	return i, nil
-}
-
-// ownMAC is a port's effective MAC and whether its owner uses one it may not use (S3, S4, D2).
-type ownMAC struct {
-	mac       plan.MAC
-	violation bool
-}
-
-func (c *compiler) effectiveMACs(sw *plan.Switch) map[plan.PortID]ownMAC {
-	initial := map[plan.MAC]int{}
-	taken := map[plan.MAC]bool{}
-	for _, p := range sw.Ports {
-		initial[p.InitialMAC]++
-	}
-	for _, u := range sw.Uplinks {
-		if f, _, ok := c.connected(u.ID); ok {
-			taken[f.DeviceMAC] = true
-		}
-	}
-	out := make(map[plan.PortID]ownMAC, len(sw.Ports))
-	for _, p := range sw.Ports {
-		own := ownMAC{mac: p.InitialMAC}
-		seen := plan.MAC{}
-		if f, _, ok := c.connected(p.ID); ok {
-			seen = f.SeenMAC
-		}
-		if !seen.IsZero() && seen != p.InitialMAC {
-			free := !seen.IsGroup() && initial[seen] == 0 && !taken[seen]
-			if free && (p.Policy.MACChanges.V || p.InitialMAC.IsZero()) {
-				own.mac = seen
-			} else {
-				own.violation = true
-			}
-		}
-		taken[own.mac] = true
-		out[p.ID] = own
-	}
-	return out
 }

@@ -172,4 +172,3 @@ func TestGuestsTalkAndKernelIsAdopted(t *testing.T) {
 		t.Error("guests still talk after Remove")
 	}
 }
-

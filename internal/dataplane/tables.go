@@ -19,20 +19,18 @@ type planTables struct {
 	segments *ebpf.Memory
 	groups   *ebpf.Memory
 	members  *ebpf.Memory
-	owners   *ebpf.Map
+	owners   *ebpf.Memory
 	grace    *ebpf.Map
-	// written remembers what each half of owners holds, the only plan table that is a hash.
-	written [2]map[abi.OwnerKey]uint32
 }
 
 func openPlanTables(m *vswitchMaps) (*planTables, error) {
-	t := &planTables{control: m.Control, owners: m.Owners, grace: m.Grace}
+	t := &planTables{control: m.Control, grace: m.Grace}
 	for _, e := range []struct {
 		to   **ebpf.Memory
 		from *ebpf.Map
 	}{
 		{&t.ports, m.Ports}, {&t.vlanSets, m.VlanSets}, {&t.teams, m.Teams},
-		{&t.segments, m.Segments}, {&t.groups, m.Groups}, {&t.members, m.Members},
+		{&t.segments, m.Segments}, {&t.groups, m.Groups}, {&t.members, m.Members}, {&t.owners, m.Owners},
 	} {
 		mem, err := e.from.Memory()
 		if err != nil {
@@ -40,85 +38,46 @@ func openPlanTables(m *vswitchMaps) (*planTables, error) {
 		}
 		*e.to = mem
 	}
-	t.written = [2]map[abi.OwnerKey]uint32{{}, {}}
-	var key abi.OwnerKey
-	var slot uint32
-	it := t.owners.Iterate()
-	for it.Next(&key, &slot) {
-		half := key.Half & 1
-		key.Half = 0
-		t.written[half][key] = slot
-	}
-	return t, it.Err()
+	return t, nil
 }
 
-func (t *planTables) generation() (uint32, error) {
+func (t *planTables) inForce() (abi.Control, error) {
 	var c abi.Control
 	if err := t.control.Lookup(uint32(0), &c); err != nil {
-		return 0, fmt.Errorf("read generation: %w", err)
+		return c, fmt.Errorf("read generation: %w", err)
 	}
-	return c.Generation, nil
+	return c, nil
 }
 
-// write fills the idle half with the image and returns the generation that would put it in force.
-func (t *planTables) write(img *image) (uint32, error) {
-	g, err := t.generation()
+// write fills the idle half with the image and returns the control record that would put it in force.
+func (t *planTables) write(img *image) (abi.Control, error) {
+	c, err := t.inForce()
 	if err != nil {
-		return 0, err
+		return c, err
 	}
-	next := g + 1
-	half := int64(next & 1)
-	if err := errors.Join(
+	c.Generation++
+	half := int64(c.Generation & 1)
+	c.OwnerSeed[half] = img.ownerSeed
+	const perSwitch = abi.SegmentsPerSwitch / abi.Chunk
+	errs := []error{
 		put(t.ports, img.ports, half*abi.MaxPorts),
 		put(t.vlanSets, img.vlanSets, half*abi.MaxVLANSets),
 		put(t.teams, img.teams, half*abi.MaxTeams),
 		put(t.groups, img.groups, half*abi.MaxGroups),
 		put(t.members, img.members, half*abi.MaxMemberChunks),
-		t.writeOwners(uint8(half), img.owners),
-	); err != nil {
-		return 0, err
+		put(t.owners, img.owners, half*abi.OwnerBuckets),
 	}
-	const perSwitch = abi.SegmentsPerSwitch / abi.Chunk
 	for id, chunks := range img.segments {
-		if err := put(t.segments, chunks, half*abi.MaxSwitches*perSwitch+int64(id)*perSwitch); err != nil {
-			return 0, err
-		}
+		errs = append(errs, put(t.segments, chunks, half*abi.MaxSwitches*perSwitch+int64(id)*perSwitch))
 	}
-	return next, nil
+	return c, errors.Join(errs...)
 }
 
-func (t *planTables) writeOwners(half uint8, want map[abi.OwnerKey]uint32) error {
-	has := t.written[half]
-	for key := range has {
-		if _, ok := want[key]; ok {
-			continue
-		}
-		stale := key
-		stale.Half = half
-		if err := t.owners.Delete(&stale); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			return fmt.Errorf("remove MAC %v: %w", key.MAC, err)
-		}
-		delete(has, key)
-	}
-	for key, slot := range want {
-		if old, ok := has[key]; ok && old == slot {
-			continue
-		}
-		fresh := key
-		fresh.Half = half
-		if err := t.owners.Put(&fresh, slot); err != nil {
-			return fmt.Errorf("write MAC %v: %w", key.MAC, err)
-		}
-		has[key] = slot
-	}
-	return nil
-}
-
-// flip puts the half of the generation in force, for all ports at one instant. It is a system call so that what was written
-// through the memory maps before it is seen before it, on every architecture.
-func (t *planTables) flip(generation uint32) error {
-	if err := t.control.Put(uint32(0), &abi.Control{Generation: generation}); err != nil {
-		return fmt.Errorf("put generation %d in force: %w", generation, err)
+// flip puts what was written in force, for all ports at one instant. It is a system call so that what was written through
+// the memory maps before it is seen before it, on every architecture.
+func (t *planTables) flip(next abi.Control) error {
+	if err := t.control.Put(uint32(0), &next); err != nil {
+		return fmt.Errorf("put generation %d in force: %w", next.Generation, err)
 	}
 	return nil
 }
