@@ -64,6 +64,7 @@ func NewRoot(d Deps) *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddCommand(newVersion(d))
 	root.AddCommand(newTraffic())
+	root.AddCommand(newBench(d))
 	return root
 }
 

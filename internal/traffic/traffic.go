@@ -41,7 +41,7 @@ type Load struct {
 	Warmup time.Duration
 	// Duration is the length of the measured interval; 0 = until the context ends, which is then no error.
 	Duration time.Duration
-	// Size is the number of bytes per write (stream: default 131072), of request and of answer (rr, crr: default 1, at most
+	// Size is the number of bytes per write (stream: default 65536, what one GSO frame holds), of request and of answer (rr, crr: default 1, at most
 	// 65536), or of payload (udp: default 18, which makes a 60-byte Ethernet frame over IPv4; at least 18; echo: default 56).
 	Size int
 	// Rate is packets or requests per second: udp 0 = as fast as possible, echo default 10.
@@ -54,7 +54,7 @@ const (
 	maxEchoRequests  = 65535 // sequence numbers of ICMP
 	defaultEchoRate  = 10
 	defaultEchoSize  = 56
-	defaultWriteSize = 128 << 10
+	defaultWriteSize = 64 << 10
 )
 
 // withDefaults fills in what is left out and checks the rest.

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/bench"
+	"heddle/internal/report"
+)
+
+// reportFlags are those of every command that publishes numbers.
+type reportFlags struct {
+	output string
+	check  bool
+}
+
+func (f *reportFlags) add(c *cobra.Command) {
+	c.Flags().StringVarP(&f.output, "output", "o", string(report.Table), "`format`: table, json or yaml")
+	c.Flags().BoolVar(&f.check, "check", false, "exit with status 1 when a budget is not met")
+}
+
+// publish writes the report and, where asked, turns missed budgets into an error.
+func (f *reportFlags) publish(w io.Writer, format report.Format, rep *report.Report) error {
+	if err := rep.Write(w, format); err != nil {
+		return err
+	}
+	if f.check {
+		return rep.Check()
+	}
+	return nil
+}
+
+func newBench(d Deps) *cobra.Command {
+	c := &cobra.Command{
+		Use: "bench", Short: "Measure what Heddle costs", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newBenchSwitch(d))
+	return c
+}
+
+func newBenchSwitch(d Deps) *cobra.Command {
+	var flags reportFlags
+	var quick bool
+	opts := bench.SwitchOptions{Now: time.Now}
+	c := &cobra.Command{
+		Use:   "switch",
+		Short: "Compare Heddle with a direct cable, macvlan, a Linux bridge and Open vSwitch",
+		Long: "Joins two guests on this machine in each of these ways and measures them in turns: one TCP stream, requests\n" +
+			"on one TCP connection (rr), a connection per request (crr), and the rate of 18-byte UDP packets.\n" +
+			"Needs root. What it makes is in network namespaces of its own and goes with it.",
+		Example: "  heddle bench switch\n  heddle bench switch --quick --only direct,heddle -o json --check",
+		Args:    exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			format, err := report.ParseFormat(flags.output)
+			if err != nil {
+				return &UsageError{Err: err}
+			}
+			if os.Geteuid() != 0 {
+				return errors.New("bench switch makes network namespaces and devices: run it as root")
+			}
+			if quick {
+				shorten(c, &opts)
+			}
+			self, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			opts.Heddle = []string{self}
+			progress, end := progressLine(d)
+			opts.Progress = progress
+			rep, err := bench.Switch(c.Context(), opts)
+			end()
+			if err != nil {
+				return err
+			}
+			return flags.publish(d.Stdout, format, rep)
+		},
+	}
+	flags.add(c)
+	c.Flags().IntVar(&opts.Rounds, "rounds", 10, "how often everything is measured")
+	c.Flags().DurationVar(&opts.Duration, "duration", time.Second, "measured interval per test, peer and round")
+	c.Flags().DurationVar(&opts.Warmup, "warmup", 200*time.Millisecond, "time before each measured interval")
+	c.Flags().BoolVar(&quick, "quick", false, "take at most a minute, at the price of wider spread")
+	c.Flags().StringSliceVar(&opts.Only, "only", nil, fmt.Sprintf("`peers` to measure, of %s (default: all that are there)", strings.Join(bench.PeerNames(), ",")))
+	c.Flags().IntSliceVar(&opts.CPUs, "cpus", nil, "two `CPUs` to pin the ends to (default: the first two)")
+	return c
+}
+
+// shorten makes the run quick, where the command line doesn't say how long it shall be.
+func shorten(c *cobra.Command, opts *bench.SwitchOptions) {
+	asked := *opts
+	opts.Quick()
+	if c.Flags().Changed("rounds") {
+		opts.Rounds = asked.Rounds
+	}
+	if c.Flags().Changed("duration") {
+		opts.Duration = asked.Duration
+	}
+	if c.Flags().Changed("warmup") {
+		opts.Warmup = asked.Warmup
+	}
+}
+
+// progressLine returns a function that shows on a terminal what is being done, in one line that renews itself, and one that
+// wipes the line. Elsewhere nothing is shown.
+func progressLine(d Deps) (show func(done, total int, what string), end func()) {
+	f, ok := d.Stderr.(*os.File)
+	if !ok || !isTerminal(f) {
+		return nil, func() {}
+	}
+	const wipe = "\r\x1b[K"
+	show = func(done, total int, what string) {
+		fmt.Fprintf(f, "%s%3d %%  %s", wipe, 100*done/max(total, 1), what)
+	}
+	return show, func() { fmt.Fprint(f, wipe) }
+}
