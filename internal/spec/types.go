@@ -4,8 +4,10 @@ package spec
 
 // Config is one host's configuration file: its switches and the ports declared on them.
 type Config struct {
+	// Switches are the host's switches, at least one.
 	Switches []Switch `yaml:"switches" json:"switches"`
-	Ports    []Port   `yaml:"ports,omitempty" json:"ports,omitzero"`
+	// Ports are the ports declared in the file; those connected at run time are kept apart and never removed by it.
+	Ports []Port `yaml:"ports,omitempty" json:"ports,omitzero"`
 
 	src *source // where each value stands in the file; nil for a Config made in memory
 }
@@ -23,16 +25,19 @@ const (
 
 // Switch is one virtual switch.
 type Switch struct {
+	// Name is the switch's name on its host.
 	Name string `yaml:"name" json:"name"`
 	// Kind is standard or distributed (default).
 	Kind Kind `yaml:"kind,omitempty" json:"kind,omitzero"`
 	// MTU is the largest layer-3 size the switch carries, in bytes: 1280–9000, default 1500.
-	MTU     int      `yaml:"mtu,omitempty" json:"mtu,omitzero"`
+	MTU int `yaml:"mtu,omitempty" json:"mtu,omitzero"`
+	// Uplinks lead to the physical network; a switch without any is fine.
 	Uplinks []Uplink `yaml:"uplinks,omitempty" json:"uplinks,omitzero"`
 	// Checks are properties of the switch, so that they travel with the port from host to host.
 	Checks Checks `yaml:"checks,omitempty" json:"checks,omitzero"`
 	// Defaults are the policies every port group inherits.
-	Defaults   Policy      `yaml:"defaults,omitempty" json:"defaults,omitzero"`
+	Defaults Policy `yaml:"defaults,omitempty" json:"defaults,omitzero"`
+	// PortGroups are the switch's port groups; every port belongs to one.
 	PortGroups []PortGroup `yaml:"portGroups,omitempty" json:"portGroups,omitzero"`
 }
 
@@ -49,7 +54,9 @@ type Checks struct {
 
 // Uplink is a host-independent uplink name bound to a device of this host.
 type Uplink struct {
-	Name   string `yaml:"name" json:"name"`
+	// Name is the uplink's name, the same on every host; teaming lists use it.
+	Name string `yaml:"name" json:"name"`
+	// Device is the host's device, which serves nothing else. One that is missing is waited for.
 	Device string `yaml:"device,omitempty" json:"device,omitzero"`
 	// VLANs are the ids the uplink carries, in both directions: "10" or "10-20", 0 = untagged. Default "0-4094".
 	VLANs []string `yaml:"vlans,omitempty" json:"vlans,omitzero"`
@@ -59,6 +66,7 @@ type Uplink struct {
 
 // PortGroup is a named policy template; ports belong to one.
 type PortGroup struct {
+	// Name is the port group's name on its switch.
 	Name   string `yaml:"name" json:"name"`
 	Policy `yaml:",inline"`
 	// Overrides says which policies a single port may set for itself (S9).
@@ -67,33 +75,41 @@ type PortGroup struct {
 
 // Overrides are the per-port override permissions of a port group (semantics §1.4).
 type Overrides struct {
-	Blocked  *bool `yaml:"blocked,omitempty" json:"blocked,omitzero"` // default true
-	VLAN     bool  `yaml:"vlan,omitempty" json:"vlan,omitzero"`
-	Security bool  `yaml:"security,omitempty" json:"security,omitzero"`
-	Teaming  bool  `yaml:"teaming,omitempty" json:"teaming,omitzero"`
-	// Monitoring is semantics §1.4's ipfixOverrideAllowed.
+	// Blocked lets a port be blocked or unblocked by itself; default true.
+	Blocked *bool `yaml:"blocked,omitempty" json:"blocked,omitzero"`
+	// VLAN lets a port set its own VLAN; default false.
+	VLAN bool `yaml:"vlan,omitempty" json:"vlan,omitzero"`
+	// Security lets a port set its own security policy; default false.
+	Security bool `yaml:"security,omitempty" json:"security,omitzero"`
+	// Teaming lets a port set its own teaming; default false.
+	Teaming bool `yaml:"teaming,omitempty" json:"teaming,omitzero"`
+	// Monitoring lets a port set its own monitoring; default false.
 	Monitoring bool `yaml:"monitoring,omitempty" json:"monitoring,omitzero"`
 	// ResetAtDisconnect drops what the port has set for itself when its owner disconnects (S10); default true.
 	ResetAtDisconnect *bool `yaml:"resetAtDisconnect,omitempty" json:"resetAtDisconnect,omitzero"`
 }
 
-// Policy is what a level of the inheritance may set. A nil field is inherited (D3).
+// Policy is what a level of the inheritance may set. A field that is left out is inherited (D3).
 type Policy struct {
-	VLAN     *VLAN    `yaml:"vlan,omitempty" json:"vlan,omitzero"`
+	// VLAN says which frames the port takes and how they are tagged; by default none: untagged frames only.
+	VLAN *VLAN `yaml:"vlan,omitempty" json:"vlan,omitzero"`
+	// Security says which addresses the owner may use and what it may see.
 	Security Security `yaml:"security,omitempty" json:"security,omitzero"`
-	Teaming  Teaming  `yaml:"teaming,omitempty" json:"teaming,omitzero"`
-	Blocked  *bool    `yaml:"blocked,omitempty" json:"blocked,omitzero"`
+	// Teaming says which uplink carries the port's frames.
+	Teaming Teaming `yaml:"teaming,omitempty" json:"teaming,omitzero"`
+	// Blocked lets no frame in or out (S41); default false.
+	Blocked *bool `yaml:"blocked,omitempty" json:"blocked,omitzero"`
 	// Monitoring is what is metered of the port's traffic.
 	Monitoring Monitoring `yaml:"monitoring,omitempty" json:"monitoring,omitzero"`
 }
 
-// Monitoring is the monitoring policy; a nil field is inherited.
+// Monitoring is the monitoring policy; a field that is left out is inherited.
 type Monitoring struct {
 	// IPFIX asks for flow records of the port's traffic; default false.
 	IPFIX *bool `yaml:"ipfix,omitempty" json:"ipfix,omitzero"`
 }
 
-// VLAN is the VLAN policy; exactly one of None, Access and Trunk is set. It is inherited as a whole.
+// VLAN is the VLAN policy; exactly one of none, access and trunk is given. It is inherited as a whole.
 type VLAN struct {
 	// None adds and removes no tag: the untagged segment (EST).
 	None bool `yaml:"none,omitempty" json:"none,omitzero"`
@@ -114,12 +130,16 @@ const (
 	Reject Answer = "reject"
 )
 
-// Security is the security policy (semantics §1); an empty answer is inherited.
+// Security is the security policy (semantics §1); a field that is left out is inherited.
 type Security struct {
-	Promiscuous     Answer      `yaml:"promiscuous,omitempty" json:"promiscuous,omitzero"`
-	MACChanges      Answer      `yaml:"macChanges,omitempty" json:"macChanges,omitzero"`
-	ForgedTransmits Answer      `yaml:"forgedTransmits,omitempty" json:"forgedTransmits,omitzero"`
-	MACLearning     MACLearning `yaml:"macLearning,omitempty" json:"macLearning,omitzero"`
+	// Promiscuous says whether the owner may ask for frames that are for others (S5–S7); default reject.
+	Promiscuous Answer `yaml:"promiscuous,omitempty" json:"promiscuous,omitzero"`
+	// MACChanges says whether the owner's adapter may use another MAC than the port's initial one (S3, S4); default reject.
+	MACChanges Answer `yaml:"macChanges,omitempty" json:"macChanges,omitzero"`
+	// ForgedTransmits says whether frames with another source than the effective MAC may enter (S1, S2); default reject.
+	ForgedTransmits Answer `yaml:"forgedTransmits,omitempty" json:"forgedTransmits,omitzero"`
+	// MACLearning learns the addresses behind the port; needs a distributed switch.
+	MACLearning MACLearning `yaml:"macLearning,omitempty" json:"macLearning,omitzero"`
 }
 
 // LimitPolicy says what becomes of a frame from a new source when the learning limit is reached.
@@ -131,8 +151,9 @@ const (
 	LimitAllow LimitPolicy = "allow" // S16
 )
 
-// MACLearning is the learning policy (semantics §2); a nil or empty field is inherited.
+// MACLearning is the learning policy (semantics §2); a field that is left out is inherited.
 type MACLearning struct {
+	// Enabled switches learning on (S12); default false.
 	Enabled *bool `yaml:"enabled,omitempty" json:"enabled,omitzero"`
 	// Limit is the largest number of MACs learned on the port: 0–4096, default 4096.
 	Limit *int `yaml:"limit,omitempty" json:"limit,omitzero"`
@@ -155,12 +176,15 @@ const (
 	ExplicitOrder   TeamingPolicy = "explicit"
 )
 
-// Teaming is the teaming policy; empty and nil fields are inherited. An explicit empty list means "none"; an uplink in
+// Teaming is the teaming policy; a field that is left out is inherited. An explicit empty list means "none"; an uplink in
 // neither list is unused.
 type Teaming struct {
-	Policy  TeamingPolicy `yaml:"policy,omitempty" json:"policy,omitzero"`
-	Active  *[]string     `yaml:"active,omitempty" json:"active,omitzero"`
-	Standby *[]string     `yaml:"standby,omitempty" json:"standby,omitzero"`
+	// Policy is originating-port (default), source-mac, ip-hash or explicit (D10, S43, S46).
+	Policy TeamingPolicy `yaml:"policy,omitempty" json:"policy,omitzero"`
+	// Active names the uplinks in use, in order; by default every uplink of the switch that is not standby.
+	Active *[]string `yaml:"active,omitempty" json:"active,omitzero"`
+	// Standby names the uplinks used when no active one is usable (S45); default none. Not with ip-hash.
+	Standby *[]string `yaml:"standby,omitempty" json:"standby,omitzero"`
 }
 
 // Role is what is on the other side of a port.
@@ -176,19 +200,24 @@ const (
 
 // Port is the attachment of one device to a port group.
 type Port struct {
-	Name      string `yaml:"name" json:"name"`
-	Switch    string `yaml:"switch" json:"switch"`
+	// Name is the port's name, which no other port of the host has.
+	Name string `yaml:"name" json:"name"`
+	// Switch names the switch the port belongs to.
+	Switch string `yaml:"switch" json:"switch"`
+	// PortGroup names the port group of that switch the port belongs to.
 	PortGroup string `yaml:"portGroup" json:"portGroup"`
-	Role      Role   `yaml:"role,omitempty" json:"role,omitzero"` // default vnic
+	// Role is vnic (default) or host.
+	Role Role `yaml:"role,omitempty" json:"role,omitzero"`
 	// Device is the host's end: a veth or tap for a vnic; without one the port stays down. For a host port it is the name
 	// the host's interface gets, default the port's name.
 	Device string `yaml:"device,omitempty" json:"device,omitzero"`
 	// MAC is the port's initial MAC. For a vnic it may be left out: then it is the MAC of the veth's other end, when
 	// that can be seen. For a host port it may be left out: then it is derived from the port's name.
 	MAC string `yaml:"mac,omitempty" json:"mac,omitzero"`
-	// Addresses and MTU are given to a host port's interface: CIDR addresses, bytes.
+	// Addresses are given to a host port's interface, such as "192.0.2.1/24".
 	Addresses []string `yaml:"addresses,omitempty" json:"addresses,omitzero"`
-	MTU       int      `yaml:"mtu,omitempty" json:"mtu,omitzero"`
+	// MTU is given to a host port's interface, in bytes: 1280 up to the switch's MTU, which is the default.
+	MTU int `yaml:"mtu,omitempty" json:"mtu,omitzero"`
 	// TxUplink sends a copy of everything the port sends to its uplink too (S35).
 	TxUplink bool `yaml:"txUplink,omitempty" json:"txUplink,omitzero"`
 	// Policy is what the port sets for itself; allowed where the port group's overrides say so (S9).

@@ -1,0 +1,51 @@
+package docgen
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heddle/internal/spec"
+)
+
+// TestExamplesInThePagesAreValid reads every YAML block of the hand-written pages as a configuration.
+func TestExamplesInThePagesAreValid(t *testing.T) {
+	names := []string{filepath.Join(root, "README.md")}
+	for _, pattern := range []string{"docs/how-to/*.md", "docs/explanation/*.md", "docs/tutorials/*.md"} {
+		more, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, more...)
+	}
+	found := 0
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, block := range yamlBlocks(string(text)) {
+			found++
+			if _, err := spec.Parse(name, []byte(block)); err != nil {
+				t.Errorf("%s, YAML block %d: %v\n%s", name, i+1, err, block)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no page has an example")
+	}
+}
+
+// yamlBlocks are the fenced YAML blocks of a page.
+func yamlBlocks(page string) []string {
+	var blocks []string
+	for {
+		_, rest, ok := strings.Cut(page, "```yaml\n")
+		if !ok {
+			return blocks
+		}
+		block, rest, _ := strings.Cut(rest, "```")
+		blocks, page = append(blocks, block), rest
+	}
+}
