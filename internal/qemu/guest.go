@@ -142,6 +142,9 @@ func (g *Guest) Run(ctx context.Context, command string) (Result, error) {
 		return Result{}, err
 	}
 	r, err := g.run.run(ctx, command)
+	if err != nil && g.run.reason() != nil {
+		err = g.proc.explain(err) // the guest is gone: its last words say why
+	}
 	if err != nil {
 		return Result{}, fmt.Errorf("guest %s: %w", g.name, err)
 	}

@@ -189,6 +189,13 @@ func TestGuest_Commands(t *testing.T) {
 	if _, err := g.Run(ctx, strings.Repeat("x", 40000)); err == nil || !strings.Contains(err.Error(), "too long") {
 		t.Errorf("a command that is too long gave %v", err)
 	}
+	// A kernel that panics ends the guest, and its last words are in the error.
+	if _, err := g.Run(ctx, "echo c >/proc/sysrq-trigger"); err == nil || !strings.Contains(err.Error(), "Kernel panic") {
+		t.Errorf("a panic gave: %v", err)
+	}
+	if err := g.Wait(); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestGuest_LeavesNothing: what Start made goes with the guest, whichever way it ends.

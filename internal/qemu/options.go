@@ -71,7 +71,8 @@ type Options struct {
 	Files map[string]string
 	// Image is what to boot; nil means the one for the card from the default cache, built if needed.
 	Image *image.Image
-	// Console receives what the guest's kernel prints; nil keeps only the end of it, for error messages.
+	// Console receives what the guest's kernel prints, and holds the guest up while it blocks; nil keeps only the end of that,
+	// for error messages.
 	Console io.Writer
 	// OnEvent is called with QEMU's asynchronous events (QMP), in order, from one goroutine; it must not block. May be nil.
 	OnEvent func(Event)

@@ -97,8 +97,8 @@ func (p *process) explain(err error) error {
 	return fmt.Errorf("%w%s%s", err, p.stderr.quote("QEMU"), p.console.quote("the guest's console"))
 }
 
-// tailBytes is how much of an output is kept for error messages.
-const tailBytes = 2000
+// tailBytes is how much of an output is kept for error messages: enough for a kernel panic with its backtrace.
+const tailBytes = 6000
 
 // tail passes on what is written to it and remembers the end.
 type tail struct {

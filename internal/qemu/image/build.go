@@ -140,7 +140,7 @@ func (o Options) assemble(ctx context.Context, root, result string) (*Image, err
 	if err := writeGzip(filepath.Join(result, initrdFile), &a); err != nil {
 		return nil, err
 	}
-	return img, os.Rename(kernel, filepath.Join(result, kernelFile))
+	return img, o.placeKernel(ctx, kernel, result)
 }
 
 // addModules puts the flavour's modules below /modules of the initramfs: NAME.ko, and for each that a guest may ask for

@@ -54,7 +54,7 @@ type Options struct {
 // Image is a guest image on disk. The files belong to the cache: they must not be changed, and stay until someone removes the
 // cache directory.
 type Image struct {
-	Kernel  string `json:"-"` // path of the compressed kernel
+	Kernel  string `json:"-"` // path of the kernel, compressed or an ELF file
 	Initrd  string `json:"-"` // path of the gzip-compressed initramfs; more archives may be appended
 	Release string `json:"release"`
 	// Modules has the names that the word heddle.modules on the kernel command line may list.
@@ -113,7 +113,7 @@ func Build(ctx context.Context, o Options) (*Image, error) {
 func (o Options) recipe() string {
 	metas, modules, _ := o.Flavour.contents()
 	h := sha256.New()
-	fmt.Fprintln(h, "layout 1", metas, modules)
+	fmt.Fprintln(h, "layout 2", metas, modules)
 	h.Write(initScript)
 	return fmt.Sprintf("%x", h.Sum(nil))[:12]
 }
