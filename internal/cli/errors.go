@@ -8,6 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"heddle/internal/api"
+	"heddle/internal/spec"
 )
 
 // isTerminal says whether f is a terminal.
@@ -18,14 +21,39 @@ type SilentError struct{ Status int }
 
 func (e *SilentError) Error() string { return fmt.Sprintf("exit status %d", e.Status) }
 
-// printError writes an error to standard error, one line per fault.
+// exitStatus is the status an error ends the program with.
+func exitStatus(err error) int {
+	var silent *SilentError
+	var usage *UsageError
+	switch {
+	case errors.As(err, &silent):
+		return silent.Status
+	case errors.As(err, &usage), isFault(err):
+		return ExitUsage
+	}
+	return ExitFailure
+}
+
+// isFault says whether the error is a fault of what the user wrote, found here or by the agent.
+func isFault(err error) bool {
+	var faults spec.Faults
+	var answer *api.Error
+	return errors.As(err, &faults) || errors.As(err, &answer) && answer.Kind == api.Invalid
+}
+
+// printError writes an error to standard error, one line per fault. Faults begin with their file and line, as editors know
+// them; anything else begins with the program's name.
 func printError(d Deps, err error) {
 	var silent *SilentError
 	if errors.As(err, &silent) {
 		return
 	}
-	for line := range strings.Lines(strings.TrimRight(err.Error(), "\n")) {
-		fmt.Fprintf(d.Stderr, "heddle: %s\n", strings.TrimRight(line, "\n"))
+	prefix := "heddle: "
+	if isFault(err) {
+		prefix = ""
+	}
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintf(d.Stderr, "%s%s\n", prefix, strings.TrimRight(line, "\n"))
 	}
 }
 

@@ -4,7 +4,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"io"
 	"os"
 
@@ -52,7 +51,7 @@ func NewRoot(d Deps) *cobra.Command {
 			"vSphere knows them, running in the Linux kernel as eBPF.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Args:          noSubcommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetIn(d.Stdin)
@@ -62,7 +61,8 @@ func NewRoot(d Deps) *cobra.Command {
 		return &UsageError{Err: err}
 	})
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(newVersion(d))
+	root.AddCommand(newAgent(d), newApply(d), newCheck(d), newDown(d), newMAC(d), newPort(d), newPortGroup(d), newShow(d),
+		newStats(d), newSwitch(d), newUplink(d), newVersion(d))
 	root.AddCommand(newTraffic())
 	root.AddCommand(newBench(d))
 	return root
@@ -77,9 +77,5 @@ func Run(ctx context.Context, d Deps, args []string) int {
 		return ExitOK
 	}
 	printError(d, err)
-	var usage *UsageError
-	if errors.As(err, &usage) {
-		return ExitUsage
-	}
-	return ExitFailure
+	return exitStatus(err)
 }

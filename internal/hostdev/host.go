@@ -2,6 +2,7 @@ package hostdev
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -184,11 +185,13 @@ func (h *Host) peerEnd(k linkKey) (End, bool, error) {
 	return l.end, true, nil
 }
 
-// Names lists the names of the host's devices, in no order.
-func (h *Host) Names() []string {
-	names := make([]string, 0, len(h.names))
-	for n := range h.names {
-		names = append(names, n)
+// WithAlias lists the devices whose alias begins with prefix, without the state of their other ends.
+func (h *Host) WithAlias(prefix string) []Device {
+	var found []Device
+	for _, l := range h.links {
+		if strings.HasPrefix(l.alias, prefix) {
+			found = append(found, l.device())
+		}
 	}
-	return names
+	return found
 }

@@ -1,0 +1,171 @@
+// Package agent keeps the kernel equal to the plan: it joins the configuration file, the ports connected by command and the
+// host's devices into a plan, puts it into the kernel, and follows what changes. One goroutine owns all state; commands,
+// notifications and the clock reach it as messages. The kernel forwards without it.
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"heddle/internal/dataplane"
+	"heddle/internal/hostdev"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// Kernel is what the agent needs of the dataplane.
+type Kernel interface {
+	Apply(dataplane.Desired) error
+	Counters() (map[plan.PortID]dataplane.Counters, error)
+	MACs() ([]dataplane.MACEntry, error)
+	Sweep() (int, error)
+	Close() error
+}
+
+// Times of the loop.
+const (
+	sweepEvery = time.Second
+	// refreshEvery bounds how long a lost notification could matter.
+	refreshEvery = time.Minute
+	// batchNotes is how many notifications are taken in before the plan is put right.
+	batchNotes = 4096
+)
+
+// Agent is one host's agent.
+type Agent struct {
+	name    string
+	version string
+	place   string // see hostPlace
+	log     *slog.Logger
+	dev     Devices
+	kernel  Kernel
+	store   *Store
+	state   *State
+	started time.Time
+	// configFile is what --config named; "" without.
+	configFile string
+
+	file     *spec.Config // what the file declares
+	cfg      *spec.Config // with what commands made
+	warnings []string     // about the configuration
+	plan     *plan.Plan   // of cfg; nil when cfg or an adopted MAC changed since
+	problems map[plan.PortID]string
+	misfits  []string // known faults of what commands made against the file
+	applied  *dataplane.Desired
+	last     map[plan.PortID]observation
+	retry    bool // the last reconcile failed
+	lastErr  string
+
+	calls   chan func()
+	stopped chan struct{} // closed when the loop has ended
+	quit    context.CancelFunc
+}
+
+// run is the loop. It returns when ctx ends; the kernel goes on as it is.
+func (a *Agent) run(ctx context.Context, reload <-chan struct{}) error {
+	defer close(a.stopped)
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	refresh := time.NewTicker(refreshEvery)
+	defer refresh.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case f := <-a.calls:
+			f()
+		case n, ok := <-a.dev.Notes():
+			if !ok {
+				return errors.New("the kernel's device notifications ended")
+			}
+			a.notified(n)
+		case <-reload:
+			a.reload()
+		case <-tick.C:
+			a.tick()
+		case <-refresh.C:
+			if err := a.dev.Refresh(); err != nil {
+				a.complain("read the devices", err)
+				continue
+			}
+			a.settle()
+		}
+	}
+}
+
+// notified takes in a notification and those behind it, then puts the plan right once.
+func (a *Agent) notified(n hostdev.Note) {
+	changed := false
+	for range batchNotes {
+		c, err := a.dev.Apply(n)
+		if err != nil {
+			a.complain("follow the devices", err)
+			a.retry = true
+		}
+		changed = changed || c
+		more, ok := next(a.dev.Notes())
+		if !ok {
+			break
+		}
+		n = more
+	}
+	if changed {
+		a.settle()
+	}
+}
+
+func next(c <-chan hostdev.Note) (hostdev.Note, bool) {
+	select {
+	case n, ok := <-c:
+		return n, ok
+	default:
+		return hostdev.Note{}, false
+	}
+}
+
+func (a *Agent) tick() {
+	if _, err := a.kernel.Sweep(); err != nil {
+		a.complain("sweep learned MACs", err)
+	}
+	if a.retry {
+		if err := a.dev.Refresh(); err != nil {
+			a.complain("read the devices", err)
+			return
+		}
+		a.settle()
+	}
+}
+
+// settle reconciles outside of a command: a failure is logged and tried again with the next tick.
+func (a *Agent) settle() {
+	err := a.reconcile()
+	a.retry = err != nil
+	if err != nil {
+		a.complain("put the plan into force", err)
+		return
+	}
+	a.lastErr = ""
+}
+
+// complain logs an error once, until it changes or goes away.
+func (a *Agent) complain(what string, err error) {
+	if text := what + ": " + err.Error(); text != a.lastErr {
+		a.lastErr = text
+		a.log.Error(what, "err", err)
+	}
+}
+
+// do runs f in the loop and waits for it.
+func (a *Agent) do(ctx context.Context, f func() error) error {
+	done := make(chan error, 1)
+	select {
+	case a.calls <- func() { done <- f() }:
+		return <-done
+	case <-a.stopped:
+		return errors.New("the agent is stopping")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

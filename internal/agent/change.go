@@ -1,0 +1,199 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"heddle/internal/api"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+func (a *Agent) layers() layers {
+	return layers{file: a.file, ports: a.state.Ports, overrides: a.state.Overrides}
+}
+
+// intent is what commands change; the devices in hand are not part of it.
+type intent struct {
+	file      *spec.Config
+	config    Source
+	ports     []spec.Port
+	overrides map[string]Override
+}
+
+func (a *Agent) intent() intent {
+	return intent{a.file, a.state.Config, slices.Clone(a.state.Ports), maps.Clone(a.state.Overrides)}
+}
+
+func (a *Agent) restore(i intent) {
+	a.file, a.state.Config, a.state.Ports, a.state.Overrides = i.file, i.config, i.ports, i.overrides
+	a.cfg, _ = a.layers().merge()
+	a.plan = nil
+}
+
+// change makes one change of what the agent shall do, all or nothing: edit changes file, state.Config, state.Ports or
+// state.Overrides; when the result is not valid, or does not go into force, or is not remembered, everything is as before.
+func (a *Agent) change(edit func()) error {
+	before := a.intent()
+	edit()
+	cfg, faults := a.layers().merge()
+	if lines := a.newFaults(faults); len(lines) > 0 {
+		a.restore(before)
+		return api.NewError(api.Invalid, lines...)
+	}
+	a.cfg, a.plan = cfg, nil
+	a.forgetOverrides()
+	err := a.reconcile()
+	if err != nil {
+		// A device may have gone in between: look again before giving up.
+		if errRefresh := a.dev.Refresh(); errRefresh == nil {
+			err = a.reconcile()
+		}
+	}
+	if err != nil {
+		a.restore(before)
+		if back := a.reconcile(); back != nil {
+			a.retry = true
+			err = errors.Join(err, fmt.Errorf("go back to the configuration before: %w", back))
+		}
+		return err
+	}
+	a.keepMisfits(faults)
+	return nil
+}
+
+// newFaults are the faults that a change brings; those known since the start (the file was edited while the agent was away)
+// do not stand in its way.
+func (a *Agent) newFaults(faults spec.Faults) []string {
+	var lines []string
+	for _, f := range faults {
+		if !slices.Contains(a.misfits, f.Error()) {
+			lines = append(lines, f.Error())
+		}
+	}
+	return lines
+}
+
+func (a *Agent) keepMisfits(faults spec.Faults) {
+	a.misfits = nil
+	for _, f := range faults {
+		a.misfits = append(a.misfits, f.Error())
+	}
+}
+
+// forgetOverrides drops what was set on ports that no longer are.
+func (a *Agent) forgetOverrides() {
+	there := make(map[string]bool, len(a.cfg.Ports))
+	for _, p := range a.cfg.Ports {
+		there[p.Name] = true
+	}
+	maps.DeleteFunc(a.state.Overrides, func(name string, o Override) bool { return !there[name] || o == Override{} })
+}
+
+// apply puts a valid configuration file into force, all or nothing.
+func (a *Agent) apply(cfg *spec.Config, src Source, dryRun bool) (*api.Applied, error) {
+	faults, warnings := spec.CheckDevices(cfg, a.lookup)
+	if len(faults) > 0 {
+		return nil, api.NewError(api.Invalid, faultLines(faults)...)
+	}
+	warnings = append(warnings, cfg.Warnings()...)
+	changes, err := diff(a.file, cfg)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.Applied{Changes: changes, Warnings: warnings, DryRun: dryRun}
+	if dryRun {
+		l := a.layers()
+		l.file = cfg
+		_, faults := l.merge()
+		if lines := a.newFaults(faults); len(lines) > 0 {
+			return nil, api.NewError(api.Invalid, lines...)
+		}
+		return out, nil
+	}
+	if err := a.change(func() { a.file, a.state.Config = cfg, src }); err != nil {
+		return nil, err
+	}
+	a.warnings = warnings
+	a.log.Info("configuration applied", "file", src.File, "changes", len(changes))
+	return out, nil
+}
+
+func (a *Agent) lookup(device string) (mtu int, ok bool) {
+	d, ok, err := a.dev.Device(device)
+	return d.MTU, ok && err == nil
+}
+
+func faultLines(faults spec.Faults) []string {
+	lines := make([]string, len(faults))
+	for i, f := range faults {
+		lines[i] = f.Error()
+	}
+	return lines
+}
+
+// readConfig reads and parses the file given with --config.
+func readConfig(path string) (*spec.Config, Source, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, Source{}, fmt.Errorf("read the configuration: %w", err)
+	}
+	cfg, err := spec.Parse(path, b)
+	return cfg, Source{File: path, Content: string(b), Seen: digest(b)}, err
+}
+
+func digest(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
+
+// reload reads the --config file again, on SIGHUP. A file with faults changes nothing.
+func (a *Agent) reload() {
+	if a.configFile == "" {
+		a.log.Warn("nothing to reload: the agent was started without --config")
+		return
+	}
+	cfg, src, err := readConfig(a.configFile)
+	if err == nil {
+		_, err = a.apply(cfg, src, false)
+	}
+	if err != nil {
+		a.log.Error("reload: nothing was changed", "err", err)
+	}
+}
+
+// declared finds a port of the file by name.
+func (a *Agent) declared(name string) *spec.Port {
+	if a.file == nil {
+		return nil
+	}
+	for i := range a.file.Ports {
+		if a.file.Ports[i].Name == name {
+			return &a.file.Ports[i]
+		}
+	}
+	return nil
+}
+
+// runTime finds a port connected by command by name.
+func (a *Agent) runTime(name string) *spec.Port {
+	for i := range a.state.Ports {
+		if a.state.Ports[i].Name == name {
+			return &a.state.Ports[i]
+		}
+	}
+	return nil
+}
+
+// planned finds a port of the plan by name; port names are unique on a host.
+func planned(p *plan.Plan, name string) *plan.Port {
+	for _, sw := range p.Switches {
+		for _, port := range sw.Ports {
+			if port.ID.Name == name {
+				return port
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"heddle/internal/api"
+	"heddle/internal/spec"
+)
+
+// object is one object of a configuration with its fields as text, in the order of the file format.
+type object struct {
+	name   string
+	fields []field
+}
+
+type field struct{ path, value string }
+
+// diff lists what turns one configuration into the other, object by object and field by field: what goes first, then what
+// changes or comes, in the order of the new file.
+func diff(from, to *spec.Config) ([]api.Change, error) {
+	have, err := objects(from)
+	if err != nil {
+		return nil, err
+	}
+	want, err := objects(to)
+	if err != nil {
+		return nil, err
+	}
+	old := make(map[string]object, len(have))
+	for _, o := range have {
+		old[o.name] = o
+	}
+	kept := make(map[string]bool, len(want))
+	var coming []api.Change
+	for _, o := range want {
+		kept[o.name] = true
+		was, existed := old[o.name]
+		if !existed {
+			coming = append(coming, api.Change{Kind: api.Added, Object: o.name})
+		}
+		coming = append(coming, diffFields(was, o)...)
+	}
+	changes := []api.Change{}
+	for _, o := range have {
+		if !kept[o.name] {
+			changes = append(changes, api.Change{Kind: api.Removed, Object: o.name})
+		}
+	}
+	return append(changes, coming...), nil
+}
+
+func diffFields(was, now object) []api.Change {
+	old := make(map[string]string, len(was.fields))
+	for _, f := range was.fields {
+		old[f.path] = f.value
+	}
+	var changes []api.Change
+	for _, f := range now.fields {
+		v, had := old[f.path]
+		delete(old, f.path)
+		switch {
+		case !had:
+			changes = append(changes, api.Change{Kind: api.Added, Object: now.name, Field: f.path, New: f.value})
+		case v != f.value:
+			changes = append(changes, api.Change{Kind: api.Changed, Object: now.name, Field: f.path, Old: v, New: f.value})
+		}
+	}
+	for _, f := range was.fields {
+		if v, gone := old[f.path]; gone {
+			changes = append(changes, api.Change{Kind: api.Removed, Object: now.name, Field: f.path, Old: v})
+		}
+	}
+	return changes
+}
+
+// objects lists a configuration's objects; a nil configuration has none.
+func objects(cfg *spec.Config) ([]object, error) {
+	if cfg == nil {
+		return nil, nil
+	}
+	var all []object
+	add := func(name string, v any) error {
+		o := object{name: name}
+		b, err := json.Marshal(v)
+		if err == nil {
+			o.fields, err = flatten("", b)
+		}
+		if err != nil {
+			return fmt.Errorf("compare %s: %w", name, err)
+		}
+		all = append(all, o)
+		return nil
+	}
+	for _, s := range cfg.Switches {
+		alone := s
+		alone.Name, alone.Uplinks, alone.PortGroups = "", nil, nil
+		if err := add("switch "+s.Name, alone); err != nil {
+			return nil, err
+		}
+		for _, u := range s.Uplinks {
+			name := "uplink " + s.Name + "/" + u.Name
+			u.Name = ""
+			if err := add(name, u); err != nil {
+				return nil, err
+			}
+		}
+		for _, g := range s.PortGroups {
+			name := "port group " + s.Name + "/" + g.Name
+			g.Name = ""
+			if err := add(name, g); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, p := range cfg.Ports {
+		name := "port " + p.Name
+		p.Name = ""
+		if err := add(name, p); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// flatten lists the leaves of a JSON object as paths and texts; lists of values are leaves. Empty strings are left out.
+func flatten(prefix string, b []byte) ([]field, error) {
+	if !bytes.HasPrefix(b, []byte("{")) {
+		text, err := leaf(b)
+		if text == "" || err != nil {
+			return nil, err
+		}
+		return []field{{prefix, text}}, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	if _, err := d.Token(); err != nil {
+		return nil, err
+	}
+	var fields []field
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		var v json.RawMessage
+		if err := d.Decode(&v); err != nil {
+			return nil, err
+		}
+		inner, err := flatten(strings.TrimPrefix(fmt.Sprintf("%s.%v", prefix, key), "."), v)
+		if err != nil {
+			return nil, err
+		}
+		fields = append(fields, inner...)
+	}
+	return fields, nil
+}
+
+func leaf(b []byte) (string, error) {
+	var v any
+	if err := json.Unmarshal(b, &v); err != nil {
+		return "", err
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return fmt.Sprint(v), nil
+	}
+	texts := make([]string, len(list))
+	for i, e := range list {
+		texts[i] = fmt.Sprint(e)
+	}
+	return "[" + strings.Join(texts, ", ") + "]", nil
+}

@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"heddle/internal/api"
+	"heddle/internal/dataplane"
+	"heddle/internal/hostdev"
+)
+
+// stopWait is how long Down gives a running agent to end.
+const stopWait = 10 * time.Second
+
+// Down removes everything the agent of that name put into the kernel, and nothing else: programs, tables, the host interfaces
+// it made, promiscuous mode where it was off before. A running agent is asked to end first. What is remembered — the
+// configuration and the ports connected by command — stays for the next start, unless purge says otherwise.
+func Down(ctx context.Context, p Paths, name string, purge bool) error {
+	if err := CheckName(name); err != nil {
+		return api.NewError(api.Invalid, err.Error())
+	}
+	if err := privileged(); err != nil {
+		return err
+	}
+	lock, err := stopAndLock(ctx, p, name)
+	if err != nil {
+		return err
+	}
+	defer lock.release()
+	store, err := OpenStore(p.state(name))
+	if err != nil {
+		return err
+	}
+	// The programs go first: a device is not given back while frames still pass through the switch.
+	errs := []error{dataplane.Remove(p.pins(name)), giveAllBack(store, name)}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if purge {
+		errs = append(errs, store.Remove())
+	}
+	errs = append(errs, unmountBPF(p), removeFile(api.SocketPath(p.Run, name)), removeFile(p.lock(name)))
+	return errors.Join(errs...)
+}
+
+func giveAllBack(store *Store, name string) error {
+	dev, err := hostdev.Open()
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	st, err := store.Load()
+	if err != nil {
+		return err
+	}
+	if st.Place != hostPlace() {
+		st.Held, st.Released = nil, nil
+	}
+	errs := []error{forgetHeld(dev, st)}
+	for _, d := range dev.WithAlias(aliasPrefix(name)) {
+		errs = append(errs, dev.Delete(d))
+	}
+	return errors.Join(append(errs, store.Save(st))...)
+}
+
+// stopAndLock ends a running agent and takes its place, so that none can start meanwhile.
+func stopAndLock(ctx context.Context, p Paths, name string) (*instanceLock, error) {
+	lock, err := takeLock(p, name)
+	if !errors.Is(err, ErrRunning) {
+		return lock, err
+	}
+	if err := api.NewClient(api.SocketPath(p.Run, name)).Stop(ctx); err != nil && !errors.Is(err, api.ErrNoAgent) {
+		return nil, fmt.Errorf("ask the running agent to stop: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, stopWait)
+	defer cancel()
+	try := time.NewTicker(20 * time.Millisecond)
+	defer try.Stop()
+	for {
+		lock, err := takeLock(p, name)
+		if !errors.Is(err, ErrRunning) {
+			return lock, err
+		}
+		select {
+		case <-try.C:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("the agent did not stop within %s: %w", stopWait, err)
+		}
+	}
+}
+
+func removeFile(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+
+	"heddle/internal/dataplane"
+	"heddle/internal/hostdev"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// factOf is what a device shows. The state of the other end counts where it can be seen: its going down is told at once, the
+// loss of carrier that follows may be told a second later.
+func factOf(d hostdev.Device) plan.Fact {
+	f := plan.Fact{Up: d.Up(), MTU: d.MTU}
+	if d.Peer.Seen {
+		f.Up = f.Up && d.Peer.AdminUp
+		f.MTU = min(f.MTU, d.Peer.MTU)
+	}
+	return f
+}
+
+// portFact adds what the owner's adapter shows (D1, D2). A tap's owner cannot be seen.
+func portFact(d hostdev.Device) plan.Fact {
+	f := factOf(d)
+	if d.Peer.Seen {
+		f.SeenMAC = d.Peer.MAC
+		f.Promiscuous = plan.AsksNo
+		if d.Peer.Promiscuous {
+			f.Promiscuous = plan.AsksYes
+		}
+	}
+	return f
+}
+
+// uplinkFact adds the device's own MAC (S96).
+func uplinkFact(d hostdev.Device) plan.Fact {
+	f := factOf(d)
+	f.DeviceMAC = d.MAC
+	return f
+}
+
+// portAttachment says how frames reach the owner: straight into the other namespace where there is one (K13).
+func portAttachment(d hostdev.Device) dataplane.Attachment {
+	return dataplane.Attachment{Ifindex: d.Index, PeerRedirect: d.Kind == hostdev.Veth && d.Peer.Elsewhere}
+}
+
+// usable says why a device cannot be what it is meant to be; "" when it can.
+func usable(d hostdev.Device, role spec.Role) string {
+	switch {
+	case d.Name == "lo":
+		return "lo is the loopback device: it has no wire to switch"
+	case role == spec.VNIC && d.Kind == hostdev.Other:
+		kind := d.Driver
+		if kind == "" {
+			kind = "physical"
+		}
+		return fmt.Sprintf("device %s is a %s device: a vNIC is a veth or a tap; a physical device is an uplink", d.Name, kind)
+	}
+	return ""
+}
+
+// derivedMAC is a host interface's address where none is configured: locally administered, and the same for the same port at
+// every start.
+func derivedMAC(id plan.PortID, place string) plan.MAC {
+	h := sha256.Sum256([]byte("heddle host port\x00" + place + "\x00" + id.Switch + "\x00" + id.Name))
+	m := plan.MAC(h[:6])
+	m[0] = m[0]&^1 | 2
+	return m
+}
+
+// switchEnd is the name of the switch's end of a host interface's pair: recognisable, at most 15 bytes, and the same at
+// every start.
+func switchEnd(device string) string {
+	const prefix = "sw-"
+	if len(prefix)+len(device) <= hostdev.NameMax {
+		return prefix + device
+	}
+	h := sha256.Sum256([]byte(device))
+	return fmt.Sprintf("%s%s%x", prefix, strings.ToValidUTF8(device[:hostdev.NameMax-len(prefix)-4], ""), h[:2])
+}
+
+// aliasPrefix begins the alias of every device the agent of that name makes.
+func aliasPrefix(agent string) string { return "heddle/" + agent + "/" }
+
+func aliasOf(agent string, id plan.PortID) string { return aliasPrefix(agent) + id.String() }
+
+// violation says what a port's owner does that its policy rejects (S3); "" when nothing.
+func violation(sw *plan.Switch, p *plan.Port, f plan.Fact) string {
+	seen := f.SeenMAC
+	if seen.IsZero() || seen == p.InitialMAC {
+		return ""
+	}
+	for _, other := range sw.Ports {
+		if other != p && other.InitialMAC == seen {
+			return fmt.Sprintf("the adapter uses %s, the MAC of port %s", seen, other.ID.Name)
+		}
+	}
+	if p.InitialMAC.IsZero() || p.Policy.MACChanges.V {
+		return ""
+	}
+	return fmt.Sprintf("the adapter uses %s instead of %s, and the policy rejects MAC changes", seen, p.InitialMAC)
+}

@@ -1,0 +1,211 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"heddle/internal/hostdev"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// Devices is what the agent needs of hostdev.Host.
+type Devices interface {
+	Device(name string) (hostdev.Device, bool, error)
+	WithAlias(prefix string) []hostdev.Device
+	Notes() <-chan hostdev.Note
+	Apply(hostdev.Note) (changed bool, err error)
+	Refresh() error
+	CreatePair(hostdev.Pair) error
+	Delete(hostdev.Device) error
+	SetUp(d hostdev.Device, up bool) error
+	SetPromiscuous(d hostdev.Device, on bool) error
+	SetMTU(d hostdev.Device, mtu int) error
+	SetMAC(d hostdev.Device, mac plan.MAC) error
+	SetAddresses(d hostdev.Device, want []netip.Prefix) error
+	IPv6(d hostdev.Device) (bool, error)
+	SetIPv6(d hostdev.Device, on bool) error
+}
+
+// takeHold compares the devices that ports have now with those in hand. What changed is written down, with how new devices
+// were, before anything is done to them, so that a crash cannot lose that.
+func (a *Agent) takeHold(bounds []bound) (changed bool, err error) {
+	now := make(map[plan.PortID]bound, len(bounds))
+	for _, b := range bounds {
+		now[b.id] = b
+	}
+	var kept []Held
+	for _, h := range a.state.Held {
+		if b, ok := now[h.ID]; ok && b.device.Index == h.Index {
+			if h.MAC.IsZero() && h.adoptable(b) {
+				h.MAC, changed = b.device.Peer.MAC, true
+			}
+			kept = append(kept, h)
+			delete(now, h.ID)
+			continue
+		}
+		changed = true
+		a.state.Released = append(a.state.Released, h)
+		a.lostOwner(h)
+	}
+	for _, b := range bounds {
+		if _, isNew := now[b.id]; !isNew {
+			continue
+		}
+		changed = true
+		h, err := a.holdOf(b)
+		if err != nil {
+			return false, err
+		}
+		kept = append(kept, h)
+	}
+	a.state.Held = kept
+	if !changed {
+		return false, nil
+	}
+	return true, a.store.Save(a.state)
+}
+
+func (a *Agent) holdOf(b bound) (Held, error) {
+	d := b.device
+	ipv6, err := a.dev.IPv6(d)
+	h := Held{ID: b.id, Device: d.Name, Index: d.Index, Uplink: b.uplink != nil, WasUp: d.AdminUp, WasPromiscuous: d.FlagPromiscuous, WasIPv6: ipv6}
+	if b.port != nil {
+		h.Made = b.port.Role == spec.Host
+		if h.adoptable(b) {
+			h.MAC = d.Peer.MAC
+		}
+	}
+	for _, r := range a.state.Released {
+		if r.Index == d.Index { // from one port's hand into another's
+			h.WasUp, h.WasPromiscuous, h.WasIPv6 = r.WasUp, r.WasPromiscuous, r.WasIPv6
+		}
+	}
+	return h, err
+}
+
+// adoptable says whether the owner's adapter has an address to take: it is up for the first time. Before that its owner is
+// still setting it up.
+func (h *Held) adoptable(b bound) bool {
+	p := b.device.Peer
+	return b.port != nil && !h.Made && p.Seen && p.AdminUp
+}
+
+// lostOwner drops what was set by command on a port whose owner has disconnected, where its port group says so (S10).
+func (a *Agent) lostOwner(h Held) {
+	a.log.Info("device disconnected", "port", h.ID.String(), "device", h.Device)
+	o, ok := a.state.Overrides[h.ID.Name]
+	p := a.plan.Port(h.ID)
+	if !ok || p == nil || !a.resets(h.ID.Switch, p.PortGroup) {
+		return
+	}
+	delete(a.state.Overrides, h.ID.Name)
+	a.log.Info("what was set on the port by command ends with its connection", "port", h.ID.String(), "was", o.texts())
+	a.cfg, _ = a.layers().merge()
+}
+
+func (a *Agent) resets(sw, group string) bool {
+	for _, s := range a.cfg.Switches {
+		for _, g := range s.PortGroups {
+			if s.Name == sw && g.Name == group {
+				return g.Overrides.Resets()
+			}
+		}
+	}
+	return true
+}
+
+// prepareAll readies the devices that were newly taken: a port's cable is plugged in. What was done once is not done again, so
+// that an operator may set a device down and it stays so.
+func (a *Agent) prepareAll(bounds []bound) error {
+	var errs []error
+	for i := range bounds {
+		b := &bounds[i]
+		h := a.state.held(b.id)
+		if h == nil || h.Prepared {
+			continue
+		}
+		if err := a.prepare(b, h); err != nil {
+			a.problems[b.id] = err.Error()
+			errs = append(errs, fmt.Errorf("port %s: %w", b.id, err))
+			continue
+		}
+		h.Prepared = true
+		a.log.Info("device connected", "port", b.id.String(), "device", b.device.Name, "ifindex", b.device.Index)
+	}
+	return errors.Join(errs...)
+}
+
+func (a *Agent) prepare(b *bound, h *Held) error {
+	d := b.device
+	var err error
+	switch {
+	case b.uplink == nil:
+		err = a.dev.SetIPv6(d, false)
+	case !d.FlagPromiscuous:
+		err = a.dev.SetPromiscuous(d, true)
+	}
+	if err != nil {
+		return err
+	}
+	if h.Made {
+		host, ok, err := a.dev.Device(b.port.Device)
+		if err == nil && ok && !host.AdminUp {
+			err = a.dev.SetUp(host, true)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !d.AdminUp {
+		if err := a.dev.SetUp(d, true); err != nil {
+			return err
+		}
+	}
+	now, ok, err := a.dev.Device(d.Name)
+	if ok && now.Index == d.Index {
+		b.device = now
+	}
+	return err
+}
+
+// releaseAll gives devices back as they were. One that is gone, or that another port has taken over, is left alone.
+func (a *Agent) releaseAll() error {
+	var errs []error
+	var left []Held
+	for _, h := range a.state.Released {
+		if slices.ContainsFunc(a.state.Held, func(other Held) bool { return other.Index == h.Index }) {
+			continue
+		}
+		if err := giveBack(a.dev, h); err != nil {
+			left = append(left, h)
+			errs = append(errs, fmt.Errorf("give back device %s of port %s: %w", h.Device, h.ID, err))
+		}
+	}
+	a.state.Released = left
+	return errors.Join(errs...)
+}
+
+// giveBack undoes what prepare did.
+func giveBack(dev Devices, h Held) error {
+	d, ok, err := dev.Device(h.Device)
+	if err != nil || !ok || d.Index != h.Index {
+		return err
+	}
+	if h.Made {
+		return dev.Delete(d)
+	}
+	var errs []error
+	if h.Uplink && !h.WasPromiscuous && d.FlagPromiscuous {
+		errs = append(errs, dev.SetPromiscuous(d, false))
+	}
+	if !h.Uplink && h.WasIPv6 {
+		errs = append(errs, dev.SetIPv6(d, true))
+	}
+	if !h.WasUp && d.AdminUp {
+		errs = append(errs, dev.SetUp(d, false))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,90 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+
+	"heddle/internal/spec"
+)
+
+// layers are the two sources of ports: what the file declares, and what commands made.
+type layers struct {
+	file      *spec.Config
+	ports     []spec.Port
+	overrides map[string]Override
+}
+
+// merge makes the configuration in force: the file's, with the overrides on its ports, and the ports connected by command. The
+// faults, without lines, are about what commands made and does not fit the file; that is left out.
+func (l layers) merge() (*spec.Config, spec.Faults) {
+	base := *l.file
+	base.Ports = nil
+	order := make(map[string]int, len(l.file.Ports)+len(l.ports))
+	var second []spec.Port // what has to be checked against the file
+	for i, p := range l.file.Ports {
+		order[p.Name] = i
+		if o, ok := l.overrides[p.Name]; ok {
+			second = append(second, o.on(p))
+		} else {
+			base.Ports = append(base.Ports, p)
+		}
+	}
+	for i, p := range l.ports {
+		if _, declared := order[p.Name]; declared {
+			return l.withoutRunTimePort(i)
+		}
+		order[p.Name] = len(l.file.Ports) + i
+		second = append(second, l.overrides[p.Name].on(p))
+	}
+	cfg, faults := spec.WithPorts(&base, second)
+	cfg.Ports = append(cfg.Ports, l.lost(cfg.Ports)...)
+	slices.SortStableFunc(cfg.Ports, func(a, b spec.Port) int { return order[a.Name] - order[b.Name] })
+	return cfg, faults
+}
+
+// withoutRunTimePort merges without a port that the file declares too, and says so.
+func (l layers) withoutRunTimePort(i int) (*spec.Config, spec.Faults) {
+	name := l.ports[i].Name
+	l.ports = slices.Delete(slices.Clone(l.ports), i, i+1)
+	cfg, faults := l.merge()
+	return cfg, append(spec.Faults{{Path: "ports[" + name + "].name", Value: name, Message: fmt.Sprintf(
+		"the file declares this port, and one of this name was connected by command: disconnect that (heddle port disconnect %q), or take it out of the file", name)}}, faults...)
+}
+
+// lost are the file's ports that are missing because their override does not fit: they count as the file has them.
+func (l layers) lost(have []spec.Port) []spec.Port {
+	there := make(map[string]bool, len(have))
+	for _, p := range have {
+		there[p.Name] = true
+	}
+	var lost []spec.Port
+	for _, p := range l.file.Ports {
+		if !there[p.Name] {
+			lost = append(lost, p)
+		}
+	}
+	return lost
+}
+
+// on is the port with the override.
+func (o Override) on(p spec.Port) spec.Port {
+	if o.Blocked != nil {
+		p.Blocked = o.Blocked
+	}
+	if o.PortGroup != "" {
+		p.PortGroup = o.PortGroup
+	}
+	return p
+}
+
+// texts are the overrides as a person reads them.
+func (o Override) texts() []string {
+	var t []string
+	if o.Blocked != nil {
+		t = append(t, fmt.Sprintf("blocked=%v", *o.Blocked))
+	}
+	if o.PortGroup != "" {
+		t = append(t, "portGroup="+o.PortGroup)
+	}
+	return t
+}

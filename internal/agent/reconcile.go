@@ -1,0 +1,187 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"heddle/internal/dataplane"
+	"heddle/internal/hostdev"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// observation is what was last logged of a port.
+type observation struct {
+	up        bool
+	blocked   bool
+	problem   string
+	violation string
+}
+
+// bound is a port or uplink with the device that is its switch's side.
+type bound struct {
+	id     plan.PortID
+	device hostdev.Device
+	port   *plan.Port // nil for an uplink
+	uplink *plan.Uplink
+}
+
+// reconcile makes the kernel what configuration and devices ask for. It may be called at any time and does nothing where
+// nothing changed. What it leaves undone on an error the next call does.
+func (a *Agent) reconcile() error {
+	fresh := a.plan == nil
+	if fresh {
+		p, err := plan.Resolve(a.cfg, a.state.numbers())
+		if err != nil {
+			return err
+		}
+		a.plan = p
+	}
+	a.problems = map[plan.PortID]string{}
+	bounds, err := a.bind(fresh)
+	if err != nil {
+		return err
+	}
+	changed, err := a.takeHold(bounds)
+	if err != nil {
+		return err
+	}
+	if changed {
+		// What is in hand is part of the plan: initial MACs, and overrides that ended. The second time nothing changes.
+		a.plan = nil
+		return a.reconcile()
+	}
+	errPrepare := a.prepareAll(bounds)
+	if fresh {
+		a.adoptMACs()
+	}
+	desired := a.desired(bounds)
+	if a.applied == nil || !reflect.DeepEqual(*a.applied, desired) {
+		if err := a.kernel.Apply(desired); err != nil {
+			return errors.Join(errPrepare, err)
+		}
+		a.applied = &desired
+	}
+	errRelease := a.releaseAll()
+	a.report()
+	return errors.Join(errPrepare, errRelease, a.save())
+}
+
+// save writes the state where it changed. It keeps the numbers of the ports there are; a port that is gone gives its number back.
+func (a *Agent) save() error {
+	var numbers []Number
+	for _, sw := range a.plan.Switches {
+		for _, p := range sw.Ports {
+			numbers = append(numbers, Number{p.ID, p.Number})
+		}
+	}
+	a.state.Numbers = numbers
+	return a.store.Save(a.state)
+}
+
+// bind finds the device of every port and uplink. Host interfaces are made where they are missing; with fresh they are also
+// held against the plan in every respect.
+func (a *Agent) bind(fresh bool) ([]bound, error) {
+	var all []bound
+	for _, sw := range a.plan.Switches {
+		for _, u := range sw.Uplinks {
+			d, ok, err := a.find(u.ID, u.Device, spec.Host)
+			if err != nil {
+				return nil, err
+			}
+			if ok && d.MTU < sw.MTU {
+				a.problems[u.ID] = fmt.Sprintf("device %s has MTU %d, below the %d of switch %s: raise it (ip link set %s mtu %d)", d.Name, d.MTU, sw.MTU, sw.Name, d.Name, sw.MTU)
+			}
+			if ok {
+				all = append(all, bound{id: u.ID, device: d, uplink: u})
+			}
+		}
+		for _, p := range sw.Ports {
+			d, ok, err := a.bindPort(p, fresh)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				all = append(all, bound{id: p.ID, device: d, port: p})
+			}
+		}
+	}
+	return all, nil
+}
+
+func (a *Agent) bindPort(p *plan.Port, fresh bool) (hostdev.Device, bool, error) {
+	if p.Role != spec.Host {
+		return a.find(p.ID, p.Device, spec.VNIC)
+	}
+	if p.InitialMAC.IsZero() {
+		p.InitialMAC = derivedMAC(p.ID, a.place)
+	}
+	d, err := a.hostInterface(p, fresh)
+	if err != nil {
+		a.problems[p.ID] = err.Error()
+		return hostdev.Device{}, false, nil
+	}
+	return d, true, nil
+}
+
+// find is the device of that name if it can serve; otherwise why not goes into the port's problems.
+func (a *Agent) find(id plan.PortID, name string, role spec.Role) (hostdev.Device, bool, error) {
+	if name == "" {
+		a.problems[id] = "no device is bound to it on this host"
+		return hostdev.Device{}, false, nil
+	}
+	d, ok, err := a.dev.Device(name)
+	switch {
+	case err != nil:
+		return d, false, err
+	case !ok:
+		a.problems[id] = fmt.Sprintf("there is no device %s; it is connected when it appears", name)
+		return d, false, nil
+	}
+	if why := usable(d, role); why != "" {
+		a.problems[id] = why
+		return d, false, nil
+	}
+	return d, true, nil
+}
+
+// adoptMACs gives vNIC ports without a configured MAC the one their owner's adapter had when it was connected: later changes
+// are changes (S3). One that another port of the switch has is not taken.
+func (a *Agent) adoptMACs() {
+	for _, sw := range a.plan.Switches {
+		taken := map[plan.MAC]string{}
+		for _, p := range sw.Ports {
+			if !p.InitialMAC.IsZero() {
+				taken[p.InitialMAC] = p.ID.Name
+			}
+		}
+		for _, p := range sw.Ports {
+			h := a.state.held(p.ID)
+			if !p.InitialMAC.IsZero() || h == nil || h.MAC.IsZero() {
+				continue
+			}
+			if other, dup := taken[h.MAC]; dup {
+				a.problems[p.ID] = fmt.Sprintf("its adapter has the MAC %s of port %s: give one of them another, or set mac", h.MAC, other)
+				continue
+			}
+			p.InitialMAC = h.MAC
+			taken[h.MAC] = p.ID.Name
+		}
+	}
+}
+
+// desired is what the kernel shall do.
+func (a *Agent) desired(bounds []bound) dataplane.Desired {
+	d := dataplane.Desired{Plan: a.plan, Facts: plan.Facts{}, Attachments: map[plan.PortID]dataplane.Attachment{}}
+	for _, b := range bounds {
+		if b.uplink != nil {
+			d.Facts[b.id] = uplinkFact(b.device)
+			d.Attachments[b.id] = dataplane.Attachment{Ifindex: b.device.Index}
+			continue
+		}
+		d.Facts[b.id] = portFact(b.device)
+		d.Attachments[b.id] = portAttachment(b.device)
+	}
+	return d
+}

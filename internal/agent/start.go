@@ -1,0 +1,226 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"heddle/internal/api"
+	"heddle/internal/dataplane"
+	"heddle/internal/hostdev"
+	"heddle/internal/spec"
+)
+
+// Paths are the directories of the agents of a machine; each agent has its own part in both.
+type Paths struct {
+	Run   string // locks, sockets, and the bpf file system; gone after a reboot
+	State string // what survives a reboot
+}
+
+func (p Paths) lock(name string) string  { return filepath.Join(p.Run, name+".lock") }
+func (p Paths) bpffs() string            { return filepath.Join(p.Run, "bpf") }
+func (p Paths) pins(name string) string  { return filepath.Join(p.bpffs(), name) }
+func (p Paths) state(name string) string { return filepath.Join(p.State, name) }
+
+// Options say which agent to run.
+type Options struct {
+	Name    string
+	Paths   Paths
+	Config  string // file to read at start and on SIGHUP; "" keeps what was last applied
+	Version string // of the program, for "heddle version"
+	Log     *slog.Logger
+	// Reload has the agent read Config again.
+	Reload <-chan struct{}
+	// Ready is called once the plan is in force and commands are answered.
+	Ready func()
+}
+
+var agentName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
+
+// CheckName says whether an agent may have the name: it becomes part of file names and device aliases.
+func CheckName(name string) error {
+	if !agentName.MatchString(name) {
+		return fmt.Errorf("agent name %q: use letters, digits, - and _, at most 63", name)
+	}
+	return nil
+}
+
+// Run is the agent in the foreground. It returns when ctx ends or a command stops it; the kernel goes on forwarding. Faults of
+// the configuration are spec.Faults or an api.Error of kind Invalid.
+func Run(ctx context.Context, o Options) error {
+	if err := CheckName(o.Name); err != nil {
+		return api.NewError(api.Invalid, err.Error())
+	}
+	var given *givenConfig
+	if o.Config != "" {
+		cfg, src, err := readConfig(o.Config)
+		if err != nil {
+			return err
+		}
+		given = &givenConfig{cfg, src}
+	}
+	if err := privileged(); err != nil {
+		return err
+	}
+	lock, err := takeLock(o.Paths, o.Name)
+	if err != nil {
+		return err
+	}
+	defer lock.release()
+	if err := mountBPF(o.Paths); err != nil {
+		return err
+	}
+	kernel, err := dataplane.Open(dataplane.Options{PinDir: o.Paths.pins(o.Name), Log: o.Log})
+	if err != nil {
+		return err
+	}
+	defer kernel.Close()
+	dev, err := hostdev.Open()
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	store, err := OpenStore(o.Paths.state(o.Name))
+	if err != nil {
+		return err
+	}
+	ctx, quit := context.WithCancel(ctx)
+	defer quit()
+	a := &Agent{
+		name: o.Name, version: o.Version, place: machineID() + "/" + o.Name, log: o.Log, dev: dev, kernel: kernel, store: store,
+		started: time.Now(), configFile: o.Config, calls: make(chan func()), stopped: make(chan struct{}), quit: quit,
+	}
+	if err := a.begin(given); err != nil {
+		return err
+	}
+	return a.serve(ctx, o)
+}
+
+// givenConfig is the file named with --config.
+type givenConfig struct {
+	cfg *spec.Config
+	src Source
+}
+
+// serve answers commands and runs the loop until ctx ends.
+func (a *Agent) serve(ctx context.Context, o Options) error {
+	l, err := api.Listen(api.SocketPath(o.Paths.Run, o.Name))
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	// The socket outlives the loop by what it takes to answer the command that stops it.
+	g.Go(func() error { return api.Serve(ctx, l, a, a.log) })
+	g.Go(func() error { return a.run(ctx, o.Reload) })
+	a.log.Info("ready", "agent", a.name, "socket", l.Addr().String(), "switches", len(a.plan.Switches))
+	if o.Ready != nil {
+		o.Ready()
+	}
+	err = g.Wait()
+	a.log.Info("stopped; the kernel goes on forwarding", "agent", a.name)
+	return err
+}
+
+// begin loads the state and puts the configuration into force. The file given wins when it was edited since it was last read;
+// otherwise what was last applied stands, so that a restart never takes back an apply.
+func (a *Agent) begin(given *givenConfig) error {
+	st, err := a.store.Load()
+	if err != nil {
+		return err
+	}
+	a.state = st
+	if here := hostPlace(); st.Place != here {
+		st.Place, st.Held, st.Released = here, nil, nil // another boot: those devices are gone
+	}
+	fresh, err := a.chooseConfig(given)
+	if err != nil {
+		return err
+	}
+	faults, warnings := spec.CheckDevices(a.file, a.lookup)
+	if fresh && len(faults) > 0 {
+		return api.NewError(api.Invalid, faultLines(faults)...)
+	}
+	a.warnings = append(append(warnings, faultLines(faults)...), a.file.Warnings()...)
+	cfg, misfits := a.layers().merge()
+	a.cfg = cfg
+	a.keepMisfits(misfits)
+	a.forgetOverrides()
+	for _, w := range append(a.warnings, a.misfits...) {
+		a.log.Warn(w)
+	}
+	if err := a.reconcile(); err != nil {
+		if a.applied == nil {
+			return err
+		}
+		a.complain("put the plan into force", err)
+		a.retry = true
+	}
+	return a.removeStrays()
+}
+
+// chooseConfig sets the file in force; fresh says that it is one never applied before.
+func (a *Agent) chooseConfig(given *givenConfig) (fresh bool, err error) {
+	last := a.state.Config
+	switch {
+	case given != nil && given.src.Seen != last.Seen:
+		a.file, a.state.Config = given.cfg, given.src
+		if last.Content != "" {
+			a.log.Info("the configuration file was edited since it was last read: it counts", "file", given.src.File)
+		}
+		return true, nil
+	case last.Content != "":
+		cfg, err := spec.Parse(last.File, []byte(last.Content))
+		if err != nil {
+			return false, fmt.Errorf("the configuration last applied is not valid for this program: %w", err)
+		}
+		a.file = cfg
+		if given != nil && last.Content != given.src.Content {
+			a.log.Info("the configuration last applied counts; the file given was not edited since", "applied", last.File, "given", given.src.File)
+		}
+	default:
+		a.file = &spec.Config{}
+		a.log.Info("no configuration yet: give one with heddle apply -f FILE")
+	}
+	return false, nil
+}
+
+// machineID tells machines apart, so that two hosts do not derive the same MAC for ports of the same name.
+func machineID() string {
+	b, err := os.ReadFile("/etc/machine-id")
+	if err != nil {
+		name, _ := os.Hostname() // without either, derived MACs depend on the agent's name alone
+		return name
+	}
+	return string(b)
+}
+
+// hostPlace names this boot and network namespace: ifindexes count only within both.
+func hostPlace() string {
+	boot, errBoot := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	ns, errNS := os.Readlink("/proc/thread-self/ns/net")
+	if errors.Join(errBoot, errNS) != nil {
+		return ""
+	}
+	return string(boot) + ns
+}
+
+// forgetHeld gives all devices back: for "heddle down".
+func forgetHeld(dev Devices, st *State) error {
+	var errs []error
+	for _, h := range append(append([]Held{}, st.Held...), st.Released...) {
+		if err := giveBack(dev, h); err != nil {
+			errs = append(errs, fmt.Errorf("give back device %s of port %s: %w", h.Device, h.ID, err))
+		}
+	}
+	if len(errs) == 0 {
+		st.Held, st.Released = nil, nil
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,174 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// stateFormat is the version of the state file; a later agent reads this one and every one before.
+const stateFormat = 1
+
+// State is what the agent remembers across restarts and reboots: the configuration in force, and the second layer that is made
+// by commands.
+type State struct {
+	Format int `json:"format"`
+	// Config is the configuration last applied.
+	Config Source `json:"config"`
+	// Ports were connected by command.
+	Ports []spec.Port `json:"ports"`
+	// Overrides were set by command on top of what a port says for itself, by the port's name.
+	Overrides map[string]Override `json:"overrides"`
+	// Numbers are the port numbers given so far (D10).
+	Numbers []Number `json:"numbers"`
+	// Place says for which boot and network namespace Held counts.
+	Place string `json:"place"`
+	Held  []Held `json:"held"`
+	// Released are devices no longer in use that have not been given back yet.
+	Released []Held `json:"released,omitzero"`
+}
+
+// Source is a configuration file's content and where it came from.
+type Source struct {
+	File    string `json:"file"`
+	Content string `json:"content"`
+	// Seen is the digest of the file given with --config when it was last read. When the file differs at the next start,
+	// it was edited since, and counts; otherwise Content does, which "heddle apply" may have made newer than the file.
+	Seen string `json:"seen"`
+}
+
+// Override is what a command set for one port.
+type Override struct {
+	Blocked   *bool  `json:"blocked,omitzero"`
+	PortGroup string `json:"portGroup,omitzero"`
+}
+
+// Number is the number of one port.
+type Number struct {
+	ID     plan.PortID `json:"id"`
+	Number uint32      `json:"number"`
+}
+
+// Held is one device in the agent's hands, and how it was before, so that it can be given back as it was.
+type Held struct {
+	ID     plan.PortID `json:"id"`
+	Device string      `json:"device"`
+	Index  uint32      `json:"ifindex"`
+	// MAC is the address of the owner's end at the time, which is the port's initial MAC where none is configured.
+	MAC plan.MAC `json:"mac"`
+	// Made: the agent created the device.
+	Made           bool `json:"made,omitzero"`
+	Uplink         bool `json:"uplink,omitzero"`
+	WasUp          bool `json:"wasUp,omitzero"`
+	WasPromiscuous bool `json:"wasPromiscuous,omitzero"`
+	WasIPv6        bool `json:"wasIPv6,omitzero"`
+	// Prepared: everything done to the device on connecting it has been done.
+	Prepared bool `json:"prepared,omitzero"`
+}
+
+func (s *State) held(id plan.PortID) *Held {
+	for i := range s.Held {
+		if s.Held[i].ID == id {
+			return &s.Held[i]
+		}
+	}
+	return nil
+}
+
+func (s *State) numbers() map[plan.PortID]uint32 {
+	m := make(map[plan.PortID]uint32, len(s.Numbers))
+	for _, n := range s.Numbers {
+		m[n.ID] = n.Number
+	}
+	return m
+}
+
+// Store keeps the state in a directory.
+type Store struct {
+	dir  string
+	last []byte // what the file holds
+}
+
+// OpenStore makes the directory, readable by root alone, when it is missing.
+func OpenStore(dir string) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the state directory: %w", err)
+	}
+	return &Store{dir: dir}, nil
+}
+
+func (s *Store) path() string { return filepath.Join(s.dir, "state.json") }
+
+// Load reads the state; without a file it is empty. A file that cannot be read is an error: to start without it would forget
+// which ports were connected.
+func (s *Store) Load() (*State, error) {
+	st := &State{Format: stateFormat, Overrides: map[string]Override{}}
+	b, err := os.ReadFile(s.path())
+	if errors.Is(err, os.ErrNotExist) {
+		return st, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the agent's state: %w", err)
+	}
+	if err := json.Unmarshal(b, st); err != nil {
+		return nil, fmt.Errorf("the agent's state in %s is damaged (%w): restore the file, or remove it to start without the ports connected by command", s.path(), err)
+	}
+	if st.Format > stateFormat {
+		return nil, fmt.Errorf("the agent's state in %s has format %d, this program knows %d: use the newer heddle program", s.path(), st.Format, stateFormat)
+	}
+	st.Format = stateFormat
+	if st.Overrides == nil {
+		st.Overrides = map[string]Override{}
+	}
+	return st, nil
+}
+
+// Save replaces the state file, where anything changed, so that a crash at any instant leaves the old or the new one whole.
+func (s *Store) Save(st *State) error {
+	b, err := json.MarshalIndent(st, "", " ")
+	if err != nil {
+		return fmt.Errorf("write the agent's state: %w", err)
+	}
+	b = append(b, '\n')
+	if bytes.Equal(b, s.last) {
+		return nil
+	}
+	if err := replaceFile(s.path(), b); err != nil {
+		return fmt.Errorf("write the agent's state: %w", err)
+	}
+	s.last = b
+	return nil
+}
+
+// Remove forgets everything.
+func (s *Store) Remove() error { return os.RemoveAll(s.dir) }
+
+// replaceFile writes beside the file, forces that to disk, renames it over the file, and forces the directory.
+func replaceFile(path string, b []byte) error {
+	tmp := path + ".new"
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return err
+	}
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

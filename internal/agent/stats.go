@@ -1,0 +1,122 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"heddle/internal/abi"
+	"heddle/internal/api"
+	"heddle/internal/dataplane"
+	"heddle/internal/plan"
+)
+
+// Stats are the counters of every uplink and port, in the plan's order (S80, D7).
+func (a *Agent) Stats(ctx context.Context) (out []api.Stats, err error) {
+	err = a.do(ctx, func() error {
+		counters, err := a.kernel.Counters()
+		if err != nil {
+			return err
+		}
+		out = []api.Stats{}
+		for _, sw := range a.plan.Switches {
+			for _, u := range sw.Uplinks {
+				out = append(out, statsOf(u.ID, true, counters[u.ID]))
+			}
+			for _, p := range sw.Ports {
+				out = append(out, statsOf(p.ID, false, counters[p.ID]))
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// statsOf puts a port's counters under their public names. What is dropped is split as docs/reference/frame-rules.md §7 says:
+// malformed frames and copies a device refused are exceptions, everything else is dropped.
+func statsOf(id plan.PortID, uplink bool, c dataplane.Counters) api.Stats {
+	s := api.Stats{Switch: id.Switch, Name: id.Name, Uplink: uplink, Drops: reasons(c.Drops), Refused: reasons(c.Refused)}
+	for _, d := range []struct {
+		name  string
+		count [abi.Classes]uint64
+	}{{"packetsIn", c.PacketsIn}, {"bytesIn", c.BytesIn}, {"packetsOut", c.PacketsOut}, {"bytesOut", c.BytesOut}} {
+		s.Counters = append(s.Counters,
+			api.Counter{Name: d.name + "Unicast", Value: d.count[abi.ClassUnicast]},
+			api.Counter{Name: d.name + "Multicast", Value: d.count[abi.ClassMulticast]},
+			api.Counter{Name: d.name + "Broadcast", Value: d.count[abi.ClassBroadcast]})
+	}
+	inDropped, inException := split(c.Drops, abi.ReasonMalformed)
+	outDropped, outException := split(c.Refused, abi.ReasonDeviceRefused)
+	s.Counters = append(s.Counters,
+		api.Counter{Name: "packetsInDropped", Value: inDropped},
+		api.Counter{Name: "packetsOutDropped", Value: outDropped},
+		api.Counter{Name: "packetsInException", Value: inException},
+		api.Counter{Name: "packetsOutException", Value: outException},
+		api.Counter{Name: "bytesInFromPnic", Value: c.BytesInFromPnic},
+		api.Counter{Name: "bytesOutToPnic", Value: c.BytesOutToPnic})
+	s.Extra = []api.Counter{
+		{Name: "delivered", Value: c.Delivered},
+		{Name: "packetsToHost", Value: c.PacketsToHost},
+		{Name: "macsLearned", Value: c.MACsHeld},
+		{Name: "macMoves", Value: c.MACMoves},
+		{Name: "macNotLearnedAllowed", Value: c.MACNotLearnedAllowed},
+		{Name: "macNotLearnedDropped", Value: c.Drops[abi.ReasonMACLimit]},
+	}
+	return s
+}
+
+// split counts one reason apart from all others.
+func split(by map[abi.Reason]uint64, apart abi.Reason) (rest, one uint64) {
+	for r, n := range by {
+		if r == apart {
+			one += n
+		} else {
+			rest += n
+		}
+	}
+	return rest, one
+}
+
+func reasons(by map[abi.Reason]uint64) []api.ReasonNo {
+	out := []api.ReasonNo{}
+	for _, r := range slices.Sorted(maps.Keys(by)) {
+		if by[r] > 0 {
+			out = append(out, api.ReasonNo{Reason: r.String(), Value: by[r]})
+		}
+	}
+	return out
+}
+
+// MACs are the ports' own addresses and the learned ones.
+func (a *Agent) MACs(ctx context.Context) (out []api.MAC, err error) {
+	err = a.do(ctx, func() error {
+		learned, err := a.kernel.MACs()
+		if err != nil {
+			return err
+		}
+		out = []api.MAC{}
+		for _, sw := range a.plan.Switches {
+			for _, p := range sw.Ports {
+				if _, connected := a.applied.Facts[p.ID]; connected && !p.InitialMAC.IsZero() {
+					out = append(out, api.MAC{Switch: sw.Name, VLAN: "any", MAC: p.InitialMAC.String(), Port: p.ID.Name, Kind: "port"})
+				}
+			}
+		}
+		for _, e := range learned {
+			out = append(out, api.MAC{Switch: e.Switch, VLAN: vlanText(e), MAC: e.MAC.String(), Port: e.Port.Name, Kind: "learned", IdleSeconds: e.Idle})
+		}
+		return nil
+	})
+	return out, err
+}
+
+func vlanText(e dataplane.MACEntry) string {
+	switch {
+	case e.VLAN == 0:
+		return "untagged"
+	case e.AD:
+		return fmt.Sprintf("ad:%d", e.VLAN)
+	}
+	return fmt.Sprint(e.VLAN)
+}

@@ -1,0 +1,145 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"heddle/internal/api"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// State is everything in force, for the command line.
+func (a *Agent) State(ctx context.Context) (out *api.State, err error) {
+	err = a.do(ctx, func() error {
+		out = a.view()
+		return nil
+	})
+	return out, err
+}
+
+func (a *Agent) view() *api.State {
+	s := &api.State{
+		Agent: api.AgentInfo{Name: a.name, Version: a.version, API: api.Version, PID: os.Getpid(), Started: a.started,
+			Config: a.state.Config.File, Warnings: append(append([]string{}, a.warnings...), a.misfits...)},
+		Switches: []api.Switch{}, PortGroups: []api.PortGroup{}, Uplinks: []api.Uplink{}, Ports: []api.Port{},
+	}
+	for i, sw := range a.plan.Switches {
+		v := api.Switch{Name: sw.Name, Kind: sw.Kind, MTU: sw.MTU, Uplinks: []string{}, ReversePath: sw.ReversePath,
+			ReversePathPromiscuous: sw.ReversePathPromiscuous, BlockGuestBPDU: sw.BlockGuestBPDU}
+		for _, u := range sw.Uplinks {
+			uv := a.viewUplink(sw, u)
+			v.Uplinks = append(v.Uplinks, u.ID.Name)
+			v.UplinksUp += one(uv.State == api.Up)
+			s.Uplinks = append(s.Uplinks, uv)
+		}
+		perGroup := map[string][2]int{}
+		for _, p := range sw.Ports {
+			pv := a.viewPort(sw, p)
+			up := one(pv.State == api.Up)
+			n := perGroup[p.PortGroup]
+			perGroup[p.PortGroup] = [2]int{n[0] + 1, n[1] + up}
+			v.Ports, v.PortsUp = v.Ports+1, v.PortsUp+up
+			s.Ports = append(s.Ports, pv)
+		}
+		groups := a.viewGroups(&a.cfg.Switches[i], perGroup)
+		v.PortGroups = len(groups)
+		s.PortGroups = append(s.PortGroups, groups...)
+		s.Switches = append(s.Switches, v)
+	}
+	return s
+}
+
+func one(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// stateOf is what has become of a port or uplink, and why where it is not up.
+func (a *Agent) stateOf(id plan.PortID, blocked bool) (api.PortState, string) {
+	f, connected := a.applied.Facts[id]
+	why := a.problems[id]
+	switch {
+	case !connected:
+		return api.Pending, why
+	case blocked:
+		return api.Blocked, why
+	case !f.Up && why == "":
+		return api.Down, "its device, or its owner's end, is down or has no carrier"
+	case !f.Up:
+		return api.Down, why
+	}
+	return api.Up, why
+}
+
+func (a *Agent) viewUplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
+	v := api.Uplink{Switch: sw.Name, Name: u.ID.Name, Device: u.Device, VLANs: u.VLANs.String()}
+	v.State, v.Reason = a.stateOf(u.ID, u.Blocked)
+	if f, ok := a.applied.Facts[u.ID]; ok {
+		v.MAC, v.MTU = f.DeviceMAC.String(), f.MTU
+	}
+	return v
+}
+
+func (a *Agent) viewPort(sw *plan.Switch, p *plan.Port) api.Port {
+	v := api.Port{
+		Switch: sw.Name, Name: p.ID.Name, PortGroup: p.PortGroup, Role: p.Role, Origin: api.FromFile, Number: p.Number,
+		Device: p.Device, VLAN: p.Policy.VLAN.V.String(), Addresses: p.Addresses, Promiscuous: "unknown",
+		Overrides: a.state.Overrides[p.ID.Name].texts(), Effective: p.Rows(),
+	}
+	if a.runTime(p.ID.Name) != nil {
+		v.Origin = api.FromRun
+	}
+	v.State, v.Reason = a.stateOf(p.ID, p.Policy.Blocked.V)
+	if !p.InitialMAC.IsZero() {
+		v.MAC = p.InitialMAC.String()
+	}
+	f, ok := a.applied.Facts[p.ID]
+	if !ok {
+		return v
+	}
+	v.MTU = f.MTU
+	v.Violation = violation(sw, p, f)
+	v.Promiscuous = map[plan.Asks]string{plan.AsksYes: "yes", plan.AsksNo: "no", plan.AsksUnknown: "unknown"}[f.Promiscuous]
+	if !f.SeenMAC.IsZero() {
+		v.SeenMAC = f.SeenMAC.String()
+	}
+	return v
+}
+
+// viewGroups shows the port groups of a switch with what their ports inherit: the effective policy of a port that sets nothing
+// for itself.
+func (a *Agent) viewGroups(s *spec.Switch, ports map[string][2]int) []api.PortGroup {
+	bare := &spec.Config{Switches: []spec.Switch{*s}}
+	for i, g := range s.PortGroups {
+		bare.Ports = append(bare.Ports, spec.Port{Name: fmt.Sprintf("_group-%d", i), Switch: s.Name, PortGroup: g.Name})
+	}
+	resolved, err := plan.Resolve(bare, nil)
+	groups := make([]api.PortGroup, len(s.PortGroups))
+	for i, g := range s.PortGroups {
+		groups[i] = api.PortGroup{Switch: s.Name, Name: g.Name, Ports: ports[g.Name][0], PortsUp: ports[g.Name][1],
+			Overrides: overridable(g.Overrides), Reset: g.Overrides.Resets(), Policy: []plan.Row{}}
+		if err == nil {
+			p := resolved.Switches[0].Ports[i]
+			groups[i].VLAN, groups[i].Policy = p.Policy.VLAN.V.String(), p.Rows()
+		}
+	}
+	return groups
+}
+
+// overridable names what a single port may set for itself.
+func overridable(o spec.Overrides) []string {
+	names := []string{}
+	for _, c := range []struct {
+		name string
+		ok   bool
+	}{{"blocked", o.AllowsBlocked()}, {"vlan", o.VLAN}, {"security", o.Security}, {"teaming", o.Teaming}, {"monitoring", o.Monitoring}} {
+		if c.ok {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,128 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"syscall"
+
+	"heddle/internal/spec"
+)
+
+// ErrNoAgent: no agent of that name is running.
+var ErrNoAgent = errors.New("no agent is running")
+
+// Client talks to the agent behind a socket. It implements Service.
+type Client struct {
+	path string
+	http http.Client
+}
+
+var _ Service = (*Client)(nil)
+
+// NewClient does not connect yet; each call does.
+func NewClient(socket string) *Client {
+	c := &Client{path: socket}
+	c.http.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", socket)
+	}, DisableKeepAlives: true}
+	return c
+}
+
+// State is everything the agent has in force.
+func (c *Client) State(ctx context.Context) (*State, error) {
+	return call[*State](ctx, c, http.MethodGet, "/state", nil)
+}
+
+// Stats are all ports' and uplinks' counters.
+func (c *Client) Stats(ctx context.Context) ([]Stats, error) {
+	return call[[]Stats](ctx, c, http.MethodGet, "/stats", nil)
+}
+
+// MACs are the addresses the switches know.
+func (c *Client) MACs(ctx context.Context) ([]MAC, error) {
+	return call[[]MAC](ctx, c, http.MethodGet, "/macs", nil)
+}
+
+// Apply replaces the configuration file, all or nothing.
+func (c *Client) Apply(ctx context.Context, q Apply) (*Applied, error) {
+	return call[*Applied](ctx, c, http.MethodPost, "/apply", q)
+}
+
+// Connect makes a port.
+func (c *Client) Connect(ctx context.Context, p spec.Port) (*Applied, error) {
+	return call[*Applied](ctx, c, http.MethodPost, "/ports/connect", p)
+}
+
+// Disconnect ends a port that was connected by command.
+func (c *Client) Disconnect(ctx context.Context, q Disconnect) error {
+	return c.act(ctx, "/ports/disconnect", q)
+}
+
+// Block sets or lifts the blocked state of a port.
+func (c *Client) Block(ctx context.Context, q Block) error { return c.act(ctx, "/ports/block", q) }
+
+// Move puts a port into another port group.
+func (c *Client) Move(ctx context.Context, q Move) error { return c.act(ctx, "/ports/move", q) }
+
+// Stop ends the agent; the kernel goes on forwarding.
+func (c *Client) Stop(ctx context.Context) error { return c.act(ctx, "/stop", none{}) }
+
+func (c *Client) act(ctx context.Context, path string, q any) error {
+	_, err := call[none](ctx, c, http.MethodPost, path, q)
+	return err
+}
+
+func call[T any](ctx context.Context, c *Client, method, path string, q any) (T, error) {
+	var zero, v T
+	var body io.Reader
+	if q != nil {
+		b, err := json.Marshal(q)
+		if err != nil {
+			return zero, err
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://agent"+path, body)
+	if err != nil {
+		return zero, err
+	}
+	req.Header.Set(versionHeader, strconv.Itoa(Version))
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return zero, c.explain(err)
+	}
+	defer resp.Body.Close()
+	d := json.NewDecoder(resp.Body)
+	if resp.StatusCode == http.StatusOK {
+		if err := d.Decode(&v); err != nil {
+			return zero, fmt.Errorf("read the agent's answer: %w", err)
+		}
+		return v, nil
+	}
+	e := &Error{}
+	if err := d.Decode(e); err != nil || len(e.Lines) == 0 {
+		return zero, fmt.Errorf("the agent answered %s to %s: it is of another version; restart it with this program", resp.Status, path)
+	}
+	return zero, e
+}
+
+// explain tells the errors an operator meets apart: no agent, and no permission.
+func (c *Client) explain(err error) error {
+	switch {
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w at %s: start one with \"heddle agent\", or name another with --agent or HEDDLE_AGENT", ErrNoAgent, c.path)
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("no permission for the agent's socket %s: run the command as root", c.path)
+	default:
+		return fmt.Errorf("ask the agent at %s: %w", c.path, err)
+	}
+}

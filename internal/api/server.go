@@ -1,0 +1,126 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// versionHeader carries the protocol version in both directions.
+const versionHeader = "Heddle-Api"
+
+// maxBody bounds a request, in bytes: the largest configuration file and its JSON quoting.
+const maxBody = 40 << 20
+
+// SocketPath is where the agent of that name listens.
+func SocketPath(runDir, name string) string { return filepath.Join(runDir, name+".sock") }
+
+// Listen makes the agent's socket, readable and writable by its owner alone. The caller holds the agent's instance lock, so a
+// socket that is there was left by a dead one.
+func Listen(path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("remove the socket a dead agent left: %w", err)
+	}
+	// The mode is set before anyone can connect: a socket appears with the permissions the mask leaves.
+	old := syscall.Umask(0o177)
+	l, err := net.Listen("unix", path)
+	syscall.Umask(old)
+	if err != nil {
+		return nil, fmt.Errorf("listen for commands: %w", err)
+	}
+	return l, nil
+}
+
+// Serve answers on l until the context ends; requests under way are finished.
+func Serve(ctx context.Context, l net.Listener, s Service, log *slog.Logger) error {
+	srv := &http.Server{
+		Handler:           handler(s),
+		ReadHeaderTimeout: 5 * time.Second,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		grace, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		stopped <- srv.Shutdown(grace)
+	})
+	defer stop()
+	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return <-stopped
+}
+
+// none is the body of requests and answers that have nothing to say.
+type none struct{}
+
+func handler(s Service) http.Handler {
+	mux := http.NewServeMux()
+	get(mux, "/state", s.State)
+	get(mux, "/stats", s.Stats)
+	get(mux, "/macs", s.MACs)
+	post(mux, "/apply", s.Apply)
+	post(mux, "/ports/connect", s.Connect)
+	act(mux, "/ports/disconnect", s.Disconnect)
+	act(mux, "/ports/block", s.Block)
+	act(mux, "/ports/move", s.Move)
+	act(mux, "/stop", func(ctx context.Context, _ none) error { return s.Stop(ctx) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(versionHeader, strconv.Itoa(Version))
+		if got := r.Header.Get(versionHeader); got != strconv.Itoa(Version) {
+			answer(w, nil, NewError(Invalid, fmt.Sprintf(
+				"this agent speaks version %d of the protocol, the command version %q: use the heddle program the agent was started with", Version, got)))
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+func get[T any](mux *http.ServeMux, path string, f func(context.Context) (T, error)) {
+	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+		v, err := f(r.Context())
+		answer(w, v, err)
+	})
+}
+
+func post[Q, T any](mux *http.ServeMux, path string, f func(context.Context, Q) (T, error)) {
+	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+		var q Q
+		d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&q); err != nil {
+			answer(w, nil, NewError(Invalid, "unreadable request: "+err.Error()))
+			return
+		}
+		v, err := f(r.Context(), q)
+		answer(w, v, err)
+	})
+}
+
+func act[Q any](mux *http.ServeMux, path string, f func(context.Context, Q) error) {
+	post(mux, path, func(ctx context.Context, q Q) (none, error) { return none{}, f(ctx, q) })
+}
+
+func answer(w http.ResponseWriter, v any, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	if err != nil {
+		e := asError(err)
+		w.WriteHeader(map[ErrorKind]int{Invalid: http.StatusUnprocessableEntity, NotFound: http.StatusNotFound, Internal: http.StatusInternalServerError}[e.Kind])
+		v = e
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		b = []byte(`{"kind":"internal","lines":["the answer could not be written as JSON"]}`)
+	}
+	_, _ = io.WriteString(w, string(b)+"\n") // a client that went away needs no answer
+}

@@ -1,0 +1,52 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"heddle/internal/spec"
+)
+
+// Service is what an agent answers; Client is the same from the other side.
+type Service interface {
+	State(context.Context) (*State, error)
+	Stats(context.Context) ([]Stats, error)
+	MACs(context.Context) ([]MAC, error)
+	Apply(context.Context, Apply) (*Applied, error)
+	Connect(context.Context, spec.Port) (*Applied, error)
+	Disconnect(context.Context, Disconnect) error
+	Block(context.Context, Block) error
+	Move(context.Context, Move) error
+	Stop(context.Context) error
+}
+
+// ErrorKind says whose fault an error is.
+type ErrorKind string
+
+// The kinds of error.
+const (
+	Internal ErrorKind = "internal" // the agent or the kernel failed
+	Invalid  ErrorKind = "invalid"  // what was asked for is wrong; nothing was changed
+	NotFound ErrorKind = "notFound" // what was asked about does not exist
+)
+
+// Error is what went wrong, one line per fault.
+type Error struct {
+	Kind  ErrorKind `json:"kind"`
+	Lines []string  `json:"lines"`
+}
+
+func (e *Error) Error() string { return strings.Join(e.Lines, "\n") }
+
+// NewError makes an error of lines, one per fault.
+func NewError(kind ErrorKind, lines ...string) *Error { return &Error{Kind: kind, Lines: lines} }
+
+// asError makes any error one that can be sent.
+func asError(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return NewError(Internal, strings.Split(err.Error(), "\n")...)
+}

@@ -1,0 +1,208 @@
+// Package api is what the agent and the command line tell each other: JSON over HTTP on a unix socket of the agent's own,
+// readable by root alone. The types are also what "-o json" prints, so their field names are public.
+package api
+
+import (
+	"time"
+
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// Version is the version of the protocol. The agent refuses a client of another version, and says which it speaks.
+const Version = 1
+
+// AgentInfo says which agent answers.
+type AgentInfo struct {
+	Name    string    `json:"name"`
+	Version string    `json:"version"`
+	API     int       `json:"api"`
+	PID     int       `json:"pid"`
+	Started time.Time `json:"started"`
+	// Config is where the configuration in force came from: a path, or "" when there is none yet.
+	Config   string   `json:"config"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// State is everything the agent has in force.
+type State struct {
+	Agent      AgentInfo   `json:"agent"`
+	Switches   []Switch    `json:"switches"`
+	PortGroups []PortGroup `json:"portGroups"`
+	Uplinks    []Uplink    `json:"uplinks"`
+	Ports      []Port      `json:"ports"`
+}
+
+// Switch is one switch.
+type Switch struct {
+	Name                   string    `json:"name"`
+	Kind                   spec.Kind `json:"kind"`
+	MTU                    int       `json:"mtu"`
+	PortGroups             int       `json:"portGroups"`
+	Ports                  int       `json:"ports"`
+	PortsUp                int       `json:"portsUp"`
+	Uplinks                []string  `json:"uplinks"`
+	UplinksUp              int       `json:"uplinksUp"`
+	ReversePath            bool      `json:"reversePath"`
+	ReversePathPromiscuous bool      `json:"reversePathPromiscuous"`
+	BlockGuestBPDU         bool      `json:"blockGuestBPDU"`
+}
+
+// PortGroup is one port group with the policy its ports inherit.
+type PortGroup struct {
+	Switch    string     `json:"switch"`
+	Name      string     `json:"name"`
+	VLAN      string     `json:"vlan"`
+	Ports     int        `json:"ports"`
+	PortsUp   int        `json:"portsUp"`
+	Overrides []string   `json:"overrides"`
+	Reset     bool       `json:"resetAtDisconnect"`
+	Policy    []plan.Row `json:"policy"`
+}
+
+// PortState is what has become of a port or an uplink.
+type PortState string
+
+// The states of a port.
+const (
+	Up      PortState = "up"      // frames pass
+	Down    PortState = "down"    // the device or its owner's end is down or has no carrier
+	Blocked PortState = "blocked" // by policy
+	Pending PortState = "pending" // its device is not there, or not usable
+)
+
+// Uplink is one uplink.
+type Uplink struct {
+	Switch string    `json:"switch"`
+	Name   string    `json:"name"`
+	Device string    `json:"device"`
+	State  PortState `json:"state"`
+	Reason string    `json:"reason,omitempty"`
+	MAC    string    `json:"mac,omitempty"`
+	MTU    int       `json:"mtu,omitempty"`
+	VLANs  string    `json:"vlans"`
+}
+
+// Origin says which layer a port belongs to.
+type Origin string
+
+// The origins of a port.
+const (
+	FromFile Origin = "file"     // declared; apply owns it
+	FromRun  Origin = "run-time" // connected by command; apply never touches it
+)
+
+// Port is one port.
+type Port struct {
+	Switch    string    `json:"switch"`
+	Name      string    `json:"name"`
+	PortGroup string    `json:"portGroup"`
+	Role      spec.Role `json:"role"`
+	Origin    Origin    `json:"origin"`
+	Number    uint32    `json:"number"`
+	Device    string    `json:"device"`
+	State     PortState `json:"state"`
+	// Reason says why the port is not up.
+	Reason string `json:"reason,omitempty"`
+	VLAN   string `json:"vlan"`
+	MAC    string `json:"mac,omitempty"`
+	// SeenMAC is the MAC the owner's adapter is seen to use, where it can be seen (D2).
+	SeenMAC string `json:"seenMac,omitempty"`
+	// Violation says what the owner does that the policy rejects (S3).
+	Violation string `json:"violation,omitempty"`
+	// Promiscuous is what the owner asks for: "yes", "no" or "unknown" (D1).
+	Promiscuous string   `json:"promiscuous"`
+	MTU         int      `json:"mtu,omitempty"`
+	Addresses   []string `json:"addresses,omitempty"`
+	// Overrides are the things set on this port by command, on top of what the file says.
+	Overrides []string   `json:"overrides,omitempty"`
+	Effective []plan.Row `json:"effective"`
+}
+
+// Stats are the counters of one port or uplink: the 18 of a VDS under their names, and ours.
+type Stats struct {
+	Switch   string     `json:"switch"`
+	Name     string     `json:"name"`
+	Uplink   bool       `json:"uplink"`
+	Counters []Counter  `json:"counters"`
+	Extra    []Counter  `json:"extra"`
+	Drops    []ReasonNo `json:"drops"`
+	Refused  []ReasonNo `json:"refused"`
+}
+
+// Counter is one counter; its name is VMware's where there is one.
+type Counter struct {
+	Name  string `json:"name"`
+	Value uint64 `json:"value"`
+}
+
+// ReasonNo counts frames dropped, or copies refused, for one reason.
+type ReasonNo struct {
+	Reason string `json:"reason"`
+	Value  uint64 `json:"value"`
+}
+
+// MAC is one address a switch knows.
+type MAC struct {
+	Switch string `json:"switch"`
+	// VLAN is the VLAN id, "untagged", or "ad:100" for an 802.1ad one; "any" for a port's own address.
+	VLAN string `json:"vlan"`
+	MAC  string `json:"mac"`
+	Port string `json:"port"`
+	// Kind is "learned", or "port" for a port's own address.
+	Kind string `json:"kind"`
+	// IdleSeconds is how long ago a learned address was last heard.
+	IdleSeconds float64 `json:"idleSeconds"`
+}
+
+// Apply asks for a new configuration file.
+type Apply struct {
+	File    string `json:"file"`
+	Content string `json:"content"`
+	DryRun  bool   `json:"dryRun"`
+}
+
+// Applied is what an Apply did, or would do.
+type Applied struct {
+	Changes  []Change `json:"changes"`
+	Warnings []string `json:"warnings,omitempty"`
+	DryRun   bool     `json:"dryRun"`
+}
+
+// ChangeKind is what happens to an object or a field.
+type ChangeKind string
+
+// The kinds of change; their values are the marks of a diff.
+const (
+	Added   ChangeKind = "+"
+	Removed ChangeKind = "-"
+	Changed ChangeKind = "~"
+)
+
+// Change is one difference between two configurations.
+type Change struct {
+	Kind ChangeKind `json:"kind"`
+	// Object names what changes: "switch lab", "port group lab/web", "uplink lab/uplink1", "port vm1/eth0".
+	Object string `json:"object"`
+	// Field is the field's path inside the object; "" when the whole object comes or goes.
+	Field string `json:"field,omitempty"`
+	Old   string `json:"old,omitempty"`
+	New   string `json:"new,omitempty"`
+}
+
+// Block sets or lifts the blocked state of a port.
+type Block struct {
+	Port    string `json:"port"`
+	Blocked bool   `json:"blocked"`
+}
+
+// Move puts a port into another port group of its switch.
+type Move struct {
+	Port      string `json:"port"`
+	PortGroup string `json:"portGroup"`
+}
+
+// Disconnect ends a port that was connected by command.
+type Disconnect struct {
+	Port string `json:"port"`
+}

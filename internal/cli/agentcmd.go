@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/agent"
+)
+
+func newAgent(d Deps) *cobra.Command {
+	var o agent.Options
+	verbose := false
+	c := &cobra.Command{
+		Use: "agent", Short: "Run the agent in the foreground",
+		Long: "Run the agent of this host, or network namespace, in the foreground. It puts the configuration into the kernel, follows the\n" +
+			"devices and answers commands. It may be stopped, killed and started again at any time: the kernel goes on forwarding, and the\n" +
+			"next start adopts what is there. \"heddle down\" removes everything.\n\n" +
+			"--config is read at start and on SIGHUP. At start it counts when it was edited since it was last read; otherwise what\n" +
+			"\"heddle apply\" put into force last counts.",
+		Example: "  heddle agent --config heddle.yaml\n  heddle agent --name host2 --config host2.yaml", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			level := slog.LevelInfo
+			if verbose {
+				level = slog.LevelDebug
+			}
+			o.Log = slog.New(slog.NewTextHandler(d.Stderr, &slog.HandlerOptions{Level: level}))
+			o.Version = buildVersion().Version
+			reload, stop := hangups(c.Context())
+			defer stop()
+			o.Reload = reload
+			return agent.Run(c.Context(), o)
+		},
+	}
+	f := c.Flags()
+	f.StringVarP(&o.Config, "config", "c", "", "configuration file")
+	f.StringVar(&o.Name, "name", d.env("HEDDLE_AGENT", defaultAgent), "name of this agent; several may run on a machine (environment HEDDLE_AGENT)")
+	f.StringVar(&o.Paths.Run, "run-dir", d.env("HEDDLE_RUN_DIR", defaultRunDir), "directory for sockets, locks and pinned kernel objects")
+	f.StringVar(&o.Paths.State, "state-dir", d.env("HEDDLE_STATE_DIR", defaultStateDir), "directory for what survives a reboot")
+	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
+	_ = c.MarkFlagFilename("config", "yaml", "yml")
+	return c
+}
+
+// hangups turns SIGHUP into messages; several at once are one.
+func hangups(ctx context.Context) (<-chan struct{}, func()) {
+	sig := make(chan os.Signal, 1)
+	out := make(chan struct{}, 1)
+	signal.Notify(sig, syscall.SIGHUP)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-sig:
+				select {
+				case out <- struct{}{}:
+				default:
+				}
+			}
+		}
+	}()
+	return out, func() { signal.Stop(sig) }
+}
+
+func newDown(d Deps) *cobra.Command {
+	t := &target{}
+	var stateDir string
+	var purge bool
+	c := &cobra.Command{
+		Use: "down", Short: "Remove everything the agent put into the kernel, and nothing else",
+		Long: "Remove everything the agent put into the kernel, and nothing else: programs, tables, the host interfaces it made. Devices\n" +
+			"are given back as they were. A running agent is asked to stop first. The configuration and the ports connected by command are\n" +
+			"kept for the next start, unless --purge is given.",
+		Example: "  heddle down\n  heddle down --agent host2 --purge", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return agent.Down(c.Context(), agent.Paths{Run: t.runDir, State: stateDir}, t.name, purge)
+		},
+	}
+	t.flags(d, c)
+	c.Flags().StringVar(&stateDir, "state-dir", d.env("HEDDLE_STATE_DIR", defaultStateDir), "state directory of the agents")
+	c.Flags().BoolVar(&purge, "purge", false, "forget the configuration and the ports connected by command, too")
+	return c
+}

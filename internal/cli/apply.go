@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/spec"
+)
+
+func newApply(d Deps) *cobra.Command {
+	t, o := &target{}, &output{}
+	var file string
+	var dry bool
+	c := &cobra.Command{
+		Use: "apply -f FILE", Short: "Put a configuration file into force, all or nothing",
+		Long: "Put a configuration file into force, all or nothing, and print what changed. What the file declares, apply adds, changes and\n" +
+			"removes; ports connected by command are never touched. The agent keeps the file's content: a restart comes back with it.",
+		Example: "  heddle apply -f heddle.yaml --dry-run\n  heddle apply -f heddle.yaml", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			b, err := readFile(d, file)
+			if err != nil {
+				return err
+			}
+			if _, err := spec.Parse(fileName(file), b); err != nil {
+				return err
+			}
+			q := api.Apply{File: fileName(file), Content: string(b), DryRun: dry}
+			if abs, err := filepath.Abs(file); err == nil && file != "-" {
+				q.File = abs
+			}
+			out, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Apply(ctx, q) })
+			if err != nil {
+				return err
+			}
+			for _, w := range out.Warnings {
+				fmt.Fprintf(d.Stderr, "warning: %s\n", w)
+			}
+			return o.print(d, out, func(w io.Writer) error { return printChanges(d, w, out) })
+		},
+	}
+	fileFlag(c, &file)
+	c.Flags().BoolVar(&dry, "dry-run", false, "only print what would change")
+	o.flag(c)
+	t.flags(d, c)
+	return c
+}
+
+// printChanges shows a difference as a person reads one: an object with its mark, its fields below.
+func printChanges(d Deps, w io.Writer, out *api.Applied) error {
+	if len(out.Changes) == 0 {
+		_, err := fmt.Fprintln(w, "nothing changes")
+		return err
+	}
+	heading := ""
+	for _, ch := range out.Changes {
+		if ch.Field == "" || ch.Object != heading {
+			kind := ch.Kind
+			if ch.Field != "" {
+				kind = api.Changed // the object stays, a field of it changes
+			}
+			heading = ch.Object
+			if _, err := fmt.Fprintln(w, d.coloured(markColour(kind), fmt.Sprintf("%s %s", kind, ch.Object))); err != nil {
+				return err
+			}
+		}
+		if ch.Field == "" {
+			continue
+		}
+		if _, err := fmt.Fprintln(w, d.coloured(markColour(ch.Kind), "  "+changeText(ch))); err != nil {
+			return err
+		}
+	}
+	if out.DryRun {
+		_, err := fmt.Fprintln(w, "nothing was changed (dry run)")
+		return err
+	}
+	return nil
+}
+
+func changeText(ch api.Change) string {
+	switch ch.Kind {
+	case api.Added:
+		return fmt.Sprintf("+ %s: %s", ch.Field, ch.New)
+	case api.Removed:
+		return fmt.Sprintf("- %s: %s", ch.Field, ch.Old)
+	}
+	return fmt.Sprintf("~ %s: %s → %s", ch.Field, ch.Old, ch.New)
+}
+
+func markColour(k api.ChangeKind) string {
+	return map[api.ChangeKind]string{api.Added: green, api.Removed: red, api.Changed: yellow}[k]
+}

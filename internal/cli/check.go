@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+func parseMAC(s string) (string, error) {
+	m, err := plan.ParseMAC(s)
+	if err != nil {
+		return "", &UsageError{Err: err}
+	}
+	return m.String(), nil
+}
+
+// fileFlag adds -f.
+func fileFlag(c *cobra.Command, file *string) {
+	c.Flags().StringVarP(file, "file", "f", "", "configuration file; - for standard input")
+	_ = c.MarkFlagFilename("file", "yaml", "yml")
+}
+
+// readFile reads the file of -f, or standard input.
+func readFile(d Deps, file string) ([]byte, error) {
+	switch file {
+	case "":
+		return nil, usagef("say which file, with -f FILE (- for standard input)")
+	case "-":
+		return io.ReadAll(d.Stdin)
+	}
+	b, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, usagef("there is no file %s", file)
+	}
+	return b, err
+}
+
+// fileName is what messages call the file.
+func fileName(file string) string {
+	if file == "-" {
+		return "<stdin>"
+	}
+	return file
+}
+
+func newCheck(d Deps) *cobra.Command {
+	var file string
+	c := &cobra.Command{
+		Use: "check -f FILE", Short: "Check a configuration file; needs neither root nor an agent",
+		Long:    "Check a configuration file and print every fault with its line. The exit status is 2 when there is one.",
+		Example: "  heddle check -f heddle.yaml", Args: exactly(),
+		RunE: func(*cobra.Command, []string) error {
+			b, err := readFile(d, file)
+			if err != nil {
+				return err
+			}
+			cfg, err := spec.Parse(fileName(file), b)
+			if err != nil {
+				return err
+			}
+			for _, w := range cfg.Warnings() {
+				fmt.Fprintf(d.Stderr, "warning: %s\n", w)
+			}
+			_, err = fmt.Fprintf(d.Stdout, "%s is valid: %s\n", fileName(file), summary(cfg))
+			return err
+		},
+	}
+	fileFlag(c, &file)
+	return c
+}
+
+func summary(cfg *spec.Config) string {
+	groups, uplinks := 0, 0
+	for _, s := range cfg.Switches {
+		groups += len(s.PortGroups)
+		uplinks += len(s.Uplinks)
+	}
+	return fmt.Sprintf("%s, %s, %s, %s", count(len(cfg.Switches), "switch", "switches"), count(groups, "port group", "port groups"),
+		count(uplinks, "uplink", "uplinks"), count(len(cfg.Ports), "port", "ports"))
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+)
+
+func newMAC(d Deps) *cobra.Command {
+	t := &target{}
+	c := group("mac", "Show the MAC addresses the switches know", "  heddle mac list\n  heddle mac show 02:00:00:00:01:01")
+	t.flags(d, c)
+	c.AddCommand(newMACList(d, t), newMACShow(d, t))
+	return c
+}
+
+func macs(c *cobra.Command, t *target, keep func(api.MAC) bool) ([]api.MAC, error) {
+	all, err := ask(c, t, func(ctx context.Context, s api.Service) ([]api.MAC, error) { return s.MACs(ctx) })
+	kept := []api.MAC{}
+	for _, m := range all {
+		if keep(m) {
+			kept = append(kept, m)
+		}
+	}
+	return kept, err
+}
+
+func macTable(list []api.MAC) func(io.Writer) error {
+	return func(w io.Writer) error {
+		tab := &table{head: []string{"SWITCH", "VLAN", "MAC", "PORT", "KIND", "IDLE"}, right: map[int]bool{5: true}, keep: map[int]bool{2: true}}
+		for _, m := range list {
+			idle := "-"
+			if m.Kind == "learned" {
+				idle = fmt.Sprintf("%.0f s", m.IdleSeconds)
+			}
+			tab.add(m.Switch, m.VLAN, m.MAC, m.Port, m.Kind, idle)
+		}
+		return tab.write(w)
+	}
+}
+
+func newMACList(d Deps, t *target) *cobra.Command {
+	o, sw, port, learned := &output{}, "", "", false
+	c := &cobra.Command{
+		Use: "list", Short: "List the addresses of ports and the learned ones", Example: "  heddle mac list --switch lab --learned", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			list, err := macs(c, t, func(m api.MAC) bool {
+				return (sw == "" || m.Switch == sw) && (port == "" || m.Port == port) && (!learned || m.Kind == "learned")
+			})
+			if err != nil {
+				return err
+			}
+			return o.print(d, list, macTable(list))
+		},
+	}
+	o.flag(c)
+	switchFlag(c, &sw)
+	c.Flags().StringVar(&port, "port", "", "only of this port")
+	c.Flags().BoolVar(&learned, "learned", false, "only learned addresses")
+	return c
+}
+
+func newMACShow(d Deps, t *target) *cobra.Command {
+	o := &output{}
+	c := &cobra.Command{
+		Use: "show MAC", Short: "Show where an address is", Example: "  heddle mac show 02:00:00:00:01:01", Args: exactly("MAC"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			want, err := parseMAC(args[0])
+			if err != nil {
+				return err
+			}
+			list, err := macs(c, t, func(m api.MAC) bool { return m.MAC == want })
+			if err != nil {
+				return err
+			}
+			if len(list) == 0 {
+				return fmt.Errorf("no switch knows %s: it has sent nothing lately, or its port does not learn", want)
+			}
+			return o.print(d, list, macTable(list))
+		},
+	}
+	o.flag(c)
+	return c
+}

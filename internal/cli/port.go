@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/spec"
+)
+
+func newPort(d Deps) *cobra.Command {
+	t := &target{}
+	c := group("port", "Show, connect and change ports", "  heddle port list\n  heddle port connect vm7/eth0 --switch lab --port-group web --device tap7\n  heddle port block vm7/eth0")
+	t.flags(d, c)
+	c.AddCommand(newPortList(d, t), newPortShow(d, t), newPortConnect(d, t), newPortDisconnect(t), newPortBlock(t, true), newPortBlock(t, false), newPortMove(t))
+	return c
+}
+
+func newPortList(d Deps, t *target) *cobra.Command {
+	o, sw := &output{}, ""
+	c := &cobra.Command{
+		Use: "list", Short: "List the ports", Example: "  heddle port list --switch lab\n  heddle port list -o json", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			s, err := t.state(c)
+			if err != nil {
+				return err
+			}
+			ports := ofSwitch(s.Ports, sw, func(p api.Port) string { return p.Switch })
+			return o.print(d, ports, func(w io.Writer) error {
+				tab := &table{head: []string{"SWITCH", "PORT", "PORT GROUP", "VLAN", "DEVICE", "STATE", "MAC", "FROM"},
+					keep: map[int]bool{5: true, 6: true, 7: true}, paint: paintState(d, 5)}
+				for _, p := range ports {
+					tab.add(p.Switch, p.Name, p.PortGroup, p.VLAN, dash(p.Device), string(p.State), dash(p.MAC), string(p.Origin))
+				}
+				return tab.write(w)
+			})
+		},
+	}
+	o.flag(c)
+	switchFlag(c, &sw)
+	return c
+}
+
+func newPortShow(d Deps, t *target) *cobra.Command {
+	o := &output{}
+	c := &cobra.Command{
+		Use: "show PORT", Short: "Show one port: its state, its owner's adapter, what was set on it by command", Example: "  heddle port show vm1/eth0", Args: exactly("PORT"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			p, err := t.port(c, args[0])
+			if err != nil {
+				return err
+			}
+			return o.print(d, p, func(w io.Writer) error { return properties(w, portProperties(d, p)) })
+		},
+	}
+	o.flag(c)
+	return c
+}
+
+func (t *target) port(c *cobra.Command, name string) (api.Port, error) {
+	s, err := t.state(c)
+	if err != nil {
+		return api.Port{}, err
+	}
+	return pick(s.Ports, "port", name, "", func(p api.Port) (string, string) { return p.Switch, p.Name })
+}
+
+func portProperties(d Deps, p api.Port) [][2]string {
+	return [][2]string{
+		{"port", p.Name}, {"switch", p.Switch}, {"port group", p.PortGroup}, {"role", string(p.Role)},
+		{"declared in", map[api.Origin]string{api.FromFile: "the configuration file", api.FromRun: "run time (port connect)"}[p.Origin]},
+		{"set by command", strings.Join(p.Overrides, ", ")},
+		{"state", d.coloured(stateColour(string(p.State)), string(p.State))}, {"reason", p.Reason}, {"violation", d.coloured(red, p.Violation)},
+		{"number", strconv.FormatUint(uint64(p.Number), 10)}, {"device", p.Device}, {"mtu", number(p.MTU)}, {"vlan", p.VLAN},
+		{"mac", p.MAC}, {"mac in use", p.SeenMAC}, {"asks for promiscuous", p.Promiscuous}, {"addresses", strings.Join(p.Addresses, ", ")},
+	}
+}
+
+func newPortConnect(d Deps, t *target) *cobra.Command {
+	var p spec.Port
+	var role string
+	c := &cobra.Command{
+		Use:   "connect PORT",
+		Short: "Connect a port, as when a virtual machine starts",
+		Long: "Connect a port. It stays until it is disconnected, through restarts and reboots, and is never removed by \"heddle apply\".\n" +
+			"A device that is not there yet is connected when it appears.",
+		Example: "  heddle port connect vm7/eth0 --switch lab --port-group web --device tap7 --mac 02:00:00:00:07:00",
+		Args:    exactly("PORT"),
+		RunE: func(c *cobra.Command, args []string) error {
+			p.Name, p.Role = args[0], spec.Role(role)
+			if p.PortGroup == "" {
+				return usagef("say which port group the port belongs to, with --port-group")
+			}
+			out, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Connect(ctx, p) })
+			if err != nil {
+				return err
+			}
+			for _, w := range out.Warnings {
+				fmt.Fprintf(d.Stderr, "warning: %s\n", w)
+			}
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&p.Switch, "switch", "", "switch; may be left out where there is one only")
+	f.StringVar(&p.PortGroup, "port-group", "", "port group")
+	f.StringVar(&p.Device, "device", "", "the host's end: a veth or tap; for a host port the interface's name")
+	f.StringVar(&p.MAC, "mac", "", "MAC address of the adapter; default: the one the adapter has, where it can be seen")
+	f.StringVar(&role, "role", "", "vnic (default) or host")
+	f.StringSliceVar(&p.Addresses, "address", nil, "address of a host port's interface, such as 192.0.2.1/24; may be repeated")
+	f.IntVar(&p.MTU, "mtu", 0, "MTU of a host port's interface; default: the switch's")
+	return c
+}
+
+func newPortDisconnect(t *target) *cobra.Command {
+	return &cobra.Command{
+		Use: "disconnect PORT", Short: "Remove a port that was connected by command", Example: "  heddle port disconnect vm7/eth0", Args: exactly("PORT"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return t.act(c, func(ctx context.Context, s api.Service) error {
+				return s.Disconnect(ctx, api.Disconnect{Port: args[0]})
+			})
+		},
+	}
+}
+
+func newPortBlock(t *target, blocked bool) *cobra.Command {
+	use, short := "block", "Stop all traffic of a port"
+	if !blocked {
+		use, short = "unblock", "Let a blocked port's traffic pass again"
+	}
+	return &cobra.Command{
+		Use: use + " PORT", Short: short, Example: "  heddle port " + use + " vm7/eth0", Args: exactly("PORT"),
+		Long: short + ". It holds until the opposite command or, where the port group resets its ports, until the\nport's owner disconnects. The port group must let a single port be blocked (overrides.blocked, on by default).",
+		RunE: func(c *cobra.Command, args []string) error {
+			return t.act(c, func(ctx context.Context, s api.Service) error {
+				return s.Block(ctx, api.Block{Port: args[0], Blocked: blocked})
+			})
+		},
+	}
+}
+
+func newPortMove(t *target) *cobra.Command {
+	var q api.Move
+	c := &cobra.Command{
+		Use: "move PORT", Short: "Put a port into another port group of its switch", Example: "  heddle port move vm7/eth0 --port-group quarantine", Args: exactly("PORT"),
+		Long: "Put a port into another port group of its switch, while it runs. A port of the configuration file keeps that until it is\nmoved back or, where the port group resets its ports, until its owner disconnects.",
+		RunE: func(c *cobra.Command, args []string) error {
+			if q.PortGroup == "" {
+				return usagef("say which port group to move to, with --port-group")
+			}
+			q.Port = args[0]
+			return t.act(c, func(ctx context.Context, s api.Service) error { return s.Move(ctx, q) })
+		},
+	}
+	c.Flags().StringVar(&q.PortGroup, "port-group", "", "port group to move to")
+	return c
+}

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/plan"
+)
+
+func newPortGroup(d Deps) *cobra.Command {
+	t := &target{}
+	c := group("portgroup", "Show the port groups and the policy their ports inherit", "  heddle portgroup list\n  heddle portgroup show web")
+	t.flags(d, c)
+	c.AddCommand(newPortGroupList(d, t), newPortGroupShow(d, t))
+	return c
+}
+
+func newPortGroupList(d Deps, t *target) *cobra.Command {
+	o, sw := &output{}, ""
+	c := &cobra.Command{
+		Use: "list", Short: "List the port groups", Example: "  heddle portgroup list --switch lab", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			s, err := t.state(c)
+			if err != nil {
+				return err
+			}
+			groups := ofSwitch(s.PortGroups, sw, func(g api.PortGroup) string { return g.Switch })
+			return o.print(d, groups, func(w io.Writer) error {
+				tab := &table{head: []string{"SWITCH", "PORT GROUP", "VLAN", "PORTS UP", "PROMISCUOUS", "MAC CHANGES", "FORGED", "LEARNING"}, keep: map[int]bool{3: true}}
+				for _, g := range groups {
+					tab.add(g.Switch, g.Name, g.VLAN, of(g.PortsUp, g.Ports), value(g.Policy, "security.promiscuous"), value(g.Policy, "security.macChanges"),
+						value(g.Policy, "security.forgedTransmits"), onOff(value(g.Policy, "security.macLearning.enabled")))
+				}
+				return tab.write(w)
+			})
+		},
+	}
+	o.flag(c)
+	switchFlag(c, &sw)
+	return c
+}
+
+func switchFlag(c *cobra.Command, sw *string) {
+	c.Flags().StringVar(sw, "switch", "", "only of this switch")
+}
+
+// ofSwitch keeps what belongs to the switch; "" keeps all. The result is never nil, so that JSON has a list.
+func ofSwitch[T any](all []T, sw string, of func(T) string) []T {
+	kept := []T{}
+	for _, v := range all {
+		if sw == "" || of(v) == sw {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}
+
+func value(rows []plan.Row, field string) string {
+	for _, r := range rows {
+		if r.Policy == field {
+			return r.Value
+		}
+	}
+	return "-"
+}
+
+func onOff(v string) string {
+	switch v {
+	case "true":
+		return "on"
+	case "false":
+		return "off"
+	}
+	return v
+}
+
+func newPortGroupShow(d Deps, t *target) *cobra.Command {
+	o, sw := &output{}, ""
+	c := &cobra.Command{
+		Use: "show PORTGROUP", Short: "Show one port group and where each value comes from", Example: "  heddle portgroup show web --switch lab", Args: exactly("PORTGROUP"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			s, err := t.state(c)
+			if err != nil {
+				return err
+			}
+			g, err := pick(s.PortGroups, "portgroup", args[0], sw, func(v api.PortGroup) (string, string) { return v.Switch, v.Name })
+			if err != nil {
+				return err
+			}
+			return o.print(d, g, func(w io.Writer) error {
+				err := properties(w, [][2]string{
+					{"port group", g.Name}, {"switch", g.Switch}, {"ports up", of(g.PortsUp, g.Ports)},
+					{"a port may set", strings.Join(g.Overrides, ", ")}, {"reset at disconnect", strconv.FormatBool(g.Reset)},
+				})
+				if err != nil {
+					return err
+				}
+				fmt.Fprintln(w)
+				return printRows(w, g.Policy)
+			})
+		},
+	}
+	o.flag(c)
+	switchFlag(c, &sw)
+	return c
+}
+
+// printRows shows effective values with the level each came from.
+func printRows(w io.Writer, rows []plan.Row) error {
+	tab := &table{head: []string{"POLICY", "VALUE", "FROM"}, keep: map[int]bool{0: true}}
+	for _, r := range rows {
+		tab.add(r.Policy, r.Value, r.From)
+	}
+	return tab.write(w)
+}

@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+func newShow(d Deps) *cobra.Command {
+	t := &target{}
+	c := group("show", "Explain what is in force", "  heddle show effective vm1/eth0")
+	t.flags(d, c)
+	c.AddCommand(newShowEffective(d, t))
+	return c
+}
+
+func newShowEffective(d Deps, t *target) *cobra.Command {
+	o := &output{}
+	c := &cobra.Command{
+		Use: "effective PORT", Short: "Show a port's effective policy, value by value, and the level each came from",
+		Example: "  heddle show effective vm1/eth0\n  heddle show effective vm1/eth0 -o yaml", Args: exactly("PORT"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			p, err := t.port(c, args[0])
+			if err != nil {
+				return err
+			}
+			return o.print(d, p.Effective, func(w io.Writer) error {
+				if _, err := fmt.Fprintf(w, "port %s in port group %s of switch %s\n\n", p.Name, p.PortGroup, p.Switch); err != nil {
+					return err
+				}
+				return printRows(w, p.Effective)
+			})
+		},
+	}
+	o.flag(c)
+	return c
+}

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+)
+
+func newSwitch(d Deps) *cobra.Command {
+	t := &target{}
+	c := group("switch", "Show the switches of this host", "  heddle switch list\n  heddle switch show lab")
+	t.flags(d, c)
+	c.AddCommand(newSwitchList(d, t), newSwitchShow(d, t))
+	return c
+}
+
+func newSwitchList(d Deps, t *target) *cobra.Command {
+	o := &output{}
+	c := &cobra.Command{
+		Use: "list", Short: "List the switches", Example: "  heddle switch list\n  heddle switch list -o json", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			s, err := t.state(c)
+			if err != nil {
+				return err
+			}
+			return o.print(d, s.Switches, func(w io.Writer) error {
+				tab := &table{head: []string{"SWITCH", "KIND", "MTU", "PORT GROUPS", "PORTS UP", "UPLINKS UP", "UPLINKS"}, right: map[int]bool{2: true, 3: true}}
+				for _, sw := range s.Switches {
+					tab.add(sw.Name, string(sw.Kind), strconv.Itoa(sw.MTU), strconv.Itoa(sw.PortGroups), of(sw.PortsUp, sw.Ports),
+						of(sw.UplinksUp, len(sw.Uplinks)), dash(strings.Join(sw.Uplinks, ",")))
+				}
+				return tab.write(w)
+			})
+		},
+	}
+	o.flag(c)
+	return c
+}
+
+func of(up, all int) string { return fmt.Sprintf("%d of %d", up, all) }
+
+func newSwitchShow(d Deps, t *target) *cobra.Command {
+	o := &output{}
+	c := &cobra.Command{
+		Use: "show SWITCH", Short: "Show one switch", Example: "  heddle switch show lab", Args: exactly("SWITCH"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			s, err := t.state(c)
+			if err != nil {
+				return err
+			}
+			sw, err := pick(s.Switches, "switch", args[0], "", func(v api.Switch) (string, string) { return v.Name, v.Name })
+			if err != nil {
+				return err
+			}
+			return o.print(d, sw, func(w io.Writer) error {
+				return properties(w, [][2]string{
+					{"switch", sw.Name}, {"kind", string(sw.Kind)}, {"mtu", strconv.Itoa(sw.MTU)},
+					{"port groups", strconv.Itoa(sw.PortGroups)}, {"ports up", of(sw.PortsUp, sw.Ports)},
+					{"uplinks", strings.Join(sw.Uplinks, ", ")}, {"uplinks up", of(sw.UplinksUp, len(sw.Uplinks))},
+					{"checks.reversePath", strconv.FormatBool(sw.ReversePath)},
+					{"checks.reversePathPromiscuous", strconv.FormatBool(sw.ReversePathPromiscuous)},
+					{"checks.blockGuestBPDU", strconv.FormatBool(sw.BlockGuestBPDU)},
+				})
+			})
+		},
+	}
+	o.flag(c)
+	return c
+}

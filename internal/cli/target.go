@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/agent"
+	"heddle/internal/api"
+)
+
+// Where agents live unless flags or the environment say otherwise.
+const (
+	defaultAgent    = "default"
+	defaultRunDir   = "/run/heddle"
+	defaultStateDir = "/var/lib/heddle"
+)
+
+// callTimeout bounds one command to the agent.
+const callTimeout = 30 * time.Second
+
+// target says which agent a command talks to.
+type target struct {
+	name, runDir string
+}
+
+// flags adds --agent and --run-dir to a command and those below it.
+func (t *target) flags(d Deps, c *cobra.Command) {
+	f := c.PersistentFlags()
+	f.StringVar(&t.name, "agent", d.env("HEDDLE_AGENT", defaultAgent), "name of the agent (environment HEDDLE_AGENT)")
+	f.StringVar(&t.runDir, "run-dir", d.env("HEDDLE_RUN_DIR", defaultRunDir), "run directory of the agents (environment HEDDLE_RUN_DIR)")
+}
+
+func (d Deps) env(name, otherwise string) string {
+	if v := d.Getenv(name); v != "" {
+		return v
+	}
+	return otherwise
+}
+
+func (t *target) client() (api.Service, error) {
+	if err := agent.CheckName(t.name); err != nil {
+		return nil, &UsageError{Err: err}
+	}
+	return api.NewClient(api.SocketPath(t.runDir, t.name)), nil
+}
+
+// ask calls the agent with a bound on how long it may take.
+func ask[T any](c *cobra.Command, t *target, f func(context.Context, api.Service) (T, error)) (T, error) {
+	var zero T
+	client, err := t.client()
+	if err != nil {
+		return zero, err
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), callTimeout)
+	defer cancel()
+	return f(ctx, client)
+}
+
+// state asks for everything in force.
+func (t *target) state(c *cobra.Command) (*api.State, error) {
+	return ask(c, t, func(ctx context.Context, s api.Service) (*api.State, error) { return s.State(ctx) })
+}
+
+// act calls the agent for something that only succeeds or fails.
+func (t *target) act(c *cobra.Command, f func(context.Context, api.Service) error) error {
+	_, err := ask(c, t, func(ctx context.Context, s api.Service) (struct{}, error) { return struct{}{}, f(ctx, s) })
+	return err
+}
+
+// group is a command that only holds others.
+func group(use, short, example string) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Example: example,
+		Args: noSubcommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+}
+
+// noSubcommand complains about a word that is no command.
+func noSubcommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := ""
+	if s := c.SuggestionsFor(args[0]); len(s) > 0 {
+		hint = fmt.Sprintf("; did you mean %q?", s[0])
+	}
+	return usagef("unknown command %q for %q%s (see %q)", args[0], c.CommandPath(), hint, c.CommandPath()+" --help")
+}
+
+// notFound is the complaint about a name the agent does not have.
+func notFound(what, name string) error {
+	return fmt.Errorf("there is no %s %q: see \"heddle %s list\"", what, name, what)
+}
+
+// pick finds the one object of that name; where several switches have one, --switch must say which.
+func pick[T any](all []T, what, name, sw string, key func(T) (sw, name string)) (T, error) {
+	var zero T
+	var found []T
+	for _, v := range all {
+		if s, n := key(v); n == name && (sw == "" || s == sw) {
+			found = append(found, v)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return zero, notFound(what, name)
+	case 1:
+		return found[0], nil
+	}
+	return zero, usagef("%d switches have %s %q: say which with --switch", len(found), what, name)
+}

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+)
+
+func newUplink(d Deps) *cobra.Command {
+	t := &target{}
+	c := group("uplink", "Show the uplinks", "  heddle uplink list\n  heddle uplink show uplink1")
+	t.flags(d, c)
+	c.AddCommand(newUplinkList(d, t), newUplinkShow(d, t))
+	return c
+}
+
+func newUplinkList(d Deps, t *target) *cobra.Command {
+	o, sw := &output{}, ""
+	c := &cobra.Command{
+		Use: "list", Short: "List the uplinks", Example: "  heddle uplink list --switch lab", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			s, err := t.state(c)
+			if err != nil {
+				return err
+			}
+			uplinks := ofSwitch(s.Uplinks, sw, func(u api.Uplink) string { return u.Switch })
+			return o.print(d, uplinks, func(w io.Writer) error {
+				tab := &table{head: []string{"SWITCH", "UPLINK", "DEVICE", "STATE", "MTU", "MAC", "VLANS"},
+					right: map[int]bool{4: true}, keep: map[int]bool{3: true, 5: true}, paint: paintState(d, 3)}
+				for _, u := range uplinks {
+					tab.add(u.Switch, u.Name, dash(u.Device), string(u.State), number(u.MTU), dash(u.MAC), u.VLANs)
+				}
+				return tab.write(w)
+			})
+		},
+	}
+	o.flag(c)
+	switchFlag(c, &sw)
+	return c
+}
+
+// number is a number as text, "-" for 0.
+func number(n int) string {
+	if n == 0 {
+		return "-"
+	}
+	return strconv.Itoa(n)
+}
+
+// paintState colours the state in that column.
+func paintState(d Deps, column int) func(int, string, string) string {
+	return func(c int, text, padded string) string {
+		if c != column {
+			return padded
+		}
+		return d.coloured(stateColour(text), padded)
+	}
+}
+
+func newUplinkShow(d Deps, t *target) *cobra.Command {
+	o, sw := &output{}, ""
+	c := &cobra.Command{
+		Use: "show UPLINK", Short: "Show one uplink", Example: "  heddle uplink show uplink1 --switch lab", Args: exactly("UPLINK"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			s, err := t.state(c)
+			if err != nil {
+				return err
+			}
+			u, err := pick(s.Uplinks, "uplink", args[0], sw, func(v api.Uplink) (string, string) { return v.Switch, v.Name })
+			if err != nil {
+				return err
+			}
+			return o.print(d, u, func(w io.Writer) error {
+				return properties(w, [][2]string{{"uplink", u.Name}, {"switch", u.Switch}, {"device", u.Device}, {"state", string(u.State)},
+					{"reason", u.Reason}, {"mac", u.MAC}, {"mtu", number(u.MTU)}, {"vlans", u.VLANs}})
+			})
+		},
+	}
+	o.flag(c)
+	switchFlag(c, &sw)
+	return c
+}
