@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/rlimit"
 
 	"heddle/internal/abi"
@@ -178,4 +179,18 @@ func (b *FrameBench) Cycle(frame []byte, repeat int, empty bool) (time.Duration,
 // Counters reads the counters, to see that the measured frames took the way they were meant to.
 func (b *FrameBench) Counters() (map[plan.PortID]Counters, error) {
 	return readCounters(&b.objects.vswitchMaps, b.slots)
+}
+
+// Empty measures a program that returns at once: what a test run itself takes.
+func (b *FrameBench) Empty(repeat int) (time.Duration, error) {
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Type: ebpf.SchedCLS, License: "Dual BSD/GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
+	})
+	if err != nil {
+		return 0, explainLoad(err)
+	}
+	defer p.Close()
+	_, d, err := p.Benchmark(make([]byte, 60), repeat, nil)
+	return d, err
 }
