@@ -1,0 +1,113 @@
+package difftest
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// Case is a run that can be repeated: a host, and what happens on it. It is written as YAML for people.
+type Case struct {
+	Note  string `yaml:"note,omitempty"`
+	State State  `yaml:"state"`
+	Steps []Step `yaml:"steps"`
+}
+
+// State is a host's configuration and what it sees of the devices.
+type State struct {
+	Config  *spec.Config `yaml:"config"`
+	Members []Member     `yaml:"members"`
+}
+
+// Member is the device behind a port or an uplink; one that is not listed has none.
+type Member struct {
+	ID          plan.PortID `yaml:"id,flow"`
+	Number      uint32      `yaml:"number,omitempty"` // of a port
+	Absent      bool        `yaml:"absent,omitempty"` // no device at present
+	Up          bool        `yaml:"up"`
+	MTU         int         `yaml:"mtu"`
+	DeviceMAC   plan.MAC    `yaml:"deviceMAC,omitempty"`
+	SeenMAC     plan.MAC    `yaml:"seenMAC,omitempty"`
+	Promiscuous plan.Asks   `yaml:"promiscuous,omitempty"` // 0 unknown, 1 yes, 2 no
+}
+
+// Step is one event: a frame at a port, a sweep, or a change of the state. It happens After the one before it.
+type Step struct {
+	After  time.Duration `yaml:"after,omitempty"`
+	At     plan.PortID   `yaml:"at,flow,omitempty"`
+	Frame  Bytes         `yaml:"frame,omitempty"`
+	Sweep  bool          `yaml:"sweep,omitempty"`
+	Change *State        `yaml:"change,omitempty"`
+}
+
+// Bytes are written in hexadecimal.
+type Bytes []byte
+
+// MarshalText implements encoding.TextMarshaler.
+func (b Bytes) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(b)), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (b *Bytes) UnmarshalText(text []byte) (err error) {
+	*b, err = hex.DecodeString(string(text))
+	return err
+}
+
+// Resolve makes the plan and the facts of a state.
+func (s *State) Resolve() (*plan.Plan, plan.Facts, error) {
+	numbers, facts := map[plan.PortID]uint32{}, plan.Facts{}
+	for _, m := range s.Members {
+		if m.Number != 0 {
+			numbers[m.ID] = m.Number
+		}
+		if !m.Absent {
+			facts[m.ID] = plan.Fact{Up: m.Up, MTU: m.MTU, DeviceMAC: m.DeviceMAC, SeenMAC: m.SeenMAC, Promiscuous: m.Promiscuous}
+		}
+	}
+	p, err := plan.Resolve(s.Config, numbers)
+	if err != nil {
+		return nil, nil, fmt.Errorf("resolve the case's configuration: %w", err)
+	}
+	return p, facts, nil
+}
+
+// clone copies a state deeply.
+func (s *State) clone() State {
+	text, err := json.Marshal(s.Config)
+	if err != nil {
+		panic(err) // a configuration is plain data
+	}
+	c := State{Config: &spec.Config{}, Members: append([]Member(nil), s.Members...)}
+	if err := json.Unmarshal(text, c.Config); err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// Save writes the case to a file.
+func (c *Case) Save(path string) error {
+	text, err := yaml.Marshal(c)
+	if err != nil {
+		return fmt.Errorf("write case %s: %w", path, err)
+	}
+	return os.WriteFile(path, text, 0o644)
+}
+
+// Load reads a case from a file.
+func Load(path string) (*Case, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	c := &Case{}
+	if err := yaml.Unmarshal(text, c); err != nil {
+		return nil, fmt.Errorf("read case %s: %w", path, err)
+	}
+	return c, nil
+}

@@ -1,0 +1,150 @@
+package difftest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"heddle/internal/model"
+	"heddle/internal/plan"
+)
+
+// Isolation checks from the plan alone, knowing nothing of how a switch works, that no copy of a frame leaves its segment,
+// reaches a blocked port or uplink, or uses an uplink that the sender may not use.
+type Isolation struct {
+	ports   map[plan.PortID]*plan.Port
+	uplinks map[plan.PortID]*plan.Uplink
+	facts   plan.Facts
+}
+
+// NewIsolation prepares the check of outcomes under a plan.
+func NewIsolation(p *plan.Plan, f plan.Facts) *Isolation {
+	g := &Isolation{ports: map[plan.PortID]*plan.Port{}, uplinks: map[plan.PortID]*plan.Uplink{}, facts: f}
+	for _, s := range p.Switches {
+		for _, x := range s.Ports {
+			g.ports[x.ID] = x
+		}
+		for _, x := range s.Uplinks {
+			g.uplinks[x.ID] = x
+		}
+	}
+	return g
+}
+
+// connected says whether frames can arrive at a port or uplink.
+func (g *Isolation) connected(id plan.PortID) bool {
+	_, ok := g.facts[id]
+	return ok && (g.ports[id] != nil || g.uplinks[id] != nil)
+}
+
+// domain is a broadcast domain: protocol of the tag and VID, both 0 without a VLAN.
+type domain struct{ protocol, vid uint16 }
+
+// outerDomain is the domain that a frame's own outermost tag names.
+func outerDomain(frame []byte) (d domain, tagged bool) {
+	if len(frame) < 16 {
+		return domain{}, false
+	}
+	p := binary.BigEndian.Uint16(frame[12:])
+	if p != 0x8100 && p != 0x88a8 {
+		return domain{}, false
+	}
+	if v := binary.BigEndian.Uint16(frame[14:]) % 4096; v != 0 {
+		return domain{p, v}, true
+	}
+	return domain{}, true
+}
+
+// Check says what is wrong with where the copies of a frame went, "" when nothing is.
+func (g *Isolation) Check(at plan.PortID, frame []byte, o Outcome) string {
+	if len(o.Copies) == 0 {
+		return ""
+	}
+	sent, _ := outerDomain(frame)
+	from := g.ports[at]
+	if from != nil && from.Policy.VLAN.V.Mode == plan.VLANAccess && sent == (domain{}) {
+		sent = domain{0x8100, from.Policy.VLAN.V.ID}
+	}
+	for _, c := range o.Copies {
+		if what := g.checkCopy(at, from, sent, c); what != "" {
+			return fmt.Sprintf("copy of a frame from %s to %s: %s", at, copyName(c), what)
+		}
+	}
+	return ""
+}
+
+func (g *Isolation) checkCopy(at plan.PortID, from *plan.Port, sent domain, c model.Copy) string {
+	if c.HostStack {
+		if from != nil || c.To != at {
+			return "the host's stack gets frames of its own uplink only"
+		}
+		return ""
+	}
+	if c.To.Switch != at.Switch || c.To == at {
+		return "another switch's, or the sender's own"
+	}
+	if !g.entered(at, from, sent) {
+		return fmt.Sprintf("the sender is blocked, or may not send in %v", sent)
+	}
+	if to := g.ports[c.To]; to != nil {
+		return g.checkPort(to, sent, c.Frame)
+	}
+	to := g.uplinks[c.To]
+	if to == nil {
+		return "no such receiver"
+	}
+	return checkUplink(from, to, sent, c.Frame)
+}
+
+// entered says whether a frame of a domain may come into the switch there.
+func (g *Isolation) entered(at plan.PortID, from *plan.Port, sent domain) bool {
+	if from != nil {
+		return !from.Policy.Blocked.V && member(from.Policy.VLAN.V, sent)
+	}
+	u := g.uplinks[at]
+	return u != nil && !u.Blocked && u.VLANs.Has(sent.vid)
+}
+
+// member says whether a port with this VLAN policy is in the domain.
+func member(v plan.VLAN, d domain) bool {
+	if v.Mode == plan.VLANNone {
+		return d == domain{}
+	}
+	if v.Mode == plan.VLANAccess {
+		return d == domain{0x8100, v.ID}
+	}
+	protocol := map[bool]uint16{false: 0x8100, true: 0x88a8}[v.AD]
+	return v.Set.Has(d.vid) && (d.vid == 0 || d.protocol == protocol)
+}
+
+func (g *Isolation) checkPort(to *plan.Port, sent domain, frame []byte) string {
+	if to.Policy.Blocked.V {
+		return "it is blocked"
+	}
+	if !member(to.Policy.VLAN.V, sent) {
+		return fmt.Sprintf("it is not in %v", sent)
+	}
+	if d, _ := outerDomain(frame); to.Policy.VLAN.V.Mode == plan.VLANTrunk && d != sent {
+		return fmt.Sprintf("a trunk got it in %v instead of %v", d, sent)
+	}
+	return ""
+}
+
+func checkUplink(from *plan.Port, to *plan.Uplink, sent domain, frame []byte) string {
+	if from == nil {
+		return "from uplink to uplink"
+	}
+	if to.Blocked {
+		return "it is blocked"
+	}
+	if t := from.Policy.Teaming; !slices.Contains(t.Active.V, to.ID.Name) && !slices.Contains(t.Standby.V, to.ID.Name) {
+		return "the sender's team does not have this uplink"
+	}
+	if !to.VLANs.Has(sent.vid) {
+		return fmt.Sprintf("it does not carry %v", sent)
+	}
+	if d, _ := outerDomain(frame); d != sent {
+		return fmt.Sprintf("it left in %v instead of %v", d, sent)
+	}
+	return ""
+}

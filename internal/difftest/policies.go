@@ -1,0 +1,96 @@
+package difftest
+
+import (
+	"heddle/internal/spec"
+)
+
+// policy rolls a policy for a level of a switch; fields left out are inherited.
+func (g *generator) policy(s *spec.Switch, defaults bool) spec.Policy {
+	p := spec.Policy{Security: g.security(s)}
+	if g.chance(80) {
+		p.VLAN = g.vlan()
+	}
+	if g.chance(8) {
+		p.Blocked = g.flag(70)
+	}
+	if len(s.Uplinks) > 0 && g.chance(60) {
+		p.Teaming = g.teaming(s)
+	}
+	if defaults { // a switch that blocks everything by default tells nothing
+		p.Blocked = nil
+	}
+	return p
+}
+
+func (g *generator) flag(percent int) *bool {
+	b := g.chance(percent)
+	return &b
+}
+
+func (g *generator) answer(inherit, accept int) spec.Answer {
+	switch {
+	case g.chance(inherit):
+		return ""
+	case g.chance(accept):
+		return spec.Accept
+	}
+	return spec.Reject
+}
+
+func (g *generator) security(s *spec.Switch) spec.Security {
+	sec := spec.Security{
+		Promiscuous: g.answer(40, 50), MACChanges: g.answer(40, 60), ForgedTransmits: g.answer(20, 80),
+	}
+	if s.Kind == spec.Standard || g.chance(30) {
+		return sec
+	}
+	l := &sec.MACLearning
+	l.Enabled = g.flag(85)
+	if g.chance(60) {
+		limit := g.IntN(5)
+		l.Limit = &limit
+	}
+	if g.chance(60) {
+		l.LimitPolicy = pick(g, spec.LimitAllow, spec.LimitDrop)
+	}
+	if g.chance(80) {
+		l.Ageing = pick(g, g.aged, g.aged, pick(g, ages...)).String()
+	}
+	if g.chance(60) {
+		l.UnicastFlooding = g.flag(50)
+	}
+	return sec
+}
+
+func (g *generator) vlan() *spec.VLAN {
+	switch g.IntN(4) {
+	case 0:
+		return &spec.VLAN{None: true}
+	case 1:
+		return &spec.VLAN{Access: int(max(1, pick(g, g.vlans...)))}
+	}
+	v := &spec.VLAN{Trunk: g.vlanList()}
+	if g.chance(35) {
+		v.Outer = "802.1ad"
+	}
+	return v
+}
+
+// teaming rolls the whole of a team: every uplink is active, standby or unused, in any order.
+func (g *generator) teaming(s *spec.Switch) spec.Teaming {
+	t := spec.Teaming{Policy: pick(g, spec.OriginatingPort, spec.SourceMAC, spec.IPHash, spec.ExplicitOrder)}
+	active, standby := []string{}, []string{}
+	for _, i := range g.Perm(len(s.Uplinks)) {
+		switch g.IntN(5) {
+		case 0:
+		case 1:
+			if t.Policy != spec.IPHash { // which needs every uplink it uses active
+				standby = append(standby, s.Uplinks[i].Name)
+			}
+		default:
+			active = append(active, s.Uplinks[i].Name)
+		}
+	}
+	t.Active, t.Standby = &active, &standby
+	return t
+}

@@ -1,0 +1,57 @@
+package difftest
+
+import (
+	"time"
+
+	"heddle/internal/abi"
+	"heddle/internal/model"
+	"heddle/internal/plan"
+)
+
+func newModel(p *plan.Plan, f plan.Facts, now time.Duration) *model.Host { return model.New(p, f, now) }
+
+// spy counts what happens to the frames of a subject.
+type spy struct {
+	Subject
+	seen map[string]int
+}
+
+func (s *spy) Frame(at plan.PortID, frame []byte, now time.Duration) (Outcome, error) {
+	o, err := s.Subject.Frame(at, frame, now)
+	s.seen["frames"]++
+	if o.Delivered {
+		s.seen["delivered"]++
+	} else {
+		s.seen["dropped "+o.Reason.String()]++
+	}
+	for _, r := range o.Refused {
+		s.seen["refused "+r.Reason.String()]++
+	}
+	for _, c := range o.Copies {
+		switch _, tagged := outerDomain(c.Frame); {
+		case c.HostStack:
+			s.seen["host"]++
+		case c.To.Name[0] == 'u':
+			s.seen["copy to an uplink"]++
+		case tagged:
+			s.seen["copy with a tag"]++
+		}
+	}
+	return o, err
+}
+
+func (s *spy) MACs(now time.Duration) ([]model.MAC, error) {
+	list, err := s.Subject.MACs(now)
+	s.seen["learned"] += len(list)
+	return list, err
+}
+
+// everyReason lists the reasons that frames can meet without a device: device-refused is the kernel's alone.
+func everyReason() (names []string) {
+	for r := abi.ReasonNone + 1; int(r) < int(abi.ReasonCount); r++ {
+		if r != abi.ReasonDeviceRefused {
+			names = append(names, r.String())
+		}
+	}
+	return names
+}
