@@ -16,7 +16,7 @@ func (g *generator) step() Step {
 		for range 1 + g.IntN(3) {
 			g.change()
 		}
-		g.fillPool(&g.state)
+		g.settle()
 		next := g.state.clone()
 		s.Change = &next
 	default:

@@ -103,16 +103,20 @@ func differMACs(want, got []model.MAC) string {
 	var lines []string
 	for _, m := range want {
 		if left[m]--; left[m] < 0 {
-			lines = append(lines, fmt.Sprintf("learned MAC missing: %+v", m))
+			lines = append(lines, fmt.Sprintf("learned MAC missing: %s", entry(m)))
 		}
 	}
 	for m, n := range left {
 		if n > 0 {
-			lines = append(lines, fmt.Sprintf("learned MAC too many: %+v", m))
+			lines = append(lines, fmt.Sprintf("learned MAC too many: %s", entry(m)))
 		}
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
+}
+
+func entry(m model.MAC) string {
+	return fmt.Sprintf("%s in %s of %s on %s, last seen at %v", m.MAC, m.Segment, m.Switch, m.Port, m.Seen)
 }
 
 // differCounters compares every counter of every port.

@@ -10,7 +10,7 @@ import (
 type sentFrame struct {
 	at       plan.PortID
 	dst, src plan.MAC
-	tags     []byte
+	seg      domain
 }
 
 // remembered is the number of latest frames that are answered and reflected.
@@ -23,46 +23,61 @@ func (g *generator) remember(f sentFrame) {
 	g.sent = append(g.sent, f)
 }
 
-// frame makes a frame for a member, from the latest ones or from nothing.
+// frame makes a frame for a member, from the latest ones of its switch or from nothing.
 func (g *generator) frame(m *Member) []byte {
-	f := sentFrame{at: m.ID, dst: g.destination(m), src: g.source(m), tags: g.tags(m)}
-	if len(g.sent) > 0 && g.chance(35) {
-		before := pick(g, g.sent...)
-		switch g.IntN(4) {
-		case 0: // reflected, or seen elsewhere
+	f := sentFrame{at: m.ID, dst: g.destination(m), src: g.source(m), seg: g.domainFor(m.ID)}
+	if before, ok := g.before(m.ID.Switch); ok && g.chance(45) {
+		switch g.IntN(5) {
+		case 0, 1: // reflected, or seen elsewhere
 			f.dst, f.src = before.dst, before.src
-		case 1: // answered
+		case 2: // answered
 			f.dst, f.src = before.src, before.dst
-		case 2:
+		case 3:
 			f.src = before.src
 		default:
 			f.dst = before.src
 		}
-		if g.chance(50) {
-			f.tags = before.tags
+		if g.chance(80) && g.maySend(m.ID, before.seg) {
+			f.seg = before.seg
 		}
 	}
 	g.remember(f)
+	tags := g.tags(m, f.seg)
 	out := append(append([]byte(nil), f.dst[:]...), f.src[:]...)
-	out = append(out, f.tags...)
-	return g.size(m, append(out, g.payload()...), len(f.tags)/4)
+	out = append(out, tags...)
+	return runnable(g.size(m, append(out, g.payload()...), len(tags)/4))
+}
+
+// before is one of the latest frames of a switch.
+func (g *generator) before(sw string) (f sentFrame, ok bool) {
+	for range 4 {
+		if len(g.sent) > 0 {
+			if f = pick(g, g.sent...); f.at.Switch == sw {
+				return f, true
+			}
+		}
+	}
+	return f, false
 }
 
 func (g *generator) source(m *Member) plan.MAC {
-	switch r := g.IntN(100); {
-	case r < 2:
+	forging := 60
+	if p := g.plan.Port(m.ID); p != nil && !p.Policy.ForgedTransmits.V {
+		forging = 15
+	}
+	switch r := g.IntN(200); {
+	case r < 1:
 		return plan.MAC{}
-	case r < 4:
+	case r < 3:
 		return plan.MAC{0x01, 0, 0x5e, 0, 0, 1}
-	case r < 35 && m.Number != 0 && !m.SeenMAC.IsZero():
-		return m.SeenMAC
-	case r < 50:
-		if own := g.configured(m.ID); !own.IsZero() {
+	case m.Number != 0 && g.chance(100-forging):
+		if own := g.configured(m.ID); !own.IsZero() && (m.SeenMAC.IsZero() || g.chance(60)) {
 			return own
+		} else if !m.SeenMAC.IsZero() {
+			return m.SeenMAC
 		}
-		return g.station()
-	case r < 62:
-		return pick(g, g.macs...)
+	case r < 40:
+		return pick(g, g.macs[m.ID.Switch]...)
 	}
 	return g.station()
 }
@@ -103,35 +118,68 @@ func (g *generator) destination(m *Member) plan.MAC {
 	case r < 29 && !m.DeviceMAC.IsZero():
 		return m.DeviceMAC
 	case r < 65:
-		return pick(g, g.macs...)
+		return pick(g, g.macs[m.ID.Switch]...)
 	}
 	return g.station()
 }
 
-// tags is the tag stack of a frame: mostly what the port or uplink may send, now and then what it may not.
-func (g *generator) tags(m *Member) []byte {
-	tag := func(tpid, vid uint16) []byte {
-		tci := vid
-		if g.chance(40) {
-			tci |= uint16(g.IntN(16)) << 12
+// domainFor is a domain that a port or uplink may send in, where a few tries find one.
+func (g *generator) domainFor(id plan.PortID) (d domain) {
+	for range 6 {
+		d = domain{pick[uint16](g, 0x8100, 0x8100, 0x88a8), pick(g, g.vlans...)}
+		if d.vid == 0 {
+			d = domain{}
 		}
-		return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, tpid), tci)
+		if p := g.plan.Port(id); p != nil && p.Policy.VLAN.V.Mode == plan.VLANAccess {
+			d = domain{0x8100, p.Policy.VLAN.V.ID}
+		}
+		if g.maySend(id, d) {
+			break
+		}
 	}
+	return d
+}
+
+// maySend says whether a port or uplink is in a domain.
+func (g *generator) maySend(id plan.PortID, d domain) bool {
+	if p := g.plan.Port(id); p != nil {
+		return member(p.Policy.VLAN.V, d)
+	}
+	u := g.plan.Uplink(id)
+	return u != nil && u.VLANs.Has(d.vid)
+}
+
+// tags is the tag stack of a frame: mostly what says its domain, now and then what may not be.
+func (g *generator) tags(m *Member, d domain) []byte {
 	protocol := func() uint16 { return pick[uint16](g, 0x8100, 0x8100, 0x88a8) }
+	p := g.plan.Port(m.ID)
+	hidden := p != nil && p.Policy.VLAN.V.Mode != plan.VLANTrunk
 	switch r := g.IntN(100); {
-	case r < 40:
-		return nil
-	case r < 48:
-		return tag(protocol(), 0)
-	case r < 50:
-		return tag(protocol(), 4095)
-	case r < 90:
-		return tag(protocol(), pick(g, g.vlans...))
-	case r < 97:
-		return append(tag(protocol(), pick(g, g.vlans...)), tag(protocol(), pick(g, g.vlans...))...)
+	case r < 2:
+		return g.tag(protocol(), 4095)
+	case r < 6:
+		return g.tag(protocol(), pick(g, g.vlans...))
+	case r < 8:
+		return append(g.tag(protocol(), pick(g, g.vlans...)), g.tag(protocol(), pick(g, g.vlans...))...)
 	}
-	three := append(tag(protocol(), pick(g, g.vlans...)), tag(protocol(), 7)...)
-	return append(three, tag(protocol(), 8)...)
+	if d.vid == 0 || hidden {
+		if g.chance(15) {
+			return g.tag(protocol(), 0)
+		}
+		return nil
+	}
+	tags := g.tag(d.protocol, d.vid)
+	for g.chance(12) {
+		tags = append(tags, g.tag(protocol(), pick(g, g.vlans...))...)
+	}
+	return tags
+}
+
+func (g *generator) tag(tpid, vid uint16) []byte {
+	if g.chance(40) {
+		vid |= uint16(g.IntN(16)) << 12
+	}
+	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, tpid), vid)
 }
 
 // payload is type and payload of a frame.
@@ -166,22 +214,39 @@ func (g *generator) payload() []byte {
 // size cuts a frame short or makes it longer: runts of 14 bytes and more, frames at and above an MTU, up to 9 kB.
 func (g *generator) size(m *Member, f []byte, tags int) []byte {
 	switch r := g.IntN(100); {
-	case r < 6:
+	case r < 3:
 		return f[:14+g.IntN(min(len(f), 50)-13)]
-	case r < 10:
+	case r < 6:
 		return f[:min(len(f), 14+4*min(tags, 2)+g.IntN(4))]
-	case r < 16:
+	case r < 12:
 		mtu := pick(g, 1280, 1400, 1500, 2000, m.MTU)
 		return grow(f, 14+4*min(tags, 2)+mtu-1+g.IntN(3))
-	case r < 17:
+	case r < 13:
 		return grow(f, 8990+g.IntN(40))
 	}
 	return f
 }
 
+// patterned is where the bytes of a long frame become zeros: what the kernel takes in one test run.
+const patterned = 3584
+
 func grow(f []byte, n int) []byte {
-	for len(f) < n {
-		f = append(f, byte(len(f)))
+	for i := len(f); i < n; i++ {
+		if i < patterned {
+			f = append(f, byte(i))
+		} else {
+			f = append(f, 0)
+		}
 	}
 	return f[:n]
+}
+
+// runnable gives an untagged IP frame without room for its IP header another type: the kernel takes no such frame in a
+// test run. Below a tag it does.
+func runnable(f []byte) []byte {
+	t := binary.BigEndian.Uint16(f[12:])
+	if (t == 0x0800 && len(f) < 14+20) || (t == 0x86dd && len(f) < 14+40) {
+		binary.BigEndian.PutUint16(f[12:], 0x0806)
+	}
+	return f
 }

@@ -10,7 +10,7 @@ func (g *generator) policy(s *spec.Switch, defaults bool) spec.Policy {
 	if g.chance(80) {
 		p.VLAN = g.vlan()
 	}
-	if g.chance(8) {
+	if g.chance(4) {
 		p.Blocked = g.flag(70)
 	}
 	if len(s.Uplinks) > 0 && g.chance(60) {

@@ -14,9 +14,10 @@ import (
 type generator struct {
 	*rand.Rand
 	state State
-	vlans []uint16 // few, so that ports meet in them
-	macs  []plan.MAC
-	sent  []sentFrame // the latest frames, to be answered and reflected
+	vlans []uint16              // few, so that ports meet in them
+	plan  *plan.Plan            // of the state
+	macs  map[string][]plan.MAC // of a switch: what frames are sent to and from
+	sent  []sentFrame           // the latest frames, to be answered and reflected
 	aged  time.Duration
 }
 
@@ -24,6 +25,7 @@ type generator struct {
 func Generate(seed uint64, n int) *Case {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x6865646c65))}
 	g.state = g.topology()
+	g.settle()
 	c := &Case{Note: fmt.Sprintf("seed %d", seed), State: g.state.clone()}
 	for len(c.Steps) < n {
 		c.Steps = append(c.Steps, g.step())
@@ -64,7 +66,6 @@ func (g *generator) topology() State {
 			s.Members = append(s.Members, g.uplinkMember(&s, i, j))
 		}
 	}
-	g.fillPool(&s)
 	return s
 }
 
@@ -74,7 +75,7 @@ func (g *generator) oneSwitch(i int) spec.Switch {
 		s.Kind = spec.Standard
 	}
 	for j := range g.IntN(5) {
-		u := spec.Uplink{Name: fmt.Sprintf("u%d", j+1), Device: fmt.Sprintf("up%d.%d", i+1, j+1), Blocked: g.chance(7)}
+		u := spec.Uplink{Name: fmt.Sprintf("u%d", j+1), Device: fmt.Sprintf("up%d.%d", i+1, j+1), Blocked: g.chance(5)}
 		if g.chance(25) {
 			u.VLANs = g.vlanList()
 		}
@@ -209,21 +210,27 @@ func (g *generator) uplinkMember(s *State, i, j int) Member {
 // station is one of a few MACs behind ports or outside.
 func (g *generator) station() plan.MAC { return plan.MAC{0x06, 0, 0, 0, 0, byte(g.IntN(8))} }
 
-// fillPool lists the MACs that frames are sent to and from.
-func (g *generator) fillPool(s *State) {
-	g.macs = g.macs[:0]
-	for i := range s.Config.Ports {
-		if mac := s.Config.Ports[i].MAC; mac != "" {
-			g.macs = append(g.macs, mustMAC(mac))
+// settle takes in a state that was changed: its plan, and the MACs of each switch. The state is one that the generator
+// made, so that it resolves.
+func (g *generator) settle() {
+	p, _, err := g.state.Resolve()
+	if err != nil {
+		panic(err)
+	}
+	g.plan, g.macs = p, map[string][]plan.MAC{}
+	add := func(sw string, m plan.MAC) {
+		if !m.IsZero() {
+			g.macs[sw] = append(g.macs[sw], m)
 		}
 	}
-	for _, m := range s.Members {
-		if !m.SeenMAC.IsZero() {
-			g.macs = append(g.macs, m.SeenMAC)
-		}
-		if !m.DeviceMAC.IsZero() {
-			g.macs = append(g.macs, m.DeviceMAC)
+	for _, s := range p.Switches {
+		add(s.Name, g.station())
+		for _, port := range s.Ports {
+			add(s.Name, port.InitialMAC)
 		}
 	}
-	g.macs = append(g.macs, g.station(), g.station())
+	for _, m := range g.state.Members {
+		add(m.ID.Switch, m.SeenMAC)
+		add(m.ID.Switch, m.DeviceMAC)
+	}
 }

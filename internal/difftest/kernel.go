@@ -1,0 +1,117 @@
+package difftest
+
+import (
+	"maps"
+	"time"
+
+	"heddle/internal/abi"
+	"heddle/internal/dataplane"
+	"heddle/internal/model"
+	"heddle/internal/plan"
+)
+
+// Kernel is the kernel program's recording build as a subject.
+type Kernel struct {
+	*dataplane.Recorder
+	last time.Duration // of the latest call; the recorder's idle times end there
+}
+
+// NewKernel loads the recording build; needs root. Close it after use.
+func NewKernel() (*Kernel, error) {
+	r, err := dataplane.NewRecorder()
+	if err != nil {
+		return nil, err
+	}
+	return &Kernel{Recorder: r}, nil
+}
+
+// SetPlan implements Subject.
+func (k *Kernel) SetPlan(p *plan.Plan, f plan.Facts, now time.Duration) error {
+	k.last = now
+	return k.Recorder.SetPlan(p, f, now)
+}
+
+// Sweep implements Subject.
+func (k *Kernel) Sweep(now time.Duration) error {
+	k.last = now
+	return k.Recorder.Sweep(now)
+}
+
+// Frame implements Subject.
+func (k *Kernel) Frame(at plan.PortID, frame []byte, now time.Duration) (Outcome, error) {
+	k.last = now
+	r, err := k.Recorder.Frame(at, frame, now)
+	if err != nil {
+		return Outcome{}, err
+	}
+	o := Outcome{Delivered: r.Delivered, Reason: r.Reason}
+	for _, c := range r.Copies {
+		if c.HostStack {
+			c.To = at
+		}
+		o.Copies = append(o.Copies, model.Copy{To: c.To, HostStack: c.HostStack, Frame: c.Frame})
+	}
+	for _, x := range r.Refused {
+		o.Refused = append(o.Refused, model.Refusal{Port: x.To, Reason: x.Reason})
+	}
+	return o, nil
+}
+
+// MACs implements Subject.
+func (k *Kernel) MACs(time.Duration) ([]model.MAC, error) {
+	list, err := k.Recorder.MACs()
+	if err != nil {
+		return nil, err
+	}
+	var out []model.MAC
+	for _, m := range list {
+		idle := time.Duration(m.Idle*1000+0.5) * time.Millisecond
+		out = append(out, model.MAC{
+			Switch: m.Switch, Segment: model.Segment{VLAN: m.VLAN, AD: m.AD}, MAC: m.MAC, Port: m.Port, Seen: k.last - idle,
+		})
+	}
+	return out, nil
+}
+
+// Counters implements Subject.
+func (k *Kernel) Counters() (map[plan.PortID]model.Counters, error) {
+	all, err := k.Recorder.Counters()
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[plan.PortID]model.Counters, len(all))
+	for id, c := range all {
+		out[id] = counters(c)
+	}
+	return out, nil
+}
+
+// counters gives the kernel's counters the model's form.
+func counters(c dataplane.Counters) model.Counters {
+	const u, m, b = abi.ClassUnicast, abi.ClassMulticast, abi.ClassBroadcast
+	out := model.Counters{
+		PacketsInUnicast: c.PacketsIn[u], PacketsInMulticast: c.PacketsIn[m], PacketsInBroadcast: c.PacketsIn[b],
+		BytesInUnicast: c.BytesIn[u], BytesInMulticast: c.BytesIn[m], BytesInBroadcast: c.BytesIn[b],
+		PacketsOutUnicast: c.PacketsOut[u], PacketsOutMulticast: c.PacketsOut[m], PacketsOutBroadcast: c.PacketsOut[b],
+		BytesOutUnicast: c.BytesOut[u], BytesOutMulticast: c.BytesOut[m], BytesOutBroadcast: c.BytesOut[b],
+		BytesInFromPnic: c.BytesInFromPnic, BytesOutToPnic: c.BytesOutToPnic,
+		Delivered: c.Delivered, PacketsToHost: c.PacketsToHost,
+		MACsLearned: c.MACsHeld, MACMoves: c.MACMoves, MACNotLearnedAllowed: c.MACNotLearnedAllowed,
+		MACNotLearnedDropped: c.Drops[abi.ReasonMACLimit],
+	}
+	out.DropsIn, out.PacketsInDropped, out.PacketsInException = split(c.Drops, abi.ReasonMalformed)
+	out.RefusedOut, out.PacketsOutDropped, out.PacketsOutException = split(c.Refused, abi.ReasonDeviceRefused)
+	return out
+}
+
+// split leaves the zeros out of counts by reason and sums them up, the one that is an exception apart.
+func split(counts map[abi.Reason]uint64, exception abi.Reason) (by map[abi.Reason]uint64, dropped, excepted uint64) {
+	by = maps.Clone(counts)
+	maps.DeleteFunc(by, func(_ abi.Reason, n uint64) bool { return n == 0 })
+	for r, n := range by {
+		if r != exception {
+			dropped += n
+		}
+	}
+	return by, dropped, counts[exception]
+}
