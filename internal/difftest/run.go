@@ -70,6 +70,20 @@ func (b *Bench) One(seed uint64) (frames int, _ error) {
 	return frames, f
 }
 
+// Hunt plays random cases from a seed on until the first mismatch, which is returned as it is, or until n frames were
+// compared.
+func (b *Bench) Hunt(seed uint64, n int) (frames int, _ *Mismatch, _ error) {
+	for frames < n {
+		more, m, err := b.Play(Generate(seed, StepsPerCase))
+		frames += more
+		if m != nil || err != nil {
+			return frames, m, err
+		}
+		seed++
+	}
+	return frames, nil, nil
+}
+
 func (b *Bench) fails(c *Case) bool {
 	_, m, err := b.Play(c)
 	return err == nil && m != nil

@@ -1,0 +1,225 @@
+package model
+
+import (
+	"time"
+
+	"heddle/internal/abi"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// faults are deliberate mistakes, at least one in every stage, for the proof that the differential test finds what is wrong.
+// They exist in tests only.
+var faults = map[string]func(*stages){
+	"admit: forged transmits pass": func(s *stages) {
+		right := s.admit
+		s.admit = func(r *run) abi.Reason { return pardon(right(r), abi.ReasonForgedTransmit) }
+	},
+	"admit: a blocked port sends": func(s *stages) {
+		right := s.admit
+		s.admit = func(r *run) abi.Reason { return pardon(right(r), abi.ReasonPortBlocked) }
+	},
+	"admit: LLDP from an uplink is switched": func(s *stages) {
+		right := s.admit
+		s.admit = func(r *run) abi.Reason {
+			reason := right(r)
+			if r.host == hostOnly && r.head.dst[5] == 0x0e {
+				r.host = hostToo
+			}
+			return reason
+		}
+	},
+	"admit: the MTU is a byte too large": func(s *stages) {
+		right := s.admit
+		s.admit = func(r *run) abi.Reason {
+			reason := right(r)
+			if reason == abi.ReasonMTUExceeded && r.head.layer3() == r.sw.plan.MTU+1 {
+				return abi.ReasonNone
+			}
+			return reason
+		}
+	},
+	"classify: a priority tag hides another tag": func(s *stages) {
+		right := s.classify
+		s.classify = func(r *run) abi.Reason {
+			if r.from != nil && r.head.vid() == 0 {
+				h := r.head
+				defer func() { r.head = h }()
+				r.head.tags = min(h.tags, 1)
+			}
+			return right(r)
+		}
+	},
+	"classify: 802.1ad is taken for 802.1Q on an uplink": func(s *stages) {
+		right := s.classify
+		s.classify = func(r *run) abi.Reason {
+			reason := right(r)
+			if r.via != nil {
+				r.seg.AD = false
+			}
+			return reason
+		}
+	},
+	"learn: one more than the limit": func(s *stages) {
+		s.learn = func(r *run) abi.Reason {
+			if r.from == nil {
+				return learn(r)
+			}
+			r.from.tally.held--
+			defer func(t *tally) { t.held++ }(r.from.tally)
+			return learn(r)
+		}
+	},
+	"learn: from other ports' own MACs": func(s *stages) {
+		right := s.learn
+		s.learn = func(r *run) abi.Reason {
+			owner := r.sw.owner
+			defer func() { r.sw.owner = owner }()
+			r.sw.owner = nil
+			return right(r)
+		}
+	},
+	"learn: silent for a second is not yet moved away": func(s *stages) {
+		right := s.learn
+		s.learn = func(r *run) abi.Reason {
+			if r.via != nil {
+				r.now--
+				defer func() { r.now++ }()
+			}
+			return right(r)
+		}
+	},
+	"look up: an entry lives a millisecond longer": func(s *stages) {
+		right := s.lookUp
+		s.lookUp = func(r *run) abi.Reason {
+			r.now -= time.Millisecond
+			defer func() { r.now += time.Millisecond }()
+			return right(r)
+		}
+	},
+	"look up: learned MACs come before owned ones": func(s *stages) {
+		right := s.lookUp
+		s.lookUp = func(r *run) abi.Reason {
+			if p := r.learnedOn(); p != nil && p != r.from && r.head.class == unicast {
+				r.target, r.known = known, p
+				return abi.ReasonNone
+			}
+			return right(r)
+		}
+	},
+	"receivers: flooding without learning": func(s *stages) {
+		right := s.receivers
+		s.receivers = func(r *run) ([]*port, *uplink, bool) {
+			ports, up, none := right(r)
+			for _, p := range r.sw.in(r.seg) {
+				if r.target == unknown && p != r.from && !p.learns() && !p.promiscuous() && p.Policy.Learning.UnicastFlooding.V {
+					ports = append(ports, p)
+				}
+			}
+			return ports, up, none
+		}
+	},
+	"receivers: known unicast leaves by the uplink": func(s *stages) {
+		right := s.receivers
+		s.receivers = func(r *run) ([]*port, *uplink, bool) {
+			ports, up, none := right(r)
+			if up == nil && r.from != nil && len(r.from.active) > 0 && r.from.active[0].usable() {
+				up = r.from.active[0]
+			}
+			return ports, up, none && up == nil
+		}
+	},
+	"team: standby is not used": func(s *stages) {
+		s.choose = func(p *port, f *header, source plan.MAC) *uplink {
+			without := *p
+			without.standby = nil
+			return choose(&without, f, source)
+		}
+	},
+	"team: IPv6 is hashed as if it were IPv4": func(s *stages) {
+		s.choose = func(p *port, f *header, source plan.MAC) *uplink {
+			other := *f
+			if other.inner == typeIPv6 {
+				other.inner = typeIPv4
+			}
+			return choose(p, &other, source)
+		}
+	},
+	"rules: a port that is down receives": func(s *stages) {
+		right := s.portRules
+		s.portRules = func(r *run, to *port) abi.Reason { return pardon(right(r, to), abi.ReasonReceiverDown) }
+	},
+	"rules: our own frames come back": func(s *stages) {
+		right := s.portRules
+		s.portRules = func(r *run, to *port) abi.Reason { return pardon(right(r, to), abi.ReasonReflected) }
+	},
+	"rules: the reverse path is checked for known receivers": func(s *stages) {
+		right := s.portRules
+		s.portRules = func(r *run, to *port) abi.Reason {
+			k := r.known
+			defer func() { r.known = k }()
+			r.known = nil
+			return right(r, to)
+		}
+	},
+	"rules: an uplink's range does not hold on the way out": func(s *stages) {
+		right := s.uplinkRules
+		s.uplinkRules = func(r *run, to *uplink) abi.Reason { return pardon(right(r, to), abi.ReasonUplinkVLAN) }
+	},
+	"deliver: the priority is lost": func(s *stages) {
+		right := s.wire
+		s.wire = func(r *run, tagged bool) []byte {
+			b := right(r, tagged)
+			if tagged && r.seg != (Segment{}) {
+				b[14] &= 0x0f
+			}
+			return b
+		}
+	},
+	"deliver: a priority tag reaches an access port": func(s *stages) {
+		right := s.wire
+		s.wire = func(r *run, tagged bool) []byte {
+			if !tagged && r.head.tags > 0 && r.head.vid() == 0 {
+				return append([]byte(nil), r.head.raw...)
+			}
+			return right(r, tagged)
+		}
+	},
+	"team: explicit order hashes": func(s *stages) {
+		s.choose = func(p *port, f *header, source plan.MAC) *uplink {
+			if p.teaming() != spec.ExplicitOrder {
+				return choose(p, f, source)
+			}
+			other, pp := *p, *p.Port
+			pp.Policy.Teaming.Policy.V = spec.OriginatingPort
+			other.Port = &pp
+			return choose(&other, f, source)
+		}
+	},
+}
+
+// pardon lets one reason pass.
+func pardon(reason, forgiven abi.Reason) abi.Reason {
+	if reason == forgiven {
+		return abi.ReasonNone
+	}
+	return reason
+}
+
+// Faults names the deliberate mistakes.
+func Faults() []string {
+	var names []string
+	for n := range faults {
+		names = append(names, n)
+	}
+	return names
+}
+
+// NewFaulty makes a maker of models with one deliberate mistake.
+func NewFaulty(name string) func(*plan.Plan, plan.Facts, time.Duration) *Host {
+	return func(p *plan.Plan, f plan.Facts, now time.Duration) *Host {
+		h := New(p, f, now)
+		faults[name](&h.rules)
+		return h
+	}
+}
