@@ -82,25 +82,6 @@ func TestCasesReachEveryRule(t *testing.T) {
 	t.Logf("%v", seen)
 }
 
-func TestRegressions(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(regressions, "*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		t.Run(filepath.Base(f), func(t *testing.T) {
-			c, err := Load(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b := &Bench{Want: Reference(), Got: Reference()}
-			if _, m, err := b.Play(c); err != nil || m != nil {
-				t.Fatalf("%v %v", m, err)
-			}
-		})
-	}
-}
-
 // TestModelKeepsIsolation plays random cases for the isolation check alone, which knows nothing of the model.
 func TestModelKeepsIsolation(t *testing.T) {
 	r, err := Run(1000, Reference(), Reference(), 60_000)

@@ -2,6 +2,7 @@ package difftest
 
 import (
 	"errors"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -35,6 +36,28 @@ func TestKernelDoesWhatTheModelSays(t *testing.T) {
 		report(t, err)
 	}
 	t.Logf("%d frames of %d cases from seed %d, no mismatch", frames, cases, seed)
+}
+
+// TestRegressions replays every case that once failed, and reports all that do again.
+func TestRegressions(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(regressions, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no regression cases: %v", err)
+	}
+	b := &Bench{Want: Reference(), Got: kernel(t)}
+	for _, f := range files {
+		t.Run(filepath.Base(f), func(t *testing.T) {
+			c, err := Load(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, m, err := b.Play(c); err != nil {
+				t.Error(err)
+			} else if m != nil {
+				t.Errorf("after step %d: %s", m.Step, m.What)
+			}
+		})
+	}
 }
 
 // report fails the test for an error; a mismatch is kept as a regression case.
