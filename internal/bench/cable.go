@@ -68,6 +68,11 @@ func (p *path) await(ctx context.Context) error {
 	defer cancel()
 	load := traffic.Load{Kind: traffic.KindEcho, Duration: joinEvery, Rate: 2 / joinEvery.Seconds()}
 	for {
+		if p.alive != nil {
+			if err := p.alive(); err != nil {
+				return err
+			}
+		}
 		res, err := traffic.Send(ctx, traffic.Endpoint{NS: p.a.ns}, load, netip.AddrPortFrom(p.b.addr, 0))
 		if errors.Is(err, context.DeadlineExceeded) {
 			return fmt.Errorf("the guests do not reach each other within %v", joinPatience)

@@ -6,15 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
-
-	"heddle/internal/dataplane"
-	"heddle/internal/hostdev"
-	"heddle/internal/netns"
-	"heddle/internal/plan"
-	"heddle/internal/spec"
+	"time"
 )
+
+// downPatience is how long "heddle down" may take.
+const downPatience = 15 * time.Second
 
 // heddleConfig is the switch under test: every security check on, as by default, and the MACs told.
 func (p *path) heddleConfig() string {
@@ -29,8 +25,8 @@ ports:
 `, portA, p.a.mac, portB, p.b.mac)
 }
 
-// setupHeddle joins the guests by a Heddle switch.
-func setupHeddle(_ []string) func(context.Context, *path) error {
+// setupHeddle joins the guests by a Heddle switch, run by an agent of its own that the program given starts.
+func setupHeddle(program []string) func(context.Context, *path) error {
 	return func(_ context.Context, p *path) error {
 		host, err := p.hosted(peerHeddle, nil)
 		if err != nil {
@@ -41,48 +37,31 @@ func setupHeddle(_ []string) func(context.Context, *path) error {
 			return err
 		}
 		p.clean.add(func() error { return os.RemoveAll(dir) })
-		if err := unix.Mount("bpf", dir, "bpf", 0, ""); err != nil {
+		config := filepath.Join(dir, "heddle.yaml")
+		if err := os.WriteFile(config, []byte(p.heddleConfig()), 0o600); err != nil {
 			return err
 		}
-		p.clean.add(func() error { return unix.Unmount(dir, unix.MNT_DETACH) })
-		pins := filepath.Join(dir, "pins")
-		var k *dataplane.Kernel
-		err = host.Do(func() (err error) {
-			k, err = dataplane.Open(dataplane.Options{PinDir: pins})
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		p.clean.add(func() error { return errors.Join(k.Close(), dataplane.Remove(pins)) })
-		return p.applyTo(host, k)
+		return p.startAgent(machine{ns: host}, program, dir, config)
 	}
 }
 
-func (p *path) applyTo(host *netns.NS, k *dataplane.Kernel) error {
-	cfg, err := spec.Parse("heddle.yaml", []byte(p.heddleConfig()))
+func (p *path) startAgent(m machine, program []string, dir, config string) error {
+	const name = "bench"
+	with := func(args ...string) []string {
+		return append(append(append([]string{}, program[1:]...), args...),
+			"--run-dir", filepath.Join(dir, "run"), "--state-dir", filepath.Join(dir, "state"))
+	}
+	agent, err := m.start(program[0], with("agent", "--config", config, "--name", name)...)
 	if err != nil {
 		return err
 	}
-	pl, err := plan.Resolve(cfg, nil)
-	if err != nil {
-		return err
-	}
-	return host.Do(func() error {
-		devices, err := hostdev.Open()
-		if err != nil {
-			return err
-		}
-		defer devices.Close()
-		d := dataplane.Desired{Plan: pl, Facts: plan.Facts{}, Attachments: map[plan.PortID]dataplane.Attachment{}}
-		for _, p := range pl.Switches[0].Ports {
-			dev, ok, err := devices.Device(p.Device)
-			if err != nil || !ok {
-				return fmt.Errorf("device %s: found %v, %w", p.Device, ok, err)
-			}
-			d.Facts[p.ID] = plan.Fact{Up: dev.Up(), MTU: dev.MTU}
-			d.Attachments[p.ID] = dataplane.Attachment{Ifindex: dev.Index, PeerRedirect: dev.Kind == hostdev.Veth && dev.Peer.Elsewhere}
-		}
-		return k.Apply(d)
+	p.alive = agent.failed
+	p.clean.add(func() error {
+		ended := agent.end()
+		// The path is cleaned after Ctrl-C too, so the caller's context is of no use here.
+		ctx, cancel := context.WithTimeout(context.Background(), downPatience)
+		defer cancel()
+		return errors.Join(ended, m.run(ctx, program[0], with("down", "--agent", name, "--purge")...))
 	})
+	return nil
 }

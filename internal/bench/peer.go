@@ -32,6 +32,8 @@ type guest struct {
 type path struct {
 	a, b  *guest
 	clean cleanup
+	// alive, where set, says why the peer can no longer carry anything.
+	alive func() error
 }
 
 // pair is the path as a measurement sees it, with the CPUs of its client and its server.

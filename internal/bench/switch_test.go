@@ -242,5 +242,13 @@ func TestCleanupGoesBackwardsAndOnAfterErrors(t *testing.T) {
 	}
 }
 
-// heddleProgram is the command line of the program under test.
-func heddleProgram(*testing.T) []string { return nil }
+// heddleProgram is the command line of the program under test: this test binary, which TestMain makes behave as it.
+func heddleProgram(t *testing.T) []string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(AsProgram, "1")
+	return []string{self}
+}

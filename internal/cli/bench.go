@@ -66,7 +66,7 @@ func newBenchSwitch(d Deps) *cobra.Command {
 				return errors.New("bench switch makes network namespaces and devices: run it as root")
 			}
 			if quick {
-				shorten(c, &opts)
+				hasten(c, &opts)
 			}
 			self, err := os.Executable()
 			if err != nil {
@@ -93,8 +93,8 @@ func newBenchSwitch(d Deps) *cobra.Command {
 	return c
 }
 
-// shorten makes the run quick, where the command line doesn't say how long it shall be.
-func shorten(c *cobra.Command, opts *bench.SwitchOptions) {
+// hasten makes the run quick, where the command line doesn't say how long it shall be.
+func hasten(c *cobra.Command, opts *bench.SwitchOptions) {
 	asked := *opts
 	opts.Quick()
 	if c.Flags().Changed("rounds") {
