@@ -42,6 +42,7 @@ func newBench(d Deps) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newBenchSwitch(d))
+	c.AddCommand(newBenchFrame(d))
 	return c
 }
 
