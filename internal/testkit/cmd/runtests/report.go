@@ -96,7 +96,7 @@ func (r *report) test(e event) *test {
 func (r *report) finish(e event) {
 	p := r.pkgs[e.Package]
 	delete(r.pkgs, e.Package)
-	n := p.count(r.reasons)
+	n := p.count(e.Action, r.reasons)
 	if e.Action == "fail" && n["fail"] == 0 {
 		n["fail"]++ // it did not build, panicked outside a test, or its TestMain failed
 	}
@@ -116,15 +116,16 @@ func (r *report) finish(e event) {
 	fmt.Fprintf(r.out, "%s\t%s\t%.2fs\t%s\n", word, e.Package, e.Elapsed, summary(n))
 }
 
-// count counts the package's tests by verdict: those without subtests, and a parent that failed by itself. A test that began
-// and never ended (a panic, a timeout) has failed.
-func (p *pkg) count(reasons map[string]int) map[string]int {
+// count counts the package's tests by verdict: those without subtests, and a parent that failed by itself. A test whose end
+// was not seen goes the package's way: it panicked or ran out of time, or it passed and the line that says so was lost
+// behind something it printed itself.
+func (p *pkg) count(verdict string, reasons map[string]int) map[string]int {
 	n := map[string]int{}
 	for i := len(p.order) - 1; i >= 0; i-- { // subtests come after their parents
 		name := p.order[i]
 		t := p.tests[name]
 		if t.verdict == "" {
-			t.verdict = "fail"
+			t.verdict = verdict
 		}
 		if cut := strings.LastIndexByte(name, '/'); cut >= 0 && (t.verdict == "fail" || t.broken) {
 			p.tests[name[:cut]].broken = true

@@ -94,3 +94,11 @@ func TestNothingRunIsNoSuccess(t *testing.T) {
 func TestLinesThatAreNoEventsAreShown(t *testing.T) {
 	check(t, "warning: odd\n", false, "warning: odd\n")
 }
+
+func TestUnseenEndInAGoodPackageIsNoFailure(t *testing.T) {
+	check(t, events(
+		`{"A":"run","P":"a","T":"TestX"}`,
+		`{"A":"output","P":"a","T":"TestX","O":"progress--- PASS: TestX (0.00s)\n"}`,
+		`{"A":"pass","P":"a"}`,
+	), true, "\n1 passed, 0 failed, 0 skipped\n")
+}
