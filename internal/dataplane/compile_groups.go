@@ -24,30 +24,23 @@ type segment = uint16
 func (c *compiler) compileSegments(id uint8, all []receiver) error {
 	chunks := make([]abi.SegmentChunk, abi.SegmentsPerSwitch/abi.Chunk)
 	c.img.segments[id] = chunks
-	byAccess := map[segment][]int{}
-	trunks := map[trunkKey][]int{}
-	for i, r := range all {
-		switch v := r.port.Policy.VLAN.V; v.Mode {
-		case plan.VLANNone:
-			byAccess[0] = append(byAccess[0], i)
-		case plan.VLANAccess:
-			byAccess[v.ID] = append(byAccess[v.ID], i)
-		case plan.VLANTrunk:
-			k := trunkKey{v.Set, v.AD}
-			trunks[k] = append(trunks[k], i)
-		}
-	}
+	access, trunks := sortReceivers(all)
 	shared := map[string]uint16{}
 	for seg := segment(0); seg < abi.SegmentsPerSwitch; seg++ {
-		sets := admittingTrunks(trunks, seg)
-		if len(sets) == 0 && byAccess[seg] == nil {
+		m := membership{access: access[seg]}
+		for _, t := range trunks {
+			if t.admits(seg) {
+				m.trunks = append(m.trunks, t.members)
+			}
+		}
+		if m.access == nil && m.trunks == nil {
 			continue
 		}
-		key := membershipKey(all, trunks, sets, byAccess[seg])
+		key := m.key()
 		g, ok := shared[key]
 		if !ok {
 			var err error
-			if g, err = c.group(all, trunks, sets, byAccess[seg]); err != nil {
+			if g, err = c.group(all, m); err != nil {
 				return err
 			}
 			shared[key] = g
@@ -57,50 +50,67 @@ func (c *compiler) compileSegments(id uint8, all []receiver) error {
 	return nil
 }
 
-// trunkKey tells trunks apart that admit different segments.
-type trunkKey struct {
-	set plan.VLANSet
-	ad  bool
+// trunk is the ports whose trunks admit the same segments, as indexes into the receivers.
+type trunk struct {
+	set     plan.VLANSet
+	ad      bool
+	members []int
 }
 
-func admittingTrunks(trunks map[trunkKey][]int, seg segment) []trunkKey {
-	var out []trunkKey
+// admits: VID 0 is the untagged segment whatever the trunk's protocol, and has no 802.1ad twin.
+func (t *trunk) admits(seg segment) bool {
 	vid, ad := seg&abi.VIDMask, seg&abi.SegmentAD != 0
-	if vid == 0 && ad {
-		return nil // VID 0 is the untagged segment whatever the protocol
+	if vid == 0 {
+		return !ad && t.set.Has(0)
 	}
-	for k := range trunks {
-		if k.set.Has(vid) && (vid == 0 || k.ad == ad) {
-			out = append(out, k)
+	return t.ad == ad && t.set.Has(vid)
+}
+
+// sortReceivers groups receivers by what they admit: the one segment of an access port, or the set of a trunk.
+func sortReceivers(all []receiver) (map[segment][]int, []*trunk) {
+	access := map[segment][]int{}
+	var trunks []*trunk
+	for i, r := range all {
+		v := r.port.Policy.VLAN.V
+		switch v.Mode {
+		case plan.VLANNone:
+			access[0] = append(access[0], i)
+		case plan.VLANAccess:
+			access[v.ID] = append(access[v.ID], i)
+		case plan.VLANTrunk:
+			n := slices.IndexFunc(trunks, func(t *trunk) bool { return t.set == v.Set && t.ad == v.AD })
+			if n < 0 {
+				n = len(trunks)
+				trunks = append(trunks, &trunk{set: v.Set, ad: v.AD})
+			}
+			trunks[n].members = append(trunks[n].members, i)
 		}
 	}
-	return out
+	return access, trunks
 }
 
-// membershipKey is equal for segments with equal members: the first member of each trunk set stands for the set.
-func membershipKey(all []receiver, trunks map[trunkKey][]int, sets []trunkKey, access []int) string {
-	firsts := make([]uint16, 0, len(sets)+1)
-	for _, k := range sets {
-		firsts = append(firsts, all[trunks[k][0]].slot)
+// membership is the receivers of a segment, as indexes.
+type membership struct {
+	access []int
+	trunks [][]int
+}
+
+// key is equal for equal memberships: the first of its members stands for each list.
+func (m *membership) key() string {
+	key := make([]byte, 0, 2*len(m.trunks)+5)
+	for _, t := range m.trunks {
+		key = binary.BigEndian.AppendUint16(key, uint16(t[0]))
 	}
-	slices.Sort(firsts)
-	key := make([]byte, 0, 2*len(sets)+5)
-	for _, slot := range firsts {
-		key = binary.BigEndian.AppendUint16(key, slot)
-	}
-	if len(access) > 0 {
-		key = binary.BigEndian.AppendUint16(append(key, 'a', 'a', 'a'), all[access[0]].slot)
+	if len(m.access) > 0 {
+		key = binary.BigEndian.AppendUint16(append(key, 'a', 'a', 'a'), uint16(m.access[0]))
 	}
 	return string(key)
 }
 
-func (c *compiler) group(all []receiver, trunks map[trunkKey][]int, sets []trunkKey, access []int) (uint16, error) {
+func (c *compiler) group(all []receiver, m membership) (uint16, error) {
 	in := make([]bool, len(all))
-	for _, i := range access {
-		in[i] = true
-	}
-	for _, k := range sets {
-		for _, i := range trunks[k] {
+	for _, list := range append(m.trunks, m.access) {
+		for _, i := range list {
 			in[i] = true
 		}
 	}

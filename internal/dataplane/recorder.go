@@ -46,6 +46,9 @@ type RecordedRefusal struct {
 	Reason abi.Reason
 }
 
+// recorderMACs is the size of a recorder's table of learned MACs: a sweep visits every bucket, and a dry run sweeps often.
+const recorderMACs = 8192
+
 // NewRecorder loads the recording build. It needs the right to load programs and no devices.
 func NewRecorder() (*Recorder, error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
@@ -59,6 +62,7 @@ func NewRecorder() (*Recorder, error) {
 		return nil, err
 	}
 	spec.Maps["records"].MaxEntries = abi.MaxRecords
+	spec.Maps["macs"].MaxEntries = recorderMACs
 	r := &Recorder{slots: newSlots(), ids: map[uint32]plan.PortID{}}
 	if err := r.load(spec); err != nil {
 		return nil, errors.Join(err, r.Close())
