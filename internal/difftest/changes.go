@@ -3,12 +3,19 @@ package difftest
 import (
 	"time"
 
+	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
 
 // step makes the next event.
 func (g *generator) step() Step {
+	if g.chance(6) {
+		if s, ok := g.atTheLimit(); ok {
+			return s
+		}
+	}
 	s := Step{After: g.advance()}
+	g.clock += s.After
 	switch r := g.IntN(1000); {
 	case r < 12:
 		s.Sweep = true
@@ -55,7 +62,7 @@ func (g *generator) sender() *Member {
 func (g *generator) change() {
 	c := g.state.Config
 	s := &c.Switches[g.IntN(len(c.Switches))]
-	switch g.IntN(10) {
+	switch g.IntN(13) {
 	case 0, 1:
 		pg := &s.PortGroups[g.IntN(len(s.PortGroups))]
 		pg.Policy = g.policy(s, false)
@@ -67,14 +74,46 @@ func (g *generator) change() {
 	case 4:
 		g.changePort(c)
 	case 5:
-		if len(s.Uplinks) > 0 {
-			u := &s.Uplinks[g.IntN(len(s.Uplinks))]
-			u.Blocked = !u.Blocked
-		}
+		g.changeUplink(s)
 	case 6:
 		g.removeOrAddPort(c)
+	case 7:
+		g.takeOver()
+	case 8:
+		s.MTU = pick(g, 0, 1280, 1500, 2000, 9000)
 	default:
 		g.changeFacts()
+	}
+}
+
+// takeOver lets an adapter use the source of one of the latest frames.
+func (g *generator) takeOver() {
+	before, ok := g.before(g.state.Members[g.IntN(len(g.state.Members))].ID.Switch)
+	if !ok || before.src.IsGroup() {
+		return
+	}
+	for range 8 {
+		if m := &g.state.Members[g.IntN(len(g.state.Members))]; m.Number != 0 && !m.Absent && m.ID.Switch == before.at.Switch && m.ID != before.at {
+			m.SeenMAC = before.src
+			return
+		}
+	}
+}
+
+func (g *generator) changeUplink(s *spec.Switch) {
+	if len(s.Uplinks) == 0 {
+		return
+	}
+	u := &s.Uplinks[g.IntN(len(s.Uplinks))]
+	switch g.IntN(5) {
+	case 0, 1:
+		u.Blocked = !u.Blocked
+	case 2, 3:
+		if u.VLANs = nil; g.chance(60) {
+			u.VLANs = g.vlanList()
+		}
+	default:
+		g.state.drop(plan.PortID{Switch: s.Name, Name: u.Name})
 	}
 }
 
@@ -131,9 +170,14 @@ func (g *generator) changeFacts() {
 		g.setFacts(m.ID, m, &g.state)
 		return
 	}
-	switch g.IntN(3) {
-	case 0:
+	switch g.IntN(6) {
+	case 0, 1:
 		m.Absent = !m.Absent
+	case 2:
+		m.MTU = pick(g, 1280, 1500, 2000, 9000)
+		if g.chance(50) {
+			m.DeviceMAC = pick(g, g.macs[m.ID.Switch]...)
+		}
 	default:
 		m.Up = !m.Up
 	}

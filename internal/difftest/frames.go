@@ -2,6 +2,7 @@ package difftest
 
 import (
 	"encoding/binary"
+	"time"
 
 	"heddle/internal/plan"
 )
@@ -11,6 +12,7 @@ type sentFrame struct {
 	at       plan.PortID
 	dst, src plan.MAC
 	seg      domain
+	when     time.Duration
 }
 
 // remembered is the number of latest frames that are answered and reflected.
@@ -31,7 +33,10 @@ func (g *generator) frame(m *Member) []byte {
 		case 0, 1: // reflected, or seen elsewhere
 			f.dst, f.src = before.dst, before.src
 		case 2: // answered
-			f.dst, f.src = before.src, before.dst
+			f.dst = before.src
+			if !before.dst.IsGroup() {
+				f.src = before.dst
+			}
 		case 3:
 			f.src = before.src
 		default:
@@ -41,11 +46,44 @@ func (g *generator) frame(m *Member) []byte {
 			f.seg = before.seg
 		}
 	}
+	return g.assemble(m, f)
+}
+
+// assemble writes a frame out, with a payload and a size of its own.
+func (g *generator) assemble(m *Member, f sentFrame) []byte {
+	f.when = g.clock
 	g.remember(f)
 	tags := g.tags(m, f.seg)
 	out := append(append([]byte(nil), f.dst[:]...), f.src[:]...)
 	out = append(out, tags...)
 	return runnable(g.size(m, append(out, g.payload()...), len(tags)/4))
+}
+
+// atTheLimit makes the event that matters a second or an ageing time after one of the latest frames, give or take a
+// millisecond: the same source from outside (S91, S92), or a frame to it (S17).
+func (g *generator) atTheLimit() (s Step, ok bool) {
+	if len(g.sent) == 0 {
+		return s, false
+	}
+	before := pick(g, g.sent...)
+	due := before.when + pick(g, time.Second, time.Second, g.aged) + time.Duration(g.IntN(3)-1)*time.Millisecond
+	if due < g.clock {
+		return s, false
+	}
+	for range 12 {
+		m := g.sender()
+		if m.ID.Switch != before.at.Switch || !g.maySend(m.ID, before.seg) {
+			continue
+		}
+		f := sentFrame{at: m.ID, dst: before.src, src: g.source(m), seg: before.seg}
+		if m.Number == 0 && g.chance(70) {
+			f.dst, f.src = g.destination(m), before.src
+		}
+		s.After, g.clock = due-g.clock, due
+		s.At, s.Frame = m.ID, g.assemble(m, f)
+		return s, true
+	}
+	return s, false
 }
 
 // before is one of the latest frames of a switch.

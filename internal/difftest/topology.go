@@ -19,6 +19,7 @@ type generator struct {
 	macs  map[string][]plan.MAC // of a switch: what frames are sent to and from
 	sent  []sentFrame           // the latest frames, to be answered and reflected
 	aged  time.Duration
+	clock time.Duration
 }
 
 // Generate makes a case of n steps from a seed.
@@ -172,6 +173,11 @@ func (g *generator) setFacts(id plan.PortID, m *Member, s *State) {
 
 // strangeMAC is an address that an adapter may have been given: its own choice, or somebody else's.
 func (g *generator) strangeMAC(s *State) plan.MAC {
+	if len(g.sent) > 0 && g.chance(40) {
+		if src := pick(g, g.sent...).src; !src.IsGroup() {
+			return src
+		}
+	}
 	if len(s.Members) > 0 && g.chance(40) {
 		m := pick(g, s.Members...)
 		if g.chance(50) && !m.DeviceMAC.IsZero() {
