@@ -14,6 +14,9 @@ func (g *generator) step() Step {
 			return s
 		}
 	}
+	if s, ok := g.followUp(); ok {
+		return s
+	}
 	s := Step{After: g.advance()}
 	g.clock += s.After
 	switch r := g.IntN(1000); {
@@ -31,6 +34,29 @@ func (g *generator) step() Step {
 		s.At, s.Frame = m.ID, g.frame(m)
 	}
 	return s
+}
+
+// followUp sends the frame that a change asks for, from anybody else in its domain.
+func (g *generator) followUp() (s Step, ok bool) {
+	for len(g.due) > 0 {
+		f := g.due[0]
+		g.due = g.due[1:]
+		if m := g.member(f); m != nil && m.ID != f.at {
+			f.at, f.src = m.ID, g.source(m)
+			return Step{At: m.ID, Frame: g.assemble(m, f)}, true
+		}
+	}
+	return s, false
+}
+
+// member is a connected one that may send in the domain of a frame on its switch, nil where a few tries find none.
+func (g *generator) member(f sentFrame) *Member {
+	for range 12 {
+		if m := g.sender(); m.ID.Switch == f.at.Switch && g.maySend(m.ID, f.seg) {
+			return m
+		}
+	}
+	return nil
 }
 
 // advance is the time to the next event: mostly none or little, now and then just at a limit of the rules.
@@ -86,7 +112,7 @@ func (g *generator) change() {
 	}
 }
 
-// takeOver lets an adapter use the source of one of the latest frames.
+// takeOver lets an adapter use the source of one of the latest frames, and has a frame sent there next.
 func (g *generator) takeOver() {
 	before, ok := g.before(g.state.Members[g.IntN(len(g.state.Members))].ID.Switch)
 	if !ok || before.src.IsGroup() {
@@ -95,6 +121,7 @@ func (g *generator) takeOver() {
 	for range 8 {
 		if m := &g.state.Members[g.IntN(len(g.state.Members))]; m.Number != 0 && !m.Absent && m.ID.Switch == before.at.Switch && m.ID != before.at {
 			m.SeenMAC = before.src
+			g.due = append(g.due, sentFrame{at: before.at, dst: before.src, seg: before.seg})
 			return
 		}
 	}

@@ -70,20 +70,17 @@ func (g *generator) atTheLimit() (s Step, ok bool) {
 	if due < g.clock {
 		return s, false
 	}
-	for range 12 {
-		m := g.sender()
-		if m.ID.Switch != before.at.Switch || !g.maySend(m.ID, before.seg) {
-			continue
-		}
-		f := sentFrame{at: m.ID, dst: before.src, src: g.source(m), seg: before.seg}
-		if m.Number == 0 && g.chance(70) {
-			f.dst, f.src = g.destination(m), before.src
-		}
-		s.After, g.clock = due-g.clock, due
-		s.At, s.Frame = m.ID, g.assemble(m, f)
-		return s, true
+	m := g.member(before)
+	if m == nil {
+		return s, false
 	}
-	return s, false
+	f := sentFrame{at: m.ID, dst: before.src, src: g.source(m), seg: before.seg}
+	if m.Number == 0 && g.chance(70) {
+		f.dst, f.src = g.destination(m), before.src
+	}
+	s.After, g.clock = due-g.clock, due
+	s.At, s.Frame = m.ID, g.assemble(m, f)
+	return s, true
 }
 
 // before is one of the latest frames of a switch.

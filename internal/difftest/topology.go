@@ -18,6 +18,7 @@ type generator struct {
 	plan  *plan.Plan            // of the state
 	macs  map[string][]plan.MAC // of a switch: what frames are sent to and from
 	sent  []sentFrame           // the latest frames, to be answered and reflected
+	due   []sentFrame           // frames to send next
 	aged  time.Duration
 	clock time.Duration
 }
