@@ -50,7 +50,8 @@ type Agent struct {
 	file     *spec.Config // what the file declares
 	cfg      *spec.Config // with what commands made
 	warnings []string     // about the configuration
-	plan     *plan.Plan   // of cfg; nil when cfg or an adopted MAC changed since
+	plan     *plan.Plan   // of cfg, unless stale
+	stale    bool         // cfg, or a MAC taken over, changed since plan was made
 	problems map[plan.PortID]string
 	misfits  []string // known faults of what commands made against the file
 	applied  *dataplane.Desired

@@ -23,16 +23,16 @@ type intent struct {
 	config    Source
 	ports     []spec.Port
 	overrides map[string]Override
+	cfg       *spec.Config
 }
 
 func (a *Agent) intent() intent {
-	return intent{a.file, a.state.Config, slices.Clone(a.state.Ports), maps.Clone(a.state.Overrides)}
+	return intent{a.file, a.state.Config, slices.Clone(a.state.Ports), maps.Clone(a.state.Overrides), a.cfg}
 }
 
 func (a *Agent) restore(i intent) {
 	a.file, a.state.Config, a.state.Ports, a.state.Overrides = i.file, i.config, i.ports, i.overrides
-	a.cfg, _ = a.layers().merge()
-	a.plan = nil
+	a.cfg = i.cfg
 }
 
 // change makes one change of what the agent shall do, all or nothing: edit changes file, state.Config, state.Ports or
@@ -45,7 +45,7 @@ func (a *Agent) change(edit func()) error {
 		a.restore(before)
 		return api.NewError(api.Invalid, lines...)
 	}
-	a.cfg, a.plan = cfg, nil
+	a.cfg, a.stale = cfg, true
 	a.forgetOverrides()
 	err := a.reconcile()
 	if err != nil {
@@ -56,6 +56,7 @@ func (a *Agent) change(edit func()) error {
 	}
 	if err != nil {
 		a.restore(before)
+		a.stale = true
 		if back := a.reconcile(); back != nil {
 			a.retry = true
 			err = errors.Join(err, fmt.Errorf("go back to the configuration before: %w", back))

@@ -92,8 +92,9 @@ func mountsLock(p Paths) (*os.File, error) {
 }
 
 // mountBPF mounts the bpf file system that holds the pins, unless it is. It is kept outside /sys, so that it can be seen
-// inside "ip netns exec" too.
-func mountBPF(p Paths) error {
+// inside "ip netns exec" too. The agent's own directory is made under the same lock, so that no other agent's end takes the
+// file system away in between.
+func mountBPF(p Paths, name string) error {
 	dir := p.bpffs()
 	lock, err := mountsLock(p)
 	if err != nil {
@@ -103,9 +104,18 @@ func mountBPF(p Paths) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the directory of pinned objects: %w", err)
 	}
-	if onBPFFS(dir) {
-		return nil
+	if !onBPFFS(dir) {
+		if err := mountAt(dir); err != nil {
+			return err
+		}
 	}
+	if err := os.MkdirAll(p.pins(name), 0o700); err != nil {
+		return fmt.Errorf("make the directory of pinned objects: %w", err)
+	}
+	return nil
+}
+
+func mountAt(dir string) error {
 	if private, err := privateMounts(); err != nil || private {
 		return errors.Join(err, fmt.Errorf("no bpf file system at %s, and this process has mounts of its own (as inside \"ip netns exec\"): one mounted here would be gone with it; "+
 			"mount it outside first: mkdir -p %s && mount -t bpf bpf %s", dir, dir, dir))
@@ -158,7 +168,8 @@ func unmountBPF(p Paths) error {
 	if !onBPFFS(dir) {
 		return nil
 	}
-	if err := unix.Unmount(dir, 0); err != nil && !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.EINVAL) {
+	// Nothing is pinned there any more; whoever still looks at it keeps the empty view until it looks away.
+	if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("unmount %s: %w", dir, err)
 	}
 	_ = os.Remove(dir) // not empty, when somebody else still needs it

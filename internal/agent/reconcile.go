@@ -30,13 +30,13 @@ type bound struct {
 // reconcile makes the kernel what configuration and devices ask for. It may be called at any time and does nothing where
 // nothing changed. What it leaves undone on an error the next call does.
 func (a *Agent) reconcile() error {
-	fresh := a.plan == nil
+	fresh := a.stale
 	if fresh {
 		p, err := plan.Resolve(a.cfg, a.state.numbers())
 		if err != nil {
 			return err
 		}
-		a.plan = p
+		a.plan, a.stale = p, false
 	}
 	a.problems = map[plan.PortID]string{}
 	bounds, err := a.bind(fresh)
@@ -49,13 +49,11 @@ func (a *Agent) reconcile() error {
 	}
 	if changed {
 		// What is in hand is part of the plan: initial MACs, and overrides that ended. The second time nothing changes.
-		a.plan = nil
+		a.stale = true
 		return a.reconcile()
 	}
 	errPrepare := a.prepareAll(bounds)
-	if fresh {
-		a.adoptMACs()
-	}
+	a.adoptMACs()
 	desired := a.desired(bounds)
 	if a.applied == nil || !reflect.DeepEqual(*a.applied, desired) {
 		if err := a.kernel.Apply(desired); err != nil {

@@ -74,7 +74,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer lock.release()
-	if err := mountBPF(o.Paths); err != nil {
+	if err := mountBPF(o.Paths, o.Name); err != nil {
 		return err
 	}
 	kernel, err := dataplane.Open(dataplane.Options{PinDir: o.Paths.pins(o.Name), Log: o.Log})
@@ -95,7 +95,7 @@ func Run(ctx context.Context, o Options) error {
 	defer quit()
 	a := &Agent{
 		name: o.Name, version: o.Version, place: machineID() + "/" + o.Name, log: o.Log, dev: dev, kernel: kernel, store: store,
-		started: time.Now(), configFile: o.Config, calls: make(chan func()), stopped: make(chan struct{}), quit: quit,
+		started: time.Now(), stale: true, configFile: o.Config, calls: make(chan func()), stopped: make(chan struct{}), quit: quit,
 	}
 	if err := a.begin(given); err != nil {
 		return err

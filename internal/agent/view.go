@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"heddle/internal/api"
 	"heddle/internal/plan"
@@ -25,7 +26,7 @@ func (a *Agent) view() *api.State {
 			Config: a.state.Config.File, Warnings: append(append([]string{}, a.warnings...), a.misfits...)},
 		Switches: []api.Switch{}, PortGroups: []api.PortGroup{}, Uplinks: []api.Uplink{}, Ports: []api.Port{},
 	}
-	for i, sw := range a.plan.Switches {
+	for _, sw := range a.plan.Switches {
 		v := api.Switch{Name: sw.Name, Kind: sw.Kind, MTU: sw.MTU, Uplinks: []string{}, ReversePath: sw.ReversePath,
 			ReversePathPromiscuous: sw.ReversePathPromiscuous, BlockGuestBPDU: sw.BlockGuestBPDU}
 		for _, u := range sw.Uplinks {
@@ -43,7 +44,7 @@ func (a *Agent) view() *api.State {
 			v.Ports, v.PortsUp = v.Ports+1, v.PortsUp+up
 			s.Ports = append(s.Ports, pv)
 		}
-		groups := a.viewGroups(&a.cfg.Switches[i], perGroup)
+		groups := a.viewGroups(sw.Name, perGroup)
 		v.PortGroups = len(groups)
 		s.PortGroups = append(s.PortGroups, groups...)
 		s.Switches = append(s.Switches, v)
@@ -112,7 +113,12 @@ func (a *Agent) viewPort(sw *plan.Switch, p *plan.Port) api.Port {
 
 // viewGroups shows the port groups of a switch with what their ports inherit: the effective policy of a port that sets nothing
 // for itself.
-func (a *Agent) viewGroups(s *spec.Switch, ports map[string][2]int) []api.PortGroup {
+func (a *Agent) viewGroups(name string, ports map[string][2]int) []api.PortGroup {
+	k := slices.IndexFunc(a.cfg.Switches, func(s spec.Switch) bool { return s.Name == name })
+	if k < 0 {
+		return nil
+	}
+	s := &a.cfg.Switches[k]
 	bare := &spec.Config{Switches: []spec.Switch{*s}}
 	for i, g := range s.PortGroups {
 		bare.Ports = append(bare.Ports, spec.Port{Name: fmt.Sprintf("_group-%d", i), Switch: s.Name, PortGroup: g.Name})

@@ -85,6 +85,7 @@ func noSubcommand(c *cobra.Command, args []string) error {
 		return nil
 	}
 	hint := ""
+	c.SuggestionsMinimumDistance = 2 // letters
 	if s := c.SuggestionsFor(args[0]); len(s) > 0 {
 		hint = fmt.Sprintf("; did you mean %q?", s[0])
 	}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heddle/internal/api"
+	"heddle/internal/netns"
+)
+
+// stream is a numbered stream of datagrams between two namespaces.
+type stream struct {
+	sent, received atomic.Uint64
+	stop           chan struct{}
+	done           chan error
+	in             net.PacketConn
+}
+
+// startStream sends a numbered datagram every half millisecond until finish is called.
+func startStream(t *testing.T, from, to *netns.NS, address string) *stream {
+	t.Helper()
+	s := &stream{stop: make(chan struct{}), done: make(chan error, 2)}
+	var out net.Conn
+	err := to.Do(func() (err error) { s.in, err = net.ListenPacket("udp", net.JoinHostPort(address, "0")); return err })
+	if err == nil {
+		err = from.Do(func() (err error) { out, err = net.Dial("udp", s.in.LocalAddr().String()); return err })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { s.done <- s.send(out) }()
+	go func() { s.done <- s.receive() }()
+	return s
+}
+
+func (s *stream) send(c net.Conn) error {
+	defer c.Close()
+	tick := time.NewTicker(500 * time.Microsecond)
+	defer tick.Stop()
+	var b [8]byte
+	for {
+		select {
+		case <-s.stop:
+			return nil
+		case <-tick.C:
+			binary.BigEndian.PutUint64(b[:], s.sent.Load())
+			if _, err := c.Write(b[:]); err != nil {
+				return err
+			}
+			s.sent.Add(1)
+		}
+	}
+}
+
+func (s *stream) receive() error {
+	b := make([]byte, 16)
+	for {
+		n, _, err := s.in.ReadFrom(b)
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if got := binary.BigEndian.Uint64(b[:n]); got != s.received.Load() {
+			return fmt.Errorf("datagram %d came where %d was due", got, s.received.Load())
+		}
+		s.received.Add(1)
+	}
+}
+
+// finish stops the sender, waits for what is under way, and fails the test when one was lost, doubled or out of order.
+func (s *stream) finish(t *testing.T) {
+	t.Helper()
+	close(s.stop)
+	if err := <-s.done; err != nil {
+		t.Error(err)
+	}
+	deadline := time.Now().Add(2 * time.Second)
+	for s.received.Load() < s.sent.Load() && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond)
+	}
+	s.in.Close()
+	if err := <-s.done; err != nil {
+		t.Error(err)
+	}
+	if s.sent.Load() == 0 || s.received.Load() != s.sent.Load() {
+		t.Errorf("%d sent, %d received", s.sent.Load(), s.received.Load())
+	}
+	t.Logf("%d datagrams, none lost", s.sent.Load())
+}
+
+const twoGuests = `
+switches:
+  - name: lab
+    portGroups:
+      - {name: web, vlan: {access: 100}}
+ports:
+  - {name: a, switch: lab, portGroup: web, device: pa, mac: "02:00:00:00:00:0a"}
+  - {name: b, switch: lab, portGroup: web, device: pb, mac: "02:00:00:00:00:0b"}
+`
+
+// twoVMs starts an agent with two guests that know each other.
+func twoVMs(t *testing.T) (h *host, file string, a, b *netns.NS) {
+	h = newHost(t)
+	file = h.file("heddle.yaml", twoGuests)
+	a, b = h.guest("pa", "02:00:00:00:00:0a", "192.0.2.10/24"), h.guest("pb", "02:00:00:00:00:0b", "192.0.2.11/24")
+	h.start("--config", file)
+	h.awaitPort("a", api.Up)
+	h.awaitPort("b", api.Up)
+	if !pings(a, "192.0.2.11") {
+		t.Fatal("guests do not reach each other")
+	}
+	return h, file, a, b
+}
+
+func TestRestartLosesNoFrame(t *testing.T) {
+	h, file, a, b := twoVMs(t)
+	s := startStream(t, a, b, "192.0.2.11")
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGINT, syscall.SIGKILL} {
+		sent := s.sent.Load()
+		h.kill(sig)
+		h.await("traffic without an agent", func() bool { return s.sent.Load() > sent+100 })
+		h.start("--config", file)
+		h.awaitPort("b", api.Up)
+	}
+	s.finish(t)
+}
+
+func TestReloadAndApplyLoseNoFrameOfPortsTheyDoNotTouch(t *testing.T) {
+	h, file, a, b := twoVMs(t)
+	s := startStream(t, a, b, "192.0.2.11")
+	h.must("port", "connect", "c", "--port-group", "web")
+	h.file("heddle.yaml", strings.Replace(twoGuests, "switches:", "switches:\n  - {name: second, portGroups: [{name: x}]}", 1))
+	if err := h.agent.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	h.await("reload", func() bool { return strings.Contains(h.must("switch", "list"), "second") })
+	h.must("apply", "-f", h.file("more.yaml", twoGuests+"  - {name: vmk1, switch: lab, portGroup: web, role: host}\n"))
+	h.must("apply", "-f", file)
+	h.must("port", "disconnect", "c")
+	s.finish(t)
+}
+
+func TestApplyOutlivesTheAgentUntilTheFileIsEdited(t *testing.T) {
+	h := newHost(t)
+	file := h.file("heddle.yaml", twoGuests)
+	h.start("--config", file)
+	h.must("apply", "-f", h.file("other.yaml", strings.ReplaceAll(twoGuests, "lab", "applied")))
+	h.kill(syscall.SIGTERM)
+	h.start("--config", file)
+	if out := h.must("switch", "list"); !strings.Contains(out, "applied") {
+		t.Errorf("a restart took an apply back:\n%s", out)
+	}
+	h.kill(syscall.SIGTERM)
+	h.file("heddle.yaml", strings.ReplaceAll(twoGuests, "lab", "edited"))
+	h.start("--config", file)
+	if out := h.must("switch", "list"); !strings.Contains(out, "edited") {
+		t.Errorf("an edited file does not count:\n%s", out)
+	}
+}
+
+// snapshot is everything of a host that Heddle may change.
+func snapshot(t *testing.T, ns *netns.NS) string {
+	t.Helper()
+	links := run(t, ns, "ip -d -o link") + run(t, ns, "ip -o addr")
+	// Carrier, operational state and link-local addresses follow with a delay of the kernel's own, and a device that was up once
+	// keeps its queueing discipline; flags and properties are what is compared.
+	return regexp.MustCompile(`state \S+|,LOWER_UP|NO-CARRIER,|M-DOWN|qdisc \S+|\d+: \S+ +inet6 fe80.*\n`).ReplaceAllString(links, "")
+}
+
+func TestDownLeavesNothing(t *testing.T) {
+	for _, how := range []string{"agent running", "agent stopped", "agent killed"} {
+		t.Run(how, func(t *testing.T) {
+			h := newHost(t)
+			far := h.guest("up1", "02:00:00:00:00:f1", "198.51.100.1/24")
+			h.ip("link set up1 up")
+			h.ip("link set up1 promisc off")
+			h.guest("up2", "02:00:00:00:00:f2", "198.51.100.2/24")
+			h.ip("link set up2 promisc on")
+			h.guest("pa", "02:00:00:00:00:0a", "192.0.2.10/24")
+			run(t, far, "ip link set eth0 up")
+			before := snapshot(t, h.ns)
+			h.start("--config", h.file("heddle.yaml", strings.Replace(twoGuests, "name: lab", "name: lab\n    uplinks: [{name: u1, device: up1}, {name: u2, device: up2}]", 1)+
+				"  - {name: vmk0, switch: lab, portGroup: web, role: host, addresses: [192.0.2.1/24]}\n"))
+			h.awaitPort("a", api.Up)
+			during := snapshot(t, h.ns)
+			if !strings.Contains(during, "vmk0") || strings.Count(during, "PROMISC") != 2 {
+				t.Errorf("in service:\n%s", during)
+			}
+			switch how {
+			case "agent stopped":
+				h.kill(syscall.SIGTERM)
+			case "agent killed":
+				h.kill(syscall.SIGKILL)
+			}
+			h.must("down")
+			if after := snapshot(t, h.ns); after != before {
+				t.Errorf("not as before: %s", cmp.Diff(strings.Split(before, "\n"), strings.Split(after, "\n")))
+			}
+			if _, err := os.Stat(filepath.Join(h.dir, "run", "bpf")); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the bpf file system is left: %v", err)
+			}
+			h.must("down")
+		})
+	}
+}
