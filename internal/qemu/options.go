@@ -52,7 +52,7 @@ func (n NIC) Flavour() image.Flavour {
 // Options describes a guest.
 type Options struct {
 	Name string // letters, digits, '-', '_' and '.': also the guest's host name
-	// NetNS is the namespace with the tap, where QEMU runs; nil means the caller's.
+	// NetNS is the namespace with the tap, where QEMU runs; nil means this process's.
 	NetNS *netns.NS
 	// Tap is the device the card is connected to. One that exists is used as it is; else it is created as by CreateTap and
 	// goes with the guest.

@@ -1,111 +1,164 @@
 package qemu_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
-	"heddle/internal/dataplane"
-	"heddle/internal/hostdev"
 	"heddle/internal/netns"
-	"heddle/internal/plan"
 	"heddle/internal/qemu"
-	"heddle/internal/spec"
 	"heddle/internal/testkit"
 )
 
-// heddleHost is a host namespace with a Heddle switch in its kernel.
+// heddleHost is a host namespace with the real agent, which is driven as a user does: by the heddle program.
 type heddleHost struct {
 	ns     *netns.NS
-	kernel *dataplane.Kernel
-	plan   *plan.Plan
+	binary string
+	dir    string // run and state directory of the agent, and its configuration
 }
 
-// newHeddleHost loads a switch that goes with the test. Its pins are in a bpf file system of their own.
-func newHeddleHost(t *testing.T) *heddleHost {
+// newHeddleHost starts an agent that goes with the test.
+func newHeddleHost(t *testing.T, ctx context.Context, yaml string) *heddleHost {
 	t.Helper()
-	h := &heddleHost{ns: testkit.NS(t, "host")}
-	dir := filepath.Join(t.TempDir(), "bpf")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
+	h := &heddleHost{ns: testkit.NS(t, "host"), dir: t.TempDir(), binary: filepath.Join(t.TempDir(), "heddle")}
+	build := exec.Command("go", "build", "-o", h.binary, "heddle/cmd/heddle")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build heddle: %v: %s", err, out)
 	}
-	if err := unix.Mount("bpf", dir, "bpf", 0, ""); err != nil {
+	var log bytes.Buffer
+	agent := h.command(ctx, "agent", "--config", h.write(t, yaml))
+	agent.Stderr = &log
+	agent.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := h.ns.Start(agent); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+		_ = agent.Process.Signal(syscall.SIGTERM)
+		_ = agent.Wait()
+		if t.Failed() {
+			t.Logf("the agent said:\n%s", log.String())
+		}
+		if _, err := h.heddle(context.Background(), "down", "--purge"); err != nil {
 			t.Error(err)
 		}
 	})
-	pins := filepath.Join(dir, "qemu")
-	err := h.ns.Do(func() (err error) {
-		h.kernel, err = dataplane.Open(dataplane.Options{PinDir: pins})
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+	for {
+		_, err := h.heddle(ctx, "switch", "list")
+		if err == nil {
+			return h
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("the agent does not answer: %v", err)
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
-	t.Cleanup(func() {
-		if err := errors.Join(h.kernel.Close(), dataplane.Remove(pins)); err != nil {
-			t.Error(err)
-		}
-	})
-	return h
 }
 
-// configure puts a configuration into force for the devices that the host has now.
-func (h *heddleHost) configure(t *testing.T, yaml string) {
-	t.Helper()
-	cfg, err := spec.Parse("heddle.yaml", []byte(yaml))
+// command is the heddle program, told where this host's agent lives.
+func (h *heddleHost) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, h.binary, args...)
+	cmd.Env = append(os.Environ(), "HEDDLE_RUN_DIR="+filepath.Join(h.dir, "run"), "HEDDLE_STATE_DIR="+filepath.Join(h.dir, "state"))
+	return cmd
+}
+
+// heddle runs a command of the program in the host's namespace and gives what it printed.
+func (h *heddleHost) heddle(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := h.command(ctx, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := h.ns.Start(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
 	if err != nil {
+		return nil, fmt.Errorf("heddle %s: %w: %s", strings.Join(args, " "), err, errs.String())
+	}
+	return out.Bytes(), nil
+}
+
+// write saves a configuration and gives its path.
+func (h *heddleHost) write(t *testing.T, yaml string) string {
+	t.Helper()
+	file := filepath.Join(h.dir, "heddle.yaml")
+	if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if h.plan, err = plan.Resolve(cfg, nil); err != nil {
+	return file
+}
+
+// configure puts a configuration into force.
+func (h *heddleHost) configure(t *testing.T, ctx context.Context, yaml string) {
+	t.Helper()
+	if _, err := h.heddle(ctx, "apply", "-f", h.write(t, yaml)); err != nil {
 		t.Fatal(err)
 	}
-	err = h.ns.Do(func() error {
-		devices, err := hostdev.Open()
+}
+
+// number is one counter as "heddle stats -o json" prints it.
+type number struct {
+	Name  string
+	Value uint64
+}
+
+// portStats is what the books need of a port's counters.
+type portStats struct {
+	Name                   string
+	Counters, Extra, Drops []number
+}
+
+// sum adds the counters whose names begin with prefix, except for those named.
+func sum(list []number, prefix string, except ...string) (n uint64) {
+	for _, c := range list {
+		if strings.HasPrefix(c.Name, prefix) && !slices.Contains(except, c.Name) {
+			n += c.Value
+		}
+	}
+	return n
+}
+
+// checkBooks holds S94 for every port: each frame received was delivered or dropped for one reason. A frame may be on its way
+// while the counters are read, so they are given a second to agree.
+func (h *heddleHost) checkBooks(t *testing.T, ctx context.Context) {
+	t.Helper()
+	var wrong []string
+	for deadline := time.Now().Add(time.Second); ; time.Sleep(50 * time.Millisecond) {
+		out, err := h.heddle(ctx, "stats", "-o", "json")
 		if err != nil {
-			return err
+			t.Fatal(err)
 		}
-		defer devices.Close()
-		d := dataplane.Desired{Plan: h.plan, Facts: plan.Facts{}, Attachments: map[plan.PortID]dataplane.Attachment{}}
-		for _, p := range h.plan.Switches[0].Ports {
-			dev, ok, err := devices.Device(p.Device)
-			if err != nil || !ok {
-				return fmt.Errorf("device %s: found %v, %w", p.Device, ok, err)
+		var ports []portStats
+		if err := json.Unmarshal(out, &ports); err != nil || len(ports) != 3 {
+			t.Fatalf("counters of %d ports, not 3: %v", len(ports), err)
+		}
+		wrong = nil
+		for _, p := range ports {
+			received := sum(p.Counters, "packetsIn", "packetsInDropped", "packetsInException")
+			delivered, dropped := sum(p.Extra, "delivered"), sum(p.Drops, "")
+			if received == 0 || received != delivered+dropped {
+				wrong = append(wrong, fmt.Sprintf("%s: received %d, delivered %d, dropped %d", p.Name, received, delivered, dropped))
 			}
-			d.Facts[p.ID] = plan.Fact{Up: dev.Up(), MTU: dev.MTU}
-			d.Attachments[p.ID] = dataplane.Attachment{Ifindex: dev.Index, PeerRedirect: dev.Kind == hostdev.Veth && dev.Peer.Elsewhere}
 		}
-		return h.kernel.Apply(d)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// checkBooks holds S94 for every port: each frame received was delivered or dropped for one reason.
-func (h *heddleHost) checkBooks(t *testing.T) {
-	t.Helper()
-	all, err := h.kernel.Counters()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range h.plan.Switches[0].Ports {
-		c := all[p.ID]
-		if c.Received() == 0 || c.Received() != c.Delivered+c.Dropped() {
-			t.Errorf("S94: %s: received %d, delivered %d, dropped %v", p.ID, c.Received(), c.Delivered, c.Drops)
+		if len(wrong) == 0 || time.Now().After(deadline) {
+			break
 		}
+	}
+	for _, w := range wrong {
+		t.Error("S94: " + w)
 	}
 }
 
@@ -183,7 +236,7 @@ func TestGuest_ExchangesThroughSwitch(t *testing.T) {
 	program := buildExchange(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
-	h := newHeddleHost(t)
+	h := newHeddleHost(t, ctx, fmt.Sprintf(switchConfig, "{none: true}", "{none: true}"))
 	v := vm{h.namespaceVM(t, "vm", net.HardwareAddr{2, 0, 0, 0, 1, 3}, "192.0.2.3/24", "198.51.100.3/24"), program}
 	virtio := switchGuest(t, ctx, h, "virtio", qemu.VirtioNet, 1, program)
 	e1000 := switchGuest(t, ctx, h, "e1000", qemu.E1000, 2, program)
@@ -200,7 +253,7 @@ func TestGuest_ExchangesThroughSwitch(t *testing.T) {
 		{"trunk", `{trunk: ["0", "7"]}`, "{access: 7}", "198.51.100."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h.configure(t, fmt.Sprintf(switchConfig, c.guests, c.namespaces))
+			h.configure(t, ctx, fmt.Sprintf(switchConfig, c.guests, c.namespaces))
 			if c.name == "trunk" {
 				addVLAN(t, ctx, virtio, 1)
 				addVLAN(t, ctx, e1000, 2)
@@ -216,12 +269,12 @@ func TestGuest_ExchangesThroughSwitch(t *testing.T) {
 			exchange(t, ctx, virtio, c.network+"1", v, c.network+"3")
 			exchange(t, ctx, e1000, c.network+"2", v, c.network+"3")
 			exchange(t, ctx, virtio, c.network+"1", e1000, c.network+"2")
-			h.checkBooks(t)
 		})
 	}
 	// The groups are apart when their VLANs are.
-	h.configure(t, fmt.Sprintf(switchConfig, "{access: 100}", "{access: 200}"))
+	h.configure(t, ctx, fmt.Sprintf(switchConfig, "{access: 100}", "{access: 200}"))
 	if out, err := v.run(ctx, "ping -c 2 -i 0.2 -W 1 192.0.2.1; true"); err != nil || !strings.Contains(out, " 0 received") {
 		t.Errorf("a guest in another VLAN answered: %s %v", out, err)
 	}
+	h.checkBooks(t, ctx)
 }
