@@ -39,6 +39,10 @@ type test struct {
 	kind  traffic.Kind
 	unit  report.Unit
 	value func(traffic.Result) float64
+	// cpu is the CPU time of the ends per unit of what they carried, with what the kernel does for them on the way. It
+	// depends less on what else the machine does than the rate.
+	cpu     func(traffic.Result) (sender, sink float64)
+	cpuUnit string
 	// apart puts the ends on two CPUs. Where they take turns, both are on one: waking an idle virtual CPU takes longer than
 	// the path under test and varies far more.
 	apart bool
@@ -47,11 +51,33 @@ type test struct {
 func switchTests() []test {
 	perSecond := func(r traffic.Result) float64 { return r.Transactions.PerSecond }
 	return []test{
-		{"stream", traffic.KindStream, report.BitsPerSecond, func(r traffic.Result) float64 { return r.Stream.BitsPerSecond }, true},
-		{"rr", traffic.KindRR, report.PerSecond, perSecond, false},
-		{"crr", traffic.KindCRR, report.PerSecond, perSecond, false},
-		{"udp", traffic.KindUDP, report.PacketsPerSecond, traffic.Result.ReceivedPerSecond, true},
+		{
+			name: "stream", kind: traffic.KindStream, unit: report.BitsPerSecond, apart: true, cpuUnit: "GB", cpu: cpuPerGB,
+			value: func(r traffic.Result) float64 { return r.Stream.BitsPerSecond },
+		},
+		{name: "rr", kind: traffic.KindRR, unit: report.PerSecond, value: perSecond, cpuUnit: "transaction", cpu: cpuPerTransaction},
+		{name: "crr", kind: traffic.KindCRR, unit: report.PerSecond, value: perSecond, cpuUnit: "transaction", cpu: cpuPerTransaction},
+		{
+			name: "udp", kind: traffic.KindUDP, unit: report.PacketsPerSecond, apart: true, cpuUnit: "packet", cpu: cpuPerPacket,
+			value: traffic.Result.ReceivedPerSecond,
+		},
 	}
+}
+
+// A sink counts from its start and a sender the measured interval only, so each is divided by what it has carried itself.
+// Nothing carried gives NaN or an infinity, which the statistics leave out.
+
+func cpuPerGB(r traffic.Result) (sender, sink float64) {
+	return 1e9 * r.Stream.CPUSeconds / float64(r.Stream.Bytes), 1e9 * r.Sink.CPUSeconds / float64(r.Sink.Bytes)
+}
+
+// cpuPerTransaction takes it that requests have one byte, so that the sink's bytes are its transactions.
+func cpuPerTransaction(r traffic.Result) (sender, sink float64) {
+	return r.Transactions.CPUSeconds / float64(r.Transactions.Count), r.Sink.CPUSeconds / float64(r.Sink.Bytes)
+}
+
+func cpuPerPacket(r traffic.Result) (sender, sink float64) {
+	return r.Sent.CPUSeconds / float64(r.Sent.Packets), r.Sink.CPUSeconds / float64(r.Sink.Packets.Received)
 }
 
 // run is one benchmark of switches under way.

@@ -21,18 +21,18 @@ func switchBudgets() []switchBudget {
 	}
 }
 
-// values are the samples of a cell as numbers, in the order of the rounds.
-func (r *run) values(t test, peer string) []float64 {
+// of reads one number from each sample of a cell, in the order of the rounds.
+func (r *run) of(t test, peer string, read func(traffic.Result) float64) []float64 {
 	var v []float64
 	for _, s := range r.samples[cell{t.name, peer}] {
-		v = append(v, t.value(s))
+		v = append(v, read(s))
 	}
 	return v
 }
 
 // ratio compares two peers round by round.
 func (r *run) ratio(t test, peer, to string) report.Spread {
-	return report.Summarise(report.Ratios(r.values(t, peer), r.values(t, to)))
+	return report.Summarise(report.Ratios(r.of(t, peer, t.value), r.of(t, to, t.value)))
 }
 
 func (r *run) report(env report.Environment) *report.Report {
@@ -56,7 +56,7 @@ func (r *run) report(env report.Environment) *report.Report {
 
 // row is one test on one peer: its number, and how it compares.
 func (r *run) row(t test, peer string) report.Row {
-	values := r.values(t, peer)
+	values := r.of(t, peer, t.value)
 	row := report.Row{
 		{Name: "test", Value: t.name},
 		{Name: "peer", Value: peer},
@@ -66,24 +66,35 @@ func (r *run) row(t test, peer string) report.Row {
 	for _, to := range []string{peerDirect, peerBridge} {
 		row = append(row, report.Field{Name: "ratio_" + to, Title: "of " + to, Value: r.ratio(t, peer, to), Unit: report.Ratio})
 	}
+	row = append(row, r.cpuFields(t, peer)...)
 	row = append(row, r.details(t, peer)...)
 	return append(row, report.Field{Name: "samples", Value: values, Hidden: true})
+}
+
+// cpuFields say what a unit of the test cost both ends together, each of them, and compared with direct.
+func (r *run) cpuFields(t test, peer string) []report.Field {
+	sender := func(s traffic.Result) float64 { x, _ := t.cpu(s); return x }
+	sink := func(s traffic.Result) float64 { _, x := t.cpu(s); return x }
+	both := func(s traffic.Result) float64 { x, y := t.cpu(s); return x + y }
+	ratio := report.Ratios(r.of(t, peer, both), r.of(t, peerDirect, both))
+	return []report.Field{
+		{Name: "cpu_s", Title: "CPU", Value: report.Summarise(r.of(t, peer, both)), Unit: report.Seconds, Brief: true},
+		{Name: "cpu_per", Value: t.cpuUnit, Hidden: true},
+		{Name: "cpu_s_sender", Value: report.Summarise(r.of(t, peer, sender)), Unit: report.Seconds, Hidden: true},
+		{Name: "cpu_s_sink", Value: report.Summarise(r.of(t, peer, sink)), Unit: report.Seconds, Hidden: true},
+		{Name: "cpu_ratio_direct", Value: report.Summarise(ratio), Unit: report.Ratio, Hidden: true},
+	}
 }
 
 // details are the medians of what else a test tells.
 func (r *run) details(t test, peer string) []report.Field {
 	median := func(name string, unit report.Unit, of func(traffic.Result) float64) report.Field {
-		var v []float64
-		for _, s := range r.samples[cell{t.name, peer}] {
-			v = append(v, of(s))
-		}
-		return report.Field{Name: name, Value: report.Summarise(v).Median, Unit: unit, Hidden: true}
+		return report.Field{Name: name, Value: report.Summarise(r.of(t, peer, of)).Median, Unit: unit, Hidden: true}
 	}
 	switch t.kind {
 	case traffic.KindStream:
 		return []report.Field{
 			median("retransmits", report.Count, func(s traffic.Result) float64 { return float64(s.Stream.Retransmits) }),
-			median("sender_cpu_s", report.Seconds, func(s traffic.Result) float64 { return s.Stream.CPUSeconds }),
 		}
 	case traffic.KindUDP:
 		return []report.Field{
@@ -109,6 +120,7 @@ func (r *run) method() string {
 	}
 	return fmt.Sprintf("%d interleaved rounds of %v per cell after %v of warm-up. Ratios are medians (quartiles) of the rounds' "+
 		"ratios. The sender ran on CPU %d, the receiver of %s on CPU %d, of %s on the sender's. udp is what arrived of packets with "+
-		"18 bytes of payload; rr and crr exchange 1 byte.", r.opts.Rounds, r.opts.Duration, r.opts.Warmup, r.opts.CPUs[0],
+		"18 bytes of payload; rr and crr exchange 1 byte. CPU is the time both ends took, with what the kernel does for them, per GB, "+
+		"transaction or packet.", r.opts.Rounds, r.opts.Duration, r.opts.Warmup, r.opts.CPUs[0],
 		strings.Join(apart, " and "), r.opts.CPUs[1], strings.Join(together, " and "))
 }

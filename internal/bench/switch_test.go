@@ -40,10 +40,10 @@ func fakeRun(rounds int, speed func(peer string, round int) float64, order *[]st
 		done[key]++
 		*order = append(*order, fmt.Sprintf("%s/%s", l.Kind, name))
 		return traffic.Result{
-			Stream:       &traffic.Stream{BitsPerSecond: x},
-			Transactions: &traffic.Transactions{PerSecond: x},
-			Sent:         &traffic.Sent{Seconds: 1},
-			Sink:         &traffic.SinkResult{Packets: &traffic.Received{Received: uint64(x)}},
+			Stream:       &traffic.Stream{BitsPerSecond: x, Bytes: 4e9, CPUSeconds: 1},
+			Transactions: &traffic.Transactions{PerSecond: x, Count: 1e6, CPUSeconds: 0.5},
+			Sent:         &traffic.Sent{Seconds: 1, Packets: 2e6, CPUSeconds: 0.5},
+			Sink:         &traffic.SinkResult{Bytes: 2e9, CPUSeconds: 0.5, Packets: &traffic.Received{Received: uint64(x)}},
 		}, nil
 	}
 	return r
@@ -72,6 +72,9 @@ func TestVerdictsComeFromPairedRatios(t *testing.T) {
 	}
 	if s := rep.Rows[1].Get("ratio_direct").(report.Spread); s.Rounds != 10 || s.Max-s.Min > 1e-9 {
 		t.Errorf("what slows both sides of a pair shows in the ratio: %+v", s)
+	}
+	if s := rep.Rows[0].Get("cpu_s").(report.Spread); s.Median != 0.5 {
+		t.Errorf("1 s per 4 GB at the sender and 0.5 s per 2 GB at the sink make %g s per GB, want 0.5", s.Median)
 	}
 	if v := rep.Rows[0].Get("samples").([]float64); len(v) != 10 || v[0] != 20_000 {
 		t.Errorf("samples %v", v)

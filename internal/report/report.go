@@ -32,6 +32,8 @@ type Field struct {
 	Value any
 	// Unit says how people read the value; programs get base units (bits per second, seconds), named by the key.
 	Unit Unit
+	// Brief shows a Spread's median alone in the table.
+	Brief bool
 	// Hidden keeps the field out of the table.
 	Hidden bool
 }

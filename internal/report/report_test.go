@@ -69,7 +69,7 @@ func example() *Report {
 		Environment: Environment{OS: "linux", Kernel: "6.18", CPUs: 2, Commit: strings.Repeat("a", 40) + "+changes"},
 		Rows: []Row{
 			{{Name: "peer", Value: "direct"}, {Name: "bps", Title: "stream", Value: Spread{34.8e9, 33e9, 35e9, 30e9, 36e9, 10}, Unit: BitsPerSecond},
-				{Name: "raw", Value: uint64(7), Hidden: true}},
+				{Name: "raw", Value: uint64(7), Hidden: true}, {Name: "brief", Value: Spread{5e-6, 1e-6, 9e-6, 0, 1, 3}, Unit: Seconds, Brief: true}},
 			{{Name: "peer", Value: "heddle"}, {Name: "bps", Title: "stream", Value: Spread{}, Unit: BitsPerSecond},
 				{Name: "extra", Value: math.NaN()}, {Name: "on", Value: true}},
 		},
@@ -132,7 +132,7 @@ func TestTable(t *testing.T) {
 	if err := example().Write(&b, Table); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"34.8 Gb/s (33.0–35.0)", "aaaaaaaaaaaa+changes", "≥ 0.950", "81.0 ns  ≤ 80.0 ns  NO", "yes"} {
+	for _, want := range []string{"34.8 Gb/s (33.0–35.0)", "aaaaaaaaaaaa+changes", "≥ 0.950", "81.0 ns  ≤ 80.0 ns  NO", "yes", "5.00 µs  –"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("table lacks %q:\n%s", want, b.String())
 		}

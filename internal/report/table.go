@@ -82,6 +82,9 @@ func (f Field) text() string {
 	case nil:
 		return notMeasured
 	case Spread:
+		if f.Brief {
+			return f.Unit.Format(v.Median)
+		}
 		return f.Unit.formatSpread(v)
 	case float64:
 		return f.Unit.Format(v)

@@ -127,6 +127,9 @@ func (p Processes) sink(ctx context.Context, e Endpoint, opts SinkOptions) (*sin
 	var hello listening
 	if err := s.line(&hello); err != nil {
 		_, _ = s.finish()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		return nil, fmt.Errorf("%s sink: %w: %s", opts.Kind, err, strings.TrimSpace(s.stderr.String()))
 	}
 	s.addr = hello.Listening

@@ -132,6 +132,7 @@ type Sent struct {
 // SinkResult is what a sink has seen since it was opened.
 type SinkResult struct {
 	Connections uint64    `json:"connections,omitempty"`
+	Broken      uint64    `json:"broken,omitempty"` // connections that did not end between two transactions
 	Bytes       uint64    `json:"bytes"`
 	CPUSeconds  float64   `json:"cpu_s"`             // for packets: of the measured interval
 	Packets     *Received `json:"packets,omitempty"` // the last run of numbered packets

@@ -3,6 +3,7 @@ package traffic
 import (
 	"context"
 	"errors"
+	"net"
 	"net/netip"
 	"os"
 	"os/signal"
@@ -159,6 +160,34 @@ func TestCancelEndsEveryKind(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestSinkOutlivesClientsThatLeave(t *testing.T) {
+	sink, err := Listen(Endpoint{}, SinkOptions{Kind: KindCRR, At: netip.AddrPortFrom(loopback.Addr, 0), Size: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rude := range []string{"ab", "abcd"} { // leaves with half a request, leaves before the answer
+		c, err := net.DialTCP("tcp4", nil, net.TCPAddrFromAddrPort(sink.Addr()))
+		if err == nil {
+			_, err = c.Write([]byte(rude))
+		}
+		if err == nil {
+			err = c.SetLinger(0)
+		}
+		if err = errors.Join(err, c.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load := short(KindCRR)
+	load.Size = 4
+	if _, err := Send(t.Context(), Endpoint{}, load, sink.Addr()); err != nil {
+		t.Error(err)
+	}
+	res, err := sink.Finish()
+	if err != nil || res.Broken < 1 || res.Connections < 50 {
+		t.Errorf("sink %+v, %v", res, err)
 	}
 }
 
