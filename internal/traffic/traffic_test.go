@@ -283,7 +283,8 @@ func TestEchoCountsReplies(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := res.Echo
-		if e.Requests < 15 || e.Requests > 21 || e.Replies != e.Requests || e.RepliesPerPing != 1 || e.RTT.P50 <= 0 {
+		// 20, and those of the warm-up that a busy machine has delayed into the interval.
+		if e.Requests < 10 || e.Requests > 24 || e.Replies != e.Requests || e.RepliesPerPing != 1 || e.RTT.P50 <= 0 {
 			t.Errorf("%s: echo %+v", name, *e)
 		}
 	}
