@@ -1,0 +1,170 @@
+package lab
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	netnsDir = "/var/run/netns"
+	// graceful is how long processes get to end by themselves before they are killed.
+	graceful = 3 * time.Second
+	// pollEvery is the pause between two looks at a condition that has no notification.
+	pollEvery = 20 * time.Millisecond
+)
+
+// Down removes everything the named lab consists of: processes in its namespaces, pinned kernel objects, namespaces with
+// their devices, its directory and its record, whatever part of it there is. ErrUnknown when there is no such lab. It goes on
+// after a failure and keeps the record then, so that it can be called again.
+func Down(ctx context.Context, runDir, name string) error {
+	r, err := Find(runDir, name)
+	if err != nil {
+		return err
+	}
+	errs := []error{
+		endProcesses(ctx, r),
+		unmountBelow(r.Dir),
+	}
+	for _, n := range r.Nodes {
+		errs = append(errs, removeNamespace(n.Namespace))
+	}
+	errs = append(errs, os.RemoveAll(r.Dir))
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("take down lab %q: %w", name, err)
+	}
+	return os.Remove(recordFile(runDir, name))
+}
+
+// removeNamespace removes a named namespace, also one whose making was interrupted between its file and its mount.
+func removeNamespace(name string) error {
+	path := filepath.Join(netnsDir, name)
+	err := unix.Unmount(path, unix.MNT_DETACH)
+	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("unmount network namespace %q: %w", name, err)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// endProcesses ends every process that runs in one of the lab's namespaces: first politely, then not.
+func endProcesses(ctx context.Context, r *Record) error {
+	inodes := map[uint64]bool{}
+	for _, n := range r.Nodes {
+		var st unix.Stat_t
+		if unix.Stat(filepath.Join(netnsDir, n.Namespace), &st) == nil {
+			inodes[st.Ino] = true
+		}
+	}
+	// A half-made namespace is an ordinary file; no process has its inode as namespace, so it does no harm here.
+	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
+		deadline := time.Now().Add(graceful)
+		for first := true; ; first = false {
+			pids := processesIn(inodes)
+			if len(pids) == 0 {
+				return nil
+			}
+			if first {
+				signalAll(pids, sig)
+			}
+			if time.Now().After(deadline) {
+				break
+			}
+			if !pause(ctx) {
+				return ctx.Err()
+			}
+		}
+	}
+	return fmt.Errorf("processes %v do not end", processesIn(inodes))
+}
+
+// pause waits for the next look at a condition; false when ctx is done.
+func pause(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(pollEvery):
+		return true
+	}
+}
+
+func signalAll(pids []int, sig unix.Signal) {
+	for _, pid := range pids {
+		_ = unix.Kill(pid, sig) // it may be gone by now; the next look tells
+	}
+}
+
+// processesIn lists the processes whose network namespace is one of these, this process excepted.
+func processesIn(inodes map[uint64]bool) []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil || len(inodes) == 0 {
+		return nil
+	}
+	var pids []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Stat(filepath.Join("/proc", e.Name(), "ns/net"), &st) == nil && inodes[st.Ino] {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// unmountBelow unmounts what is mounted at or below dir, innermost first. With the mount go the pins in it, and with the
+// pins the kernel's programs and tables.
+func unmountBelow(dir string) error {
+	mounts, err := mountsBelow(dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, m := range slices.Backward(mounts) {
+		if err := unix.Unmount(m, 0); err != nil {
+			errs = append(errs, fmt.Errorf("unmount %s: %w", m, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// mountsBelow lists mount points at or below dir in the order they were mounted.
+func mountsBelow(dir string) ([]string, error) {
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil, fmt.Errorf("list the mounts: %w", err)
+	}
+	defer f.Close()
+	var mounts []string
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 5 {
+			continue
+		}
+		at := unescapeMount(fields[4])
+		if at == dir || strings.HasPrefix(at, dir+"/") {
+			mounts = append(mounts, at)
+		}
+	}
+	return mounts, lines.Err()
+}
+
+// unescapeMount undoes the octal escapes of mountinfo (proc(5)).
+func unescapeMount(s string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
+}

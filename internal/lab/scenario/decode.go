@@ -1,0 +1,130 @@
+package scenario
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// place is where a value stands in its file; both count from 1.
+type place struct{ line, column int }
+
+// decoder turns a YAML tree into Go values. It is strict — unknown and repeated fields are faults — and remembers the place
+// of every value under its path ("links[1].a"), so that later checks can point at it.
+type decoder struct {
+	at     map[string]place
+	fault  func(place, string, ...any)
+	config func(n *yaml.Node, path string, into reflect.Value) // reads an in-place Heddle configuration
+}
+
+func nodePlace(n *yaml.Node) place { return place{n.Line, n.Column} }
+
+// value decodes n into v.
+func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	d.at[path] = nodePlace(n)
+	if v.Type() == configType {
+		d.config(n, path, v)
+		return
+	}
+	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		d.text(n, u)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		d.mapping(n, v, path)
+	case reflect.Slice:
+		d.sequence(n, v, path)
+	default:
+		d.scalar(n, v)
+	}
+}
+
+func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind != yaml.MappingNode {
+		d.fault(nodePlace(n), "a mapping belongs here, with some of the fields %s", strings.Join(fieldNames(v.Type()), ", "))
+		return
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		name := key.Value
+		field := fieldByName(v, name)
+		switch {
+		case !field.IsValid():
+			d.fault(nodePlace(key), "unknown field %q; known here: %s", name, strings.Join(fieldNames(v.Type()), ", "))
+		case seen[name]:
+			d.fault(nodePlace(key), "field %q is here twice; keep one", name)
+		default:
+			d.value(value, field, join(path, name))
+		}
+		seen[name] = true
+	}
+}
+
+func (d *decoder) sequence(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind != yaml.SequenceNode {
+		d.fault(nodePlace(n), "a list belongs here; begin each element with a dash")
+		return
+	}
+	out := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
+	for i, e := range n.Content {
+		d.value(e, out.Index(i), fmt.Sprintf("%s[%d]", path, i))
+	}
+	v.Set(out)
+}
+
+func (d *decoder) text(n *yaml.Node, u encoding.TextUnmarshaler) {
+	if n.Kind != yaml.ScalarNode {
+		d.fault(nodePlace(n), "a single value belongs here")
+		return
+	}
+	if err := u.UnmarshalText([]byte(n.Value)); err != nil {
+		d.fault(nodePlace(n), "%v", err)
+	}
+}
+
+func (d *decoder) scalar(n *yaml.Node, v reflect.Value) {
+	wanted := map[reflect.Kind]string{reflect.String: "text", reflect.Int: "a whole number"}[v.Kind()]
+	tagOK := v.Kind() == reflect.String || n.Tag == "!!int"
+	if n.Kind != yaml.ScalarNode || !tagOK || n.Decode(v.Addr().Interface()) != nil {
+		d.fault(nodePlace(n), "%s belongs here, not %q", wanted, n.Value)
+	}
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func yamlName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+	return name
+}
+
+func fieldByName(v reflect.Value, name string) reflect.Value {
+	for i := range v.NumField() {
+		if yamlName(v.Type().Field(i)) == name {
+			return v.Field(i)
+		}
+	}
+	return reflect.Value{}
+}
+
+func fieldNames(t reflect.Type) []string {
+	var names []string
+	for i := range t.NumField() {
+		names = append(names, yamlName(t.Field(i)))
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,103 @@
+package scenario
+
+import (
+	"crypto/sha256"
+
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// defaultMTU is Ethernet's, in bytes of layer 3.
+const defaultMTU = 1500
+
+func (s *Scenario) setDefaults() {
+	for i := range s.Hosts {
+		for j := range s.Hosts[i].NICs {
+			n := &s.Hosts[i].NICs[j]
+			n.MTU = orDefault(n.MTU, defaultMTU)
+			n.MAC = s.adapterMAC(n.MAC, n.Host, n.Port, s.Hosts[i].Name+"/"+n.Device)
+		}
+	}
+	for i := range s.VMs {
+		v := &s.VMs[i]
+		v.Kind = orDefault(v.Kind, Namespace)
+		v.Port = orDefault(v.Port, v.Name)
+		v.MTU = orDefault(v.MTU, defaultMTU)
+		v.MAC = s.adapterMAC(v.MAC, v.Host, v.Port, v.Name)
+		if v.Kind == QEMU {
+			v.NIC = orDefault(v.NIC, VirtioNet)
+		}
+	}
+	for i := range s.Switches {
+		s.Switches[i].Kind = orDefault(s.Switches[i].Kind, Bridge)
+	}
+	for i := range s.Links {
+		s.Links[i].MTU = orDefault(s.Links[i].MTU, defaultMTU)
+	}
+	for i := range s.Routers {
+		for j := range s.Routers[i].Interfaces {
+			f := &s.Routers[i].Interfaces[j]
+			if f.MAC.IsZero() {
+				f.MAC = madeUpMAC(s.Routers[i].Name + "/" + f.Device)
+			}
+		}
+	}
+}
+
+func orDefault[T comparable](v, fallback T) T {
+	var zero T
+	if v == zero {
+		return fallback
+	}
+	return v
+}
+
+// adapterMAC is what the file says, else the port's configured MAC, else one made up from the adapter's name.
+func (s *Scenario) adapterMAC(given plan.MAC, host, port, name string) plan.MAC {
+	if !given.IsZero() {
+		return given
+	}
+	if p := s.port(host, port); p != nil && p.MAC != "" {
+		if m, err := plan.ParseMAC(p.MAC); err == nil {
+			return m
+		}
+	}
+	return madeUpMAC(name)
+}
+
+// madeUpMAC is a locally administered unicast address that stays the same from run to run.
+func madeUpMAC(name string) plan.MAC {
+	h := sha256.Sum256([]byte(name))
+	return plan.MAC{0x02, h[0], h[1], h[2], h[3], h[4]}
+}
+
+// Host finds a host by name, nil when there is none.
+func (s *Scenario) Host(name string) *Host {
+	for i := range s.Hosts {
+		if s.Hosts[i].Name == name {
+			return &s.Hosts[i]
+		}
+	}
+	return nil
+}
+
+// port finds a port of a host's configuration, nil when there is none.
+func (s *Scenario) port(host, name string) *spec.Port {
+	if h := s.Host(host); h != nil {
+		return Port(h.Config, name)
+	}
+	return nil
+}
+
+// Port finds a port in a configuration by name, nil when there is none.
+func Port(c *spec.Config, name string) *spec.Port {
+	if c == nil {
+		return nil
+	}
+	for i := range c.Ports {
+		if c.Ports[i].Name == name {
+			return &c.Ports[i]
+		}
+	}
+	return nil
+}

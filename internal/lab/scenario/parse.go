@@ -1,0 +1,182 @@
+package scenario
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"heddle/internal/spec"
+)
+
+// Fault is one thing that is wrong in a scenario file. Line and Column count from 1; 0 means the file as a whole.
+type Fault struct {
+	File         string
+	Line, Column int
+	Message      string
+}
+
+func (f Fault) Error() string {
+	if f.Line == 0 {
+		return fmt.Sprintf("%s: %s", f.File, f.Message)
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, f.Message)
+}
+
+// Faults are all faults of one file, in the order of the file; never empty when returned as an error.
+type Faults []Fault
+
+func (fs Faults) Error() string {
+	lines := make([]string, len(fs))
+	for i, f := range fs {
+		lines[i] = f.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+var configType = reflect.TypeFor[*spec.Config]()
+
+// Load reads a scenario file and the configuration files it names. A scenario that is wrong gives Faults, all of them.
+func Load(file string) (*Scenario, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the scenario: %w", err)
+	}
+	return Parse(file, data, os.ReadFile)
+}
+
+// Parse reads a scenario from data; file is the name that faults carry, and the folder of configFile references. read
+// opens those, and may be nil for a scenario that must not refer to files. The error is Faults.
+func Parse(file string, data []byte, read func(string) ([]byte, error)) (*Scenario, error) {
+	p := &parser{file: file, data: data, read: read}
+	p.decoder = decoder{at: map[string]place{}, fault: p.faultAt, config: p.inlineConfig}
+	var s Scenario
+	if p.document(&s) {
+		p.configFiles(&s)
+		s.setDefaults()
+		p.check(&s)
+	}
+	if len(p.faults) > 0 {
+		slices.SortStableFunc(p.faults, func(a, b Fault) int {
+			if a.Line != b.Line {
+				return a.Line - b.Line
+			}
+			return a.Column - b.Column
+		})
+		return nil, p.faults
+	}
+	return &s, nil
+}
+
+type parser struct {
+	decoder
+	file   string
+	data   []byte
+	read   func(string) ([]byte, error)
+	faults Faults
+}
+
+func (p *parser) faultAt(at place, format string, args ...any) {
+	p.faults = append(p.faults, Fault{p.file, at.line, at.column, fmt.Sprintf(format, args...)})
+}
+
+// faultIn points at the value with this path, or at the nearest one around it that the file has.
+func (p *parser) faultIn(path, format string, args ...any) {
+	for path != "" {
+		if at, ok := p.at[path]; ok {
+			p.faultAt(at, format, args...)
+			return
+		}
+		path = path[:max(strings.LastIndexByte(path, '.'), 0)]
+	}
+	p.faultAt(p.at[""], format, args...)
+}
+
+// document decodes the one document of the file; false when there is nothing to check further.
+func (p *parser) document(s *Scenario) bool {
+	dec := yaml.NewDecoder(bytes.NewReader(p.data))
+	var doc yaml.Node
+	err := dec.Decode(&doc)
+	if errors.Is(err, io.EOF) || (err == nil && len(doc.Content) == 0) {
+		p.faultAt(place{}, "the file is empty; a scenario has at least a name and a list of hosts")
+		return false
+	}
+	if err != nil {
+		p.faultAt(place{}, "this is not YAML: %v", err)
+		return false
+	}
+	p.value(doc.Content[0], reflect.ValueOf(s).Elem(), "")
+	var second yaml.Node
+	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
+		p.faultAt(nodePlace(&second), "a second YAML document starts here; a scenario is one document")
+	}
+	return doc.Content[0].Kind == yaml.MappingNode
+}
+
+// inlineConfig reads a host's configuration written in place. The parser of configurations gets the file with everything
+// else blanked, so that its faults carry the places of this file.
+func (p *parser) inlineConfig(n *yaml.Node, _ string, into reflect.Value) {
+	if n.Kind != yaml.MappingNode || n.Style&yaml.FlowStyle != 0 {
+		p.faultAt(nodePlace(n), "a configuration is an indented block here; or name its file with configFile")
+		return
+	}
+	p.parseConfig(p.file, blockAt(p.data, n.Line, n.Column), into)
+}
+
+// blockAt is data with every line blanked that is not part of the block that begins at line and column.
+func blockAt(data []byte, line, column int) []byte {
+	lines := strings.Split(string(data), "\n")
+	inside := true
+	for i, l := range lines {
+		text := strings.TrimLeft(l, " ")
+		if i >= line && text != "" && text[0] != '#' && len(l)-len(text) < column-1 {
+			inside = false
+		}
+		if i < line-1 || !inside {
+			lines[i] = ""
+		}
+	}
+	return []byte(strings.Join(lines, "\n"))
+}
+
+// configFiles reads the configuration files that hosts and switches name.
+func (p *parser) configFiles(s *Scenario) {
+	for i := range s.Hosts {
+		h := &s.Hosts[i]
+		p.configFile(fmt.Sprintf("hosts[%d]", i), h.ConfigFile, &h.Config)
+	}
+	for i := range s.Switches {
+		sw := &s.Switches[i]
+		p.configFile(fmt.Sprintf("switches[%d]", i), sw.ConfigFile, &sw.Config)
+	}
+}
+
+func (p *parser) configFile(path, name string, into **spec.Config) {
+	if name == "" {
+		return
+	}
+	if *into != nil {
+		p.faultIn(path+".configFile", "there is a config beside it; keep one of the two")
+		return
+	}
+	if p.read == nil {
+		p.faultIn(path+".configFile", "this scenario can't refer to files; write the configuration in place, as config")
+		return
+	}
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(filepath.Dir(p.file), name)
+	}
+	data, err := p.read(name)
+	if err != nil {
+		p.faultIn(path+".configFile", "%v", err)
+		return
+	}
+	p.parseConfig(name, data, reflect.ValueOf(into).Elem())
+}

@@ -1,0 +1,150 @@
+// Package scenario is the description of a lab: hosts, virtual machines, physical switches, routers and the links between
+// them, read strictly from one YAML file. It holds values only and never touches the kernel, so that the simulation shares
+// it with the real lab.
+package scenario
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// Scenario is one lab.
+type Scenario struct {
+	// Name is the lab's default name; namespaces are named after it.
+	Name  string `yaml:"name"`
+	Title string `yaml:"title,omitempty"`
+	// Hosts are hypervisors: each is a network namespace with an agent of its own.
+	Hosts []Host `yaml:"hosts"`
+	// VMs are guests on ports of hosts.
+	VMs []VM `yaml:"vms,omitempty"`
+	// Switches are the switches of the physical network.
+	Switches []Switch `yaml:"switches,omitempty"`
+	// Routers forward IP between their interfaces.
+	Routers []Router `yaml:"routers,omitempty"`
+	// Links are the cables of the physical network.
+	Links []Link `yaml:"links,omitempty"`
+}
+
+// Host is one hypervisor. A host with NICs is a nested one: they are guest ends of ports of another host.
+type Host struct {
+	Name string `yaml:"name"`
+	NICs []NIC  `yaml:"nics,omitempty"`
+	// Config is the host's Heddle configuration, written in place; ConfigFile names a file that holds it instead,
+	// relative to the scenario's file. After Parse, Config is set in either case.
+	Config     *spec.Config `yaml:"config,omitempty"`
+	ConfigFile string       `yaml:"configFile,omitempty"`
+}
+
+// NIC is a nested host's network adapter: a device of the nested host whose other end is a port of the host it runs on.
+type NIC struct {
+	Device string `yaml:"device"` // its name inside the nested host
+	Host   string `yaml:"host"`
+	Port   string `yaml:"port"`
+	// MAC of the adapter; left out: that of the port, else derived from the names.
+	MAC plan.MAC `yaml:"mac,omitempty"`
+	// MTU in bytes, 68–65535, default 1500.
+	MTU int `yaml:"mtu,omitempty"`
+}
+
+// VMKind says what a VM is made of.
+type VMKind string
+
+// The kinds of VM.
+const (
+	// Namespace is a network namespace with one adapter: the default.
+	Namespace VMKind = "namespace"
+	// QEMU is a real machine under QEMU on a tap device.
+	QEMU VMKind = "qemu"
+)
+
+// NICModel is the adapter that a QEMU machine sees.
+type NICModel string
+
+// The adapter models.
+const (
+	VirtioNet NICModel = "virtio-net" // default
+	E1000     NICModel = "e1000"
+)
+
+// VM is one guest with one adapter on a port of a host.
+type VM struct {
+	Name string `yaml:"name"`
+	Kind VMKind `yaml:"kind,omitempty"` // default namespace
+	Host string `yaml:"host"`
+	// Port is the name of a port in the host's configuration; left out: the VM's name.
+	Port string `yaml:"port,omitempty"`
+	// MAC of the adapter; left out: that of the port, else derived from the names.
+	MAC       plan.MAC       `yaml:"mac,omitempty"`
+	Addresses []netip.Prefix `yaml:"addresses,omitempty"`
+	// Gateway is the default route, within one of Addresses.
+	Gateway netip.Addr `yaml:"gateway,omitempty"`
+	// MTU in bytes, 68–65535, default 1500.
+	MTU int `yaml:"mtu,omitempty"`
+	// NIC is the adapter's model, for kind qemu only.
+	NIC NICModel `yaml:"nic,omitempty"`
+}
+
+// SwitchKind says what plays a physical switch.
+type SwitchKind string
+
+// The kinds of physical switch.
+const (
+	// Bridge is a Linux bridge: one broadcast domain that passes tags without looking at them.
+	Bridge SwitchKind = "bridge"
+	// Heddle is a second Heddle host whose ports are the switch's: access and trunk ports tell VLANs apart.
+	Heddle SwitchKind = "heddle"
+)
+
+// Switch is one switch of the physical network.
+type Switch struct {
+	Name string     `yaml:"name"`
+	Kind SwitchKind `yaml:"kind,omitempty"` // default bridge
+	// Config and ConfigFile are for kind heddle: as for Host.
+	Config     *spec.Config `yaml:"config,omitempty"`
+	ConfigFile string       `yaml:"configFile,omitempty"`
+}
+
+// Router is a namespace that forwards IP between its interfaces.
+type Router struct {
+	Name       string      `yaml:"name"`
+	Interfaces []Interface `yaml:"interfaces"`
+}
+
+// Interface is one interface of a router; a link connects it.
+type Interface struct {
+	Device    string         `yaml:"device"`
+	MAC       plan.MAC       `yaml:"mac,omitempty"`
+	Addresses []netip.Prefix `yaml:"addresses"`
+}
+
+// Link is a cable: a veth pair between two nodes of the physical network.
+type Link struct {
+	A End `yaml:"a"`
+	B End `yaml:"b"`
+	// Rate limits each direction, in bits per second; 0: as fast as the machine can.
+	Rate Rate `yaml:"rate,omitempty"`
+	// MTU of both ends in bytes, 68–65535, default 1500.
+	MTU int `yaml:"mtu,omitempty"`
+}
+
+// End is one end of a link: a device of a node, written "node/device".
+type End struct{ Node, Device string }
+
+func (e End) String() string { return e.Node + "/" + e.Device }
+
+// UnmarshalText reads "node/device".
+func (e *End) UnmarshalText(b []byte) error {
+	node, device, ok := strings.Cut(string(b), "/")
+	if !ok || node == "" || device == "" {
+		return fmt.Errorf(`%q is not an end of a link; write node/device, such as "esx1/eno1"`, b)
+	}
+	*e = End{node, device}
+	return nil
+}
+
+// MarshalText is the inverse of UnmarshalText.
+func (e End) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
