@@ -37,7 +37,9 @@ func Down(ctx context.Context, runDir, name string) error {
 		unmountBelow(r.Dir),
 	}
 	for _, n := range r.Nodes {
-		errs = append(errs, removeNamespace(n.Namespace))
+		if n.Namespace != "" {
+			errs = append(errs, removeNamespace(n.Namespace))
+		}
 	}
 	errs = append(errs, os.RemoveAll(r.Dir))
 	if err := errors.Join(errs...); err != nil {
@@ -61,14 +63,7 @@ func removeNamespace(name string) error {
 
 // endProcesses ends every process that runs in one of the lab's namespaces: first politely, then not.
 func endProcesses(ctx context.Context, r *Record) error {
-	inodes := map[uint64]bool{}
-	for _, n := range r.Nodes {
-		var st unix.Stat_t
-		if unix.Stat(filepath.Join(netnsDir, n.Namespace), &st) == nil {
-			inodes[st.Ino] = true
-		}
-	}
-	// A half-made namespace is an ordinary file; no process has its inode as namespace, so it does no harm here.
+	inodes := namespaceInodes(r)
 	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
 		deadline := time.Now().Add(graceful)
 		for first := true; ; first = false {
@@ -90,6 +85,22 @@ func endProcesses(ctx context.Context, r *Record) error {
 	return fmt.Errorf("processes %v do not end", processesIn(inodes))
 }
 
+// inode identifies a namespace, or any other file.
+type inode struct{ device, number uint64 }
+
+// namespaceInodes identifies the lab's namespaces that there are. A half-made one is an ordinary file, which no process has
+// as its namespace, so it does no harm here.
+func namespaceInodes(r *Record) map[inode]bool {
+	inodes := map[inode]bool{}
+	for _, n := range r.Nodes {
+		var st unix.Stat_t
+		if n.Namespace != "" && unix.Stat(filepath.Join(netnsDir, n.Namespace), &st) == nil {
+			inodes[inode{st.Dev, st.Ino}] = true
+		}
+	}
+	return inodes
+}
+
 // pause waits for the next look at a condition; false when ctx is done.
 func pause(ctx context.Context) bool {
 	select {
@@ -107,7 +118,7 @@ func signalAll(pids []int, sig unix.Signal) {
 }
 
 // processesIn lists the processes whose network namespace is one of these, this process excepted.
-func processesIn(inodes map[uint64]bool) []int {
+func processesIn(inodes map[inode]bool) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil || len(inodes) == 0 {
 		return nil
@@ -119,7 +130,7 @@ func processesIn(inodes map[uint64]bool) []int {
 			continue
 		}
 		var st unix.Stat_t
-		if unix.Stat(filepath.Join("/proc", e.Name(), "ns/net"), &st) == nil && inodes[st.Ino] {
+		if unix.Stat(filepath.Join("/proc", e.Name(), "ns/net"), &st) == nil && inodes[inode{st.Dev, st.Ino}] {
 			pids = append(pids, pid)
 		}
 	}

@@ -37,9 +37,12 @@ type Record struct {
 
 // Node is one namespace of a lab.
 type Node struct {
-	Name      string   `json:"name"`
-	Kind      NodeKind `json:"kind"`
-	Namespace string   `json:"namespace"`
+	Name string   `json:"name"`
+	Kind NodeKind `json:"kind"`
+	// Namespace is empty for a guest under QEMU, which is a process in its host's namespace.
+	Namespace string `json:"namespace,omitempty"`
+	// Agent says whether an agent runs there; it has the name of the node.
+	Agent bool `json:"agent,omitempty"`
 	// Addresses are the node's own, CIDR.
 	Addresses []string `json:"addresses"`
 }
@@ -58,8 +61,8 @@ const (
 // ErrUnknown is wrapped when there is no lab of that name.
 var ErrUnknown = errors.New("no such lab")
 
-func recordDir(runDir string) string            { return filepath.Join(runDir, "lab") }
-func recordFile(runDir, name string) string     { return filepath.Join(recordDir(runDir), name+".json") }
+func recordDir(runDir string) string             { return filepath.Join(runDir, "lab") }
+func recordFile(runDir, name string) string      { return filepath.Join(recordDir(runDir), name+".json") }
 func (r *Record) namespaceOf(node string) string { return r.Name + "-" + node }
 
 // create writes the record of a lab that is about to be built; it fails when the name is taken.

@@ -1,10 +1,6 @@
 package scenario
 
-import (
-	"fmt"
-
-	"heddle/internal/spec"
-)
+import "fmt"
 
 func (c *checker) physicalSwitch(i int) {
 	path, sw := fmt.Sprintf("switches[%d]", i), &c.s.Switches[i]
@@ -81,7 +77,7 @@ func (c *checker) cannotTake(kind string, e End) string {
 			return fmt.Sprintf("router %q has no interface %q", e.Node, e.Device)
 		}
 	case "switch":
-		if sw := c.s.Switch(e.Node); sw != nil && sw.Kind == Heddle && sw.Config != nil && !hasVNIC(sw.Config, e.Device) {
+		if sw := c.s.Switch(e.Node); sw != nil && sw.Kind == Heddle && sw.Config != nil && PortWithDevice(sw.Config, e.Device) == nil {
 			return fmt.Sprintf("switch %q has no port with device %q in its configuration", e.Node, e.Device)
 		}
 	}
@@ -134,15 +130,6 @@ func (s *Scenario) router(name string) *Router {
 func (r *Router) has(device string) bool {
 	for _, f := range r.Interfaces {
 		if f.Device == device {
-			return true
-		}
-	}
-	return false
-}
-
-func hasVNIC(c *spec.Config, device string) bool {
-	for _, p := range c.Ports {
-		if p.Role != spec.Host && p.Device == device {
 			return true
 		}
 	}

@@ -1,19 +1,22 @@
 package scenario
 
 import (
+	"errors"
 	"reflect"
-
-	"go.yaml.in/yaml/v4"
 
 	"heddle/internal/spec"
 )
 
-// parseConfig reads a Heddle configuration into a *spec.Config.
+// parseConfig reads a Heddle configuration into a *spec.Config; its faults become this file's.
 func (p *parser) parseConfig(file string, data []byte, into reflect.Value) {
-	var c spec.Config
-	if err := yaml.Load(data, &c, yaml.WithKnownFields()); err != nil {
+	c, err := spec.Parse(file, data)
+	var faults Faults
+	switch {
+	case errors.As(err, &faults):
+		p.faults = append(p.faults, faults...)
+	case err != nil:
 		p.faults = append(p.faults, Fault{File: file, Message: err.Error()})
-		return
+	default:
+		into.Set(reflect.ValueOf(c))
 	}
-	into.Set(reflect.ValueOf(&c))
 }

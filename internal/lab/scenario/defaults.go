@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"crypto/sha256"
+	"net/netip"
 
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -96,6 +97,53 @@ func Port(c *spec.Config, name string) *spec.Port {
 	}
 	for i := range c.Ports {
 		if c.Ports[i].Name == name {
+			return &c.Ports[i]
+		}
+	}
+	return nil
+}
+
+// ValidName says whether name can be a lab's or a node's.
+func ValidName(name string) bool { return namePattern.MatchString(name) }
+
+// Addresses are the addresses of the host's own interfaces.
+func (h *Host) Addresses() []netip.Prefix {
+	var all []netip.Prefix
+	for i := range h.Config.Ports {
+		for _, a := range h.Config.Ports[i].Addresses {
+			if p, err := netip.ParsePrefix(a); err == nil { // a wrong one is a fault of the configuration
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// Addresses are the addresses of all interfaces of the router.
+func (r *Router) Addresses() []netip.Prefix {
+	var all []netip.Prefix
+	for _, f := range r.Interfaces {
+		all = append(all, f.Addresses...)
+	}
+	return all
+}
+
+// LinkMAC is the MAC of the device at the end of a link; it is the same in every run.
+func (s *Scenario) LinkMAC(e End) plan.MAC {
+	if r := s.router(e.Node); r != nil {
+		for _, f := range r.Interfaces {
+			if f.Device == e.Device {
+				return f.MAC
+			}
+		}
+	}
+	return madeUpMAC(e.String())
+}
+
+// PortWithDevice finds the port of a configuration that a device belongs to, nil when there is none.
+func PortWithDevice(c *spec.Config, device string) *spec.Port {
+	for i := range c.Ports {
+		if c.Ports[i].ActualRole() != spec.Host && c.Ports[i].Device == device {
 			return &c.Ports[i]
 		}
 	}

@@ -16,30 +16,11 @@ import (
 	"heddle/internal/spec"
 )
 
-// Fault is one thing that is wrong in a scenario file. Line and Column count from 1; 0 means the file as a whole.
-type Fault struct {
-	File         string
-	Line, Column int
-	Message      string
-}
-
-func (f Fault) Error() string {
-	if f.Line == 0 {
-		return fmt.Sprintf("%s: %s", f.File, f.Message)
-	}
-	return fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, f.Message)
-}
-
-// Faults are all faults of one file, in the order of the file; never empty when returned as an error.
-type Faults []Fault
-
-func (fs Faults) Error() string {
-	lines := make([]string, len(fs))
-	for i, f := range fs {
-		lines[i] = f.Error()
-	}
-	return strings.Join(lines, "\n")
-}
+// Fault and Faults are those of configurations: file:line:column, one line each.
+type (
+	Fault  = spec.Fault
+	Faults = spec.Faults
+)
 
 var configType = reflect.TypeFor[*spec.Config]()
 
@@ -84,7 +65,9 @@ type parser struct {
 }
 
 func (p *parser) faultAt(at place, format string, args ...any) {
-	p.faults = append(p.faults, Fault{p.file, at.line, at.column, fmt.Sprintf(format, args...)})
+	p.faults = append(p.faults, Fault{
+		File: p.file, Line: at.line, Column: at.column, Message: fmt.Sprintf(format, args...),
+	})
 }
 
 // faultIn points at the value with this path, or at the nearest one around it that the file has.

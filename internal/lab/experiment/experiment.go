@@ -1,0 +1,107 @@
+// Package experiment describes the experiments that come with Heddle: for each row the scenario it runs in, the two ends of
+// its traffic, and the figure it is compared with. Values only: the real lab and the simulation both run them.
+package experiment
+
+import (
+	"embed"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"heddle/internal/lab/scenario"
+)
+
+// Experiment is a named series of measurements.
+type Experiment struct {
+	Name  string
+	Title string
+	Rows  []Row
+}
+
+// Row is one measurement: traffic from one node to another in a scenario. Rows that share a *scenario.Scenario share the lab.
+type Row struct {
+	Name string
+	// Setting says in a few words what is different in this row.
+	Setting string
+	// Figure is what the row is compared with, as published; "" when nothing was published.
+	Figure   string
+	Scenario *scenario.Scenario
+	From, To Endpoint
+	// Counted are the uplinks whose copies are counted.
+	Counted []Uplink
+	// Apart names ports of one host that must use different uplinks for the row to mean what it says.
+	Apart []Port
+}
+
+// Endpoint is one end of the traffic: a node and its address there.
+type Endpoint struct {
+	Node    string
+	Address netip.Addr
+}
+
+// Uplink names an uplink of a switch on a host.
+type Uplink struct{ Host, Switch, Uplink string }
+
+// Port names a port of a switch on a host.
+type Port struct{ Host, Switch, Port string }
+
+//go:embed scenarios/*.yaml
+var scenarios embed.FS
+
+// Scenario reads one of the scenarios that come with Heddle. Each call gives a value of the caller's own.
+func Scenario(name string) (*scenario.Scenario, error) {
+	file := "scenarios/" + name + ".yaml"
+	data, err := scenarios.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("no built-in scenario %q; there are %s", name, strings.Join(ScenarioNames(), ", "))
+	}
+	return scenario.Parse(file, data, nil)
+}
+
+// ScenarioNames lists the scenarios that come with Heddle.
+func ScenarioNames() []string {
+	entries, err := scenarios.ReadDir("scenarios")
+	if err != nil {
+		return nil // an embedded folder is always there
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
+	}
+	return names
+}
+
+// Names lists the experiments.
+func Names() []string { return []string{nestedName, placementName} }
+
+// Find makes the named experiment.
+func Find(name string) (*Experiment, error) {
+	switch name {
+	case nestedName:
+		return NestedMACLearning()
+	case placementName:
+		return PlacementPaths()
+	}
+	return nil, fmt.Errorf("no experiment %q; there are %s", name, strings.Join(Names(), ", "))
+}
+
+// Row finds a row by name, nil when there is none.
+func (e *Experiment) Row(name string) *Row {
+	for i := range e.Rows {
+		if e.Rows[i].Name == name {
+			return &e.Rows[i]
+		}
+	}
+	return nil
+}
+
+// uplinks are all uplinks of a host, in the order of its configuration.
+func uplinks(s *scenario.Scenario, host string) []Uplink {
+	var all []Uplink
+	for _, sw := range s.Host(host).Config.Switches {
+		for _, u := range sw.Uplinks {
+			all = append(all, Uplink{host, sw.Name, u.Name})
+		}
+	}
+	return all
+}

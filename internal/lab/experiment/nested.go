@@ -1,0 +1,141 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+
+	"heddle/internal/lab/scenario"
+	"heddle/internal/spec"
+)
+
+const nestedName = "nested-mac-learning"
+
+// The names that the scenarios of the nested experiment use.
+const (
+	nestedSwitch = "lab"
+	secondUplink = "uplink2"
+)
+
+// policy changes the physical hosts' switch to what a row measures.
+type policy func(*spec.Switch)
+
+// NestedMACLearning compares promiscuous mode with MAC learning for traffic between two nested hosts: on one physical host
+// with one and with two active uplinks, and on two hosts.
+func NestedMACLearning() (*Experiment, error) {
+	const promiscuousChecked = "promiscuous, checks on"
+	rows := []struct {
+		name, setting, figure string
+		scenario              string
+		policy                policy
+		single                bool
+	}{
+		{"promiscuous-dual", "promiscuous, checks off", "1.16 Gb/s, 4 replies", nestedName, promiscuous, false},
+		{"promiscuous-single", "promiscuous, checks off", "9.82 Gb/s, 1 reply", nestedName, promiscuous, true},
+		{"promiscuous-dual-checked", promiscuousChecked, "", nestedName, promiscuousWithChecks, false},
+		{"standard-promiscuous", "standard switch, promiscuous", "0.177 Gb/s", nestedName, standardPromiscuous, false},
+		{"mac-learning-dual", "MAC learning", "20.8 Gb/s (8.52), 1 reply", nestedName, macLearning, false},
+		{"mac-learning-single", "MAC learning", "20.8 Gb/s", nestedName, macLearning, true},
+		{"two-hosts-promiscuous", "promiscuous, two hosts", "as MAC learning", "nested-two-hosts", promiscuous, false},
+		{"two-hosts-mac-learning", "MAC learning, two hosts", "as promiscuous", "nested-two-hosts", macLearning, false},
+	}
+	e := &Experiment{Name: nestedName, Title: "traffic between two nested hosts: promiscuous mode against MAC learning"}
+	for _, r := range rows {
+		s, err := Scenario(r.scenario)
+		if err != nil {
+			return nil, err
+		}
+		row, err := nestedRow(s, r.policy, r.single)
+		if err != nil {
+			return nil, fmt.Errorf("row %s: %w", r.name, err)
+		}
+		row.Name, row.Setting, row.Figure = r.name, r.setting, r.figure
+		e.Rows = append(e.Rows, row)
+	}
+	return e, nil
+}
+
+// nestedRow applies the policy, and the single uplink where asked for, to every physical host of the scenario.
+func nestedRow(s *scenario.Scenario, p policy, single bool) (Row, error) {
+	row := Row{Scenario: s}
+	for i := range s.Hosts {
+		h := &s.Hosts[i]
+		if len(h.NICs) > 0 {
+			continue
+		}
+		sw := &h.Config.Switches[0]
+		p(sw)
+		if single {
+			dropUplink(s, h.Name, sw, secondUplink)
+		}
+		if err := h.Config.Validate(); err != nil {
+			return row, fmt.Errorf("host %s: %w", h.Name, err)
+		}
+		row.Counted = append(row.Counted, uplinks(s, h.Name)...)
+		if len(h.Config.Ports) > 1 && !single {
+			for _, port := range h.Config.Ports {
+				row.Apart = append(row.Apart, Port{h.Name, sw.Name, port.Name})
+			}
+		}
+	}
+	row.From, row.To = hostEndpoint(s, "n1"), hostEndpoint(s, "n2")
+	return row, nil
+}
+
+// hostEndpoint is a host's own first address.
+func hostEndpoint(s *scenario.Scenario, host string) Endpoint {
+	e := Endpoint{Node: host}
+	if all := s.Host(host).Addresses(); len(all) > 0 {
+		e.Address = all[0].Addr()
+	}
+	return e
+}
+
+// dropUplink takes an uplink out of the switch and its cable out of the scenario: with one of two uplinks merely unused,
+// what the physical switch floods would still come in on it.
+func dropUplink(s *scenario.Scenario, host string, sw *spec.Switch, name string) {
+	var device string
+	sw.Uplinks = slices.DeleteFunc(sw.Uplinks, func(u spec.Uplink) bool {
+		if u.Name == name {
+			device = u.Device
+		}
+		return u.Name == name
+	})
+	if active := sw.Defaults.Teaming.Active; active != nil {
+		left := slices.DeleteFunc(slices.Clone(*active), func(u string) bool { return u == name })
+		sw.Defaults.Teaming.Active = &left
+	}
+	gone := scenario.End{Node: host, Device: device}
+	s.Links = slices.DeleteFunc(s.Links, func(l scenario.Link) bool { return l.A == gone || l.B == gone })
+}
+
+func macLearning(*spec.Switch) {} // what the scenario's file says
+
+// promiscuousWithChecks is promiscuous mode in place of MAC learning, with the reverse-path checks of a Heddle switch.
+func promiscuousWithChecks(sw *spec.Switch) {
+	for i := range sw.PortGroups {
+		sw.PortGroups[i].Security = spec.Security{Promiscuous: spec.Accept, ForgedTransmits: spec.Accept}
+	}
+}
+
+// promiscuous is promiscuous mode as ESXi 8 ships it: the check for unicast copies is off.
+func promiscuous(sw *spec.Switch) {
+	promiscuousWithChecks(sw)
+	off := false
+	sw.Checks.ReversePathPromiscuous = &off
+}
+
+func standardPromiscuous(sw *spec.Switch) {
+	promiscuous(sw)
+	sw.Kind = spec.Standard
+}
+
+// vmEndpoint is a VM's first address.
+func vmEndpoint(s *scenario.Scenario, name string) Endpoint {
+	e := Endpoint{Node: name}
+	for _, v := range s.VMs {
+		if v.Name == name && len(v.Addresses) > 0 {
+			e.Address = v.Addresses[0].Addr()
+		}
+	}
+	return e
+}

@@ -1,0 +1,24 @@
+package experiment
+
+const placementName = "placement-paths"
+
+// PlacementPaths follows the traffic between two VMs of one host in the four ways they can be placed.
+func PlacementPaths() (*Experiment, error) {
+	s, err := Scenario(placementName)
+	if err != nil {
+		return nil, err
+	}
+	e := &Experiment{Name: placementName, Title: "where traffic between two VMs of one host goes"}
+	for _, r := range []struct{ name, setting, figure, to string }{
+		{"different-switch", "different switch, same VLAN", "leaves the host", "b1"},
+		{"different-vlan", "same switch, different port group and VLAN, routed", "leaves the host", "a2"},
+		{"same-port-group", "same switch, same port group", "stays in the host", "a3"},
+		{"same-vlan", "same switch, different port group, same VLAN", "stays in the host", "a4"},
+	} {
+		e.Rows = append(e.Rows, Row{
+			Name: r.name, Setting: r.setting, Figure: r.figure, Scenario: s,
+			From: vmEndpoint(s, "a1"), To: vmEndpoint(s, r.to), Counted: uplinks(s, "esx1"),
+		})
+	}
+	return e, nil
+}
