@@ -65,6 +65,7 @@ func NewRoot(d Deps) *cobra.Command {
 		newStats(d), newSwitch(d), newUplink(d), newVersion(d))
 	root.AddCommand(newTraffic())
 	root.AddCommand(newBench(d))
+	root.AddCommand(newLab(d))
 	return root
 }
 

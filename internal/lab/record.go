@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"heddle/internal/netns"
 )
 
 // State is how far a lab has come.
@@ -136,4 +138,22 @@ func List(runDir string) ([]*Record, error) {
 	}
 	slices.SortFunc(all, func(a, b *Record) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
+}
+
+// Namespace finds the namespace of a node of a lab.
+func Namespace(runDir, name, node string) (*netns.NS, error) {
+	r, err := Find(runDir, name)
+	if err != nil {
+		return nil, err
+	}
+	var known []string
+	for _, n := range r.Nodes {
+		if n.Name == node && n.Namespace != "" {
+			return netns.Open(n.Namespace)
+		}
+		if n.Namespace != "" {
+			known = append(known, n.Name)
+		}
+	}
+	return nil, fmt.Errorf("lab %q has no namespace for a node %q; there are %s", name, node, strings.Join(known, ", "))
 }

@@ -4,6 +4,7 @@ package experiment
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -53,7 +54,7 @@ func Scenario(name string) (*scenario.Scenario, error) {
 	file := "scenarios/" + name + ".yaml"
 	data, err := scenarios.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("no built-in scenario %q; there are %s", name, strings.Join(ScenarioNames(), ", "))
+		return nil, fmt.Errorf("%w: no built-in scenario %q; there are %s, or name a file such as ./lab.yaml", ErrUnknown, name, strings.Join(ScenarioNames(), ", "))
 	}
 	return scenario.Parse(file, data, nil)
 }
@@ -72,17 +73,20 @@ func ScenarioNames() []string {
 }
 
 // Names lists the experiments.
-func Names() []string { return []string{nestedName, placementName} }
+func Names() []string { return []string{Nested, Placement} }
+
+// ErrUnknown is wrapped when there is no scenario or experiment of that name.
+var ErrUnknown = errors.New("unknown name")
 
 // Find makes the named experiment.
 func Find(name string) (*Experiment, error) {
 	switch name {
-	case nestedName:
+	case Nested:
 		return NestedMACLearning()
-	case placementName:
+	case Placement:
 		return PlacementPaths()
 	}
-	return nil, fmt.Errorf("no experiment %q; there are %s", name, strings.Join(Names(), ", "))
+	return nil, fmt.Errorf("%w: no experiment %q; there are %s", ErrUnknown, name, strings.Join(Names(), ", "))
 }
 
 // Row finds a row by name, nil when there is none.

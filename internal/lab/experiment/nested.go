@@ -8,7 +8,8 @@ import (
 	"heddle/internal/spec"
 )
 
-const nestedName = "nested-mac-learning"
+// Nested is the name of the experiment with nested hosts.
+const Nested = "nested-mac-learning"
 
 // The names that the scenarios of the nested experiment use.
 const (
@@ -29,16 +30,16 @@ func NestedMACLearning() (*Experiment, error) {
 		policy                policy
 		single                bool
 	}{
-		{"promiscuous-dual", "promiscuous, checks off", "1.16 Gb/s, 4 replies", nestedName, promiscuous, false},
-		{"promiscuous-single", "promiscuous, checks off", "9.82 Gb/s, 1 reply", nestedName, promiscuous, true},
-		{"promiscuous-dual-checked", promiscuousChecked, "", nestedName, promiscuousWithChecks, false},
-		{"standard-promiscuous", "standard switch, promiscuous", "0.177 Gb/s", nestedName, standardPromiscuous, false},
-		{"mac-learning-dual", "MAC learning", "20.8 Gb/s (8.52), 1 reply", nestedName, macLearning, false},
-		{"mac-learning-single", "MAC learning", "20.8 Gb/s", nestedName, macLearning, true},
+		{"promiscuous-dual", "promiscuous, checks off", "1.16 Gb/s, 4 replies", Nested, promiscuous, false},
+		{"promiscuous-single", "promiscuous, checks off", "9.82 Gb/s, 1 reply", Nested, promiscuous, true},
+		{"promiscuous-dual-checked", promiscuousChecked, "", Nested, promiscuousWithChecks, false},
+		{"standard-promiscuous", "standard switch, promiscuous", "0.177 Gb/s", Nested, standardPromiscuous, false},
+		{"mac-learning-dual", "MAC learning", "20.8 Gb/s (8.52), 1 reply", Nested, macLearning, false},
+		{"mac-learning-single", "MAC learning", "20.8 Gb/s", Nested, macLearning, true},
 		{"two-hosts-promiscuous", "promiscuous, two hosts", "as MAC learning", "nested-two-hosts", promiscuous, false},
 		{"two-hosts-mac-learning", "MAC learning, two hosts", "as promiscuous", "nested-two-hosts", macLearning, false},
 	}
-	e := &Experiment{Name: nestedName, Title: "traffic between two nested hosts: promiscuous mode against MAC learning"}
+	e := &Experiment{Name: Nested, Title: "traffic between two nested hosts: promiscuous mode against MAC learning"}
 	for _, r := range rows {
 		s, err := Scenario(r.scenario)
 		if err != nil {

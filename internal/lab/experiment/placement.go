@@ -1,14 +1,15 @@
 package experiment
 
-const placementName = "placement-paths"
+// Placement is the name of the experiment with the paths between two VMs.
+const Placement = "placement-paths"
 
 // PlacementPaths follows the traffic between two VMs of one host in the four ways they can be placed.
 func PlacementPaths() (*Experiment, error) {
-	s, err := Scenario(placementName)
+	s, err := Scenario(Placement)
 	if err != nil {
 		return nil, err
 	}
-	e := &Experiment{Name: placementName, Title: "where traffic between two VMs of one host goes"}
+	e := &Experiment{Name: Placement, Title: "where traffic between two VMs of one host goes"}
 	for _, r := range []struct{ name, setting, figure, to string }{
 		{"different-switch", "different switch, same VLAN", "leaves the host", "b1"},
 		{"different-vlan", "same switch, different port group and VLAN, routed", "leaves the host", "a2"},

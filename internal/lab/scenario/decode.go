@@ -3,6 +3,7 @@ package scenario
 import (
 	"encoding"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -86,7 +87,16 @@ func (d *decoder) text(n *yaml.Node, u encoding.TextUnmarshaler) {
 		d.fault(nodePlace(n), "a single value belongs here")
 		return
 	}
-	if err := u.UnmarshalText([]byte(n.Value)); err != nil {
+	err := u.UnmarshalText([]byte(n.Value))
+	if err == nil {
+		return
+	}
+	switch u.(type) {
+	case *netip.Prefix:
+		d.fault(nodePlace(n), "%q is no address with its prefix length; write one such as 10.0.0.1/24", n.Value)
+	case *netip.Addr:
+		d.fault(nodePlace(n), "%q is no address; write one such as 10.0.0.1", n.Value)
+	default:
 		d.fault(nodePlace(n), "%v", err)
 	}
 }

@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/lab"
+	"heddle/internal/lab/experiment"
+	"heddle/internal/lab/scenario"
+	"heddle/internal/spec"
+)
+
+// newLab is the noun of labs: hosts, VMs and a physical network on this machine, and the experiments in them.
+func newLab(d Deps) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "lab",
+		Short: "Build hosts, VMs and a physical network on this machine, and run experiments in them",
+		Long: "A lab is a set of hypervisors, virtual machines, physical switches and routers made of network\n" +
+			"namespaces on this machine, described by one scenario file. Every host runs the real agent.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	runDir := c.PersistentFlags().String("run-dir", defaultRunDir, "directory for what lives until the next boot")
+	c.AddCommand(
+		newLabUp(d, runDir), newLabDown(d, runDir), newLabList(d, runDir), newLabRun(d, runDir), newLabExec(d, runDir),
+		newLabGuest(),
+	)
+	return c
+}
+
+// defaultRunDir is where the records of labs are unless the command line says otherwise.
+const defaultRunDir = "/run/heddle"
+
+func newLabUp(d Deps, runDir *string) *cobra.Command {
+	var name string
+	c := &cobra.Command{
+		Use:   "up SCENARIO",
+		Short: "Build a lab and leave it running",
+		Long: "Builds the lab of a built-in scenario or of a scenario file, waits until everything in it is ready,\n" +
+			"and leaves it running. \"heddle lab list\" shows what there is.",
+		Example: "  heddle lab up nested-mac-learning\n  heddle lab up ./mylab.yaml --name mine",
+		Args:    exactly("SCENARIO"),
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := findScenario(args[0])
+			if err != nil {
+				return err
+			}
+			if err := needRoot("build a lab"); err != nil {
+				return err
+			}
+			p := newProgress(d.Stderr)
+			l, err := lab.Build(c.Context(), s, lab.Options{Name: name, RunDir: *runDir, Progress: p.say})
+			p.clear()
+			if err != nil {
+				return err
+			}
+			return describeLab(d.Stdout, l.Record)
+		},
+	}
+	c.Flags().StringVar(&name, "name", "", "name of the lab (default: the scenario's)")
+	return c
+}
+
+// findScenario takes a file when the argument looks like one, else a built-in scenario.
+func findScenario(arg string) (*scenario.Scenario, error) {
+	if !strings.ContainsAny(arg, "./") {
+		s, err := experiment.Scenario(arg)
+		return s, asUsage(err)
+	}
+	s, err := scenario.Load(arg)
+	return s, asUsage(err)
+}
+
+// asUsage makes faults of what the user wrote end the program with ExitUsage.
+func asUsage(err error) error {
+	if err == nil {
+		return nil
+	}
+	var faults spec.Faults
+	if errors.As(err, &faults) || errors.Is(err, os.ErrNotExist) || errors.Is(err, experiment.ErrUnknown) {
+		return &UsageError{Err: err}
+	}
+	return err
+}
+
+// needRoot explains a missing privilege before anything is begun.
+func needRoot(what string) error {
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("to %s takes root: it makes network namespaces and loads programs into the kernel; run it with sudo", what)
+	}
+	return nil
+}
+
+// describeLab says what there is now and how to get at it.
+func describeLab(w io.Writer, r *lab.Record) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "lab %s is up:\n", r.Name)
+	for _, n := range r.Nodes {
+		fmt.Fprintf(&b, "  %-7s %-12s %s\n", n.Kind, n.Name, strings.Join(n.Addresses, " "))
+	}
+	fmt.Fprintf(&b, "enter a node:   heddle lab exec %s NODE\n", r.Name)
+	for _, n := range r.Nodes {
+		if n.Agent {
+			fmt.Fprintf(&b, "ask an agent:   heddle --run-dir %s --agent %s port list\n", r.AgentRunDir(), n.Name)
+			break
+		}
+	}
+	fmt.Fprintf(&b, "remove the lab: heddle lab down %s\n", r.Name)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func newLabDown(d Deps, runDir *string) *cobra.Command {
+	return &cobra.Command{
+		Use:     "down NAME",
+		Short:   "Remove a lab, also one that was left half-built",
+		Example: "  heddle lab down nested-mac-learning",
+		Args:    exactly("NAME"),
+		RunE: func(c *cobra.Command, args []string) error {
+			err := lab.Down(c.Context(), *runDir, args[0])
+			if errors.Is(err, lab.ErrUnknown) {
+				return &UsageError{Err: err}
+			}
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(d.Stdout, "lab %s is gone\n", args[0])
+			return err
+		},
+	}
+}
+
+// newLabGuest is the process that keeps one QEMU guest of a lab; labs start it, people do not.
+func newLabGuest() *cobra.Command {
+	return &cobra.Command{
+		Use:    "guest SPEC",
+		Hidden: true,
+		Args:   exactly("SPEC"),
+		RunE: func(c *cobra.Command, args []string) error {
+			var g lab.GuestSpec
+			if err := json.Unmarshal([]byte(args[0]), &g); err != nil {
+				return usagef("unreadable guest: %v", err)
+			}
+			err := lab.KeepGuest(c.Context(), g)
+			if errors.Is(err, context.Canceled) {
+				return nil
+			}
+			return err
+		},
+	}
+}

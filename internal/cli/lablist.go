@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v4"
+
+	"heddle/internal/lab"
+	"heddle/internal/lab/experiment"
+	"heddle/internal/report"
+)
+
+// labList is what "lab list" shows.
+type labList struct {
+	Labs        []*lab.Record `json:"labs"`
+	Scenarios   []labEntry    `json:"scenarios"`
+	Experiments []labEntry    `json:"experiments"`
+}
+
+// labEntry is something that comes with the program.
+type labEntry struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+}
+
+func newLabList(d Deps, runDir *string) *cobra.Command {
+	var output string
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "Show the labs there are, the built-in scenarios and the experiments",
+		Example: "  heddle lab list\n  heddle lab list -o json",
+		Args:    exactly(),
+		RunE: func(*cobra.Command, []string) error {
+			format, err := report.ParseFormat(output)
+			if err != nil {
+				return &UsageError{Err: err}
+			}
+			l, err := collectLabs(*runDir)
+			if err != nil {
+				return err
+			}
+			return l.write(d.Stdout, format)
+		},
+	}
+	c.Flags().StringVarP(&output, "output", "o", string(report.Table), "table, json or yaml")
+	return c
+}
+
+func collectLabs(runDir string) (*labList, error) {
+	labs, err := lab.List(runDir)
+	if err != nil {
+		return nil, err
+	}
+	l := &labList{Labs: append([]*lab.Record{}, labs...)}
+	for _, name := range experiment.ScenarioNames() {
+		s, err := experiment.Scenario(name)
+		if err != nil {
+			return nil, err
+		}
+		l.Scenarios = append(l.Scenarios, labEntry{name, s.Title})
+	}
+	for _, name := range experiment.Names() {
+		e, err := experiment.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		l.Experiments = append(l.Experiments, labEntry{name, e.Title})
+	}
+	return l, nil
+}
+
+func (l *labList) write(w io.Writer, format report.Format) error {
+	switch format {
+	case report.JSON:
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(l)
+	case report.YAML:
+		return l.writeYAML(w)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "LAB\tSTATE\tSCENARIO\tNODES")
+	for _, r := range l.Labs {
+		var nodes []string
+		for _, n := range r.Nodes {
+			nodes = append(nodes, n.Name)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.Name, r.State, r.Scenario, strings.Join(nodes, " "))
+	}
+	for _, part := range []struct {
+		heading string
+		entries []labEntry
+	}{{"SCENARIO", l.Scenarios}, {"EXPERIMENT", l.Experiments}} {
+		fmt.Fprintf(t, "\n%s\t\n", part.heading)
+		for _, e := range part.entries {
+			fmt.Fprintf(t, "%s\t%s\n", e.Name, e.Title)
+		}
+	}
+	return t.Flush()
+}
+
+// writeYAML goes by way of JSON, so that the names of the fields are the same.
+func (l *labList) writeYAML(w io.Writer) error {
+	data, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	var v any
+	if err := json.Unmarshal(data, &v); err != nil {
+		return err
+	}
+	out, err := yaml.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(out)
+	return err
+}

@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/lab"
+	"heddle/internal/lab/experiment"
+	"heddle/internal/lab/run"
+	"heddle/internal/report"
+)
+
+func newLabRun(d Deps, runDir *string) *cobra.Command {
+	var (
+		output string
+		rows   []string
+		quick  bool
+	)
+	c := &cobra.Command{
+		Use:   "run EXPERIMENT",
+		Short: "Run an experiment on real traffic and print its table",
+		Long: "Runs an experiment: builds the lab of every row, measures, removes the lab, and prints the table with what\n" +
+			"it shows. There are: " + strings.Join(experiment.Names(), ", ") + ".",
+		Example: "  heddle lab run nested-mac-learning\n  heddle lab run placement-paths --quick -o json",
+		Args:    exactly("EXPERIMENT"),
+		RunE: func(c *cobra.Command, args []string) error {
+			format, err := report.ParseFormat(output)
+			if err != nil {
+				return &UsageError{Err: err}
+			}
+			e, err := experiment.Find(args[0])
+			if err != nil {
+				return asUsage(err)
+			}
+			if err := needRoot("run an experiment"); err != nil {
+				return err
+			}
+			p := newProgress(d.Stderr)
+			all, err := run.Experiment(c.Context(), e, run.Options{
+				RunDir: *runDir, Quick: quick, Rows: rows,
+				Progress: func(row, rows int, name, step string) { p.say(fmt.Sprintf("[%d/%d] %s: %s", row, rows, name, step)) },
+			})
+			p.clear()
+			if err != nil {
+				return err
+			}
+			return run.Report(e, all).Write(d.Stdout, format)
+		},
+	}
+	c.Flags().StringVarP(&output, "output", "o", string(report.Table), "table, json or yaml")
+	c.Flags().StringSliceVar(&rows, "row", nil, "only these rows, in this order")
+	c.Flags().BoolVar(&quick, "quick", false, "take at most a minute, at the price of a wider spread")
+	return c
+}
+
+// newLabExec runs a command in a node's namespace. Unlike "ip netns exec" it leaves the mounts alone, so that what agents
+// pinned stays visible.
+func newLabExec(d Deps, runDir *string) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "exec LAB NODE [COMMAND…]",
+		Short:   "Run a command, or a shell, inside a node of a lab",
+		Example: "  heddle lab exec nested-mac-learning n1 ping 192.168.69.203\n  heddle lab exec nested-mac-learning esx1",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return usagef("%s takes a lab and a node, and may be given a command (see %q)", c.CommandPath(), c.CommandPath()+" --help")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			ns, err := lab.Namespace(*runDir, args[0], args[1])
+			if err != nil {
+				return &UsageError{Err: err}
+			}
+			if err := needRoot("enter a lab"); err != nil {
+				return err
+			}
+			command := args[2:]
+			if len(command) == 0 {
+				command = []string{shell(d)}
+			}
+			cmd := exec.CommandContext(c.Context(), command[0], command[1:]...)
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = d.Stdin, d.Stdout, d.Stderr
+			if err := ns.Start(cmd); err != nil {
+				return fmt.Errorf("start %s: %w", command[0], err)
+			}
+			if err := cmd.Wait(); err != nil {
+				return &SilentError{Status: max(1, cmd.ProcessState.ExitCode())}
+			}
+			return nil
+		},
+	}
+	c.Flags().SetInterspersed(false) // what follows the node is the command's
+	return c
+}
+
+func shell(d Deps) string {
+	if s := d.Getenv("SHELL"); s != "" {
+		return s
+	}
+	return "/bin/sh"
+}
+
+// progress is one line that is overwritten with what is being done now, where a person can see it.
+type progress struct {
+	w        io.Writer
+	terminal bool
+}
+
+func newProgress(w io.Writer) *progress {
+	f, ok := w.(*os.File)
+	return &progress{w: w, terminal: ok && isTerminal(f)}
+}
+
+func (p *progress) say(what string) {
+	if p.terminal {
+		fmt.Fprintf(p.w, "\r\x1b[K%s", what)
+	}
+}
+
+func (p *progress) clear() {
+	if p.terminal {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}

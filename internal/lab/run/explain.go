@@ -1,0 +1,93 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+
+	"heddle/internal/lab/experiment"
+	"heddle/internal/report"
+)
+
+// Explain says in sentences what the measured values show. It claims nothing that the values do not bear out; what needs a
+// row that was not measured is left out.
+func Explain(e *experiment.Experiment, all []Measured) []string {
+	rows := map[string]Measured{}
+	for _, m := range all {
+		rows[m.Row.Name] = m
+	}
+	if e.Name == experiment.Placement {
+		return explainPlacement(all)
+	}
+	return explainNested(rows)
+}
+
+func speed(m Measured) string { return report.BitsPerSecond.Format(m.bitsPerSecond()) }
+
+// explainNested contrasts promiscuous mode on two uplinks with its remedies.
+func explainNested(rows map[string]Measured) []string {
+	dual, haveDual := rows["promiscuous-dual"]
+	learning, haveLearning := rows["mac-learning-dual"]
+	var notes []string
+	if haveDual {
+		notes = append(notes, promiscuousSentence(dual))
+	}
+	if single, ok := rows["promiscuous-single"]; ok {
+		notes = append(notes, otherwiseSentence(single, rows))
+	}
+	if haveDual && haveLearning {
+		notes = append(notes, learningSentence(dual, learning, rows))
+	}
+	return notes
+}
+
+func promiscuousSentence(dual Measured) string {
+	if dual.RepliesPerPing < 1.5 {
+		return fmt.Sprintf("In promiscuous mode with two uplinks a ping got %.1f replies here, so the articles' duplicates did not show, and the stream reached %s.",
+			dual.RepliesPerPing, speed(dual))
+	}
+	return fmt.Sprintf("In promiscuous mode with two uplinks every ping got %.1f replies and the stream reached %s: the switch does not know the nested host's address, hands its frames to the promiscuous neighbour and also to the sender's uplink, and the physical switch sends them back in on the neighbour's.",
+		dual.RepliesPerPing, speed(dual))
+}
+
+func otherwiseSentence(single Measured, rows map[string]Measured) string {
+	s := fmt.Sprintf("With one uplink there is no way back, so %.1f replies and %s, though %s byte on the uplinks for every byte delivered is still wasted",
+		single.RepliesPerPing, speed(single), report.None.Format(single.UplinkShare))
+	if checked, ok := rows["promiscuous-dual-checked"]; ok {
+		s += fmt.Sprintf("; Heddle's reflection check on two uplinks gives %.1f replies and %s", checked.RepliesPerPing, speed(checked))
+	}
+	return s + "."
+}
+
+func learningSentence(dual, learning Measured, rows map[string]Measured) string {
+	s := fmt.Sprintf("MAC learning sends each frame to the one port that has its destination: %.1f replies, %s byte on the uplinks for every byte delivered, and %s, which is %.1f times promiscuous mode",
+		learning.RepliesPerPing, report.None.Format(learning.UplinkShare), speed(learning),
+		learning.bitsPerSecond()/dual.bitsPerSecond())
+	promiscuous, ok1 := rows["two-hosts-promiscuous"]
+	learned, ok2 := rows["two-hosts-mac-learning"]
+	if ok1 && ok2 {
+		s += fmt.Sprintf("; on two physical hosts, where every frame has to use the wire, it is %s against %s",
+			speed(promiscuous), speed(learned))
+	}
+	return s + "."
+}
+
+// explainPlacement says for each case whether the traffic left the host.
+func explainPlacement(all []Measured) []string {
+	var out, in []string
+	for _, m := range all {
+		text := fmt.Sprintf("%s (%s, %s)", m.Row.Setting, report.Seconds.Format(m.RTT), speed(m))
+		if m.PingUplinkFrames >= 1 {
+			out = append(out, text)
+		} else {
+			in = append(in, text)
+		}
+	}
+	var notes []string
+	if len(out) > 0 {
+		notes = append(notes, "Frames left the host: "+strings.Join(out, "; ")+".")
+	}
+	if len(in) > 0 {
+		notes = append(notes, "Frames stayed in the host: "+strings.Join(in, "; ")+".")
+	}
+	return append(notes, "A port group is a set of policies and no boundary: what decides is whether the two ports are in the same VLAN of the same switch.")
+}

@@ -1,0 +1,188 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"heddle/internal/api"
+	"heddle/internal/lab/experiment"
+	"heddle/internal/traffic"
+)
+
+// answerTime bounds how long the first ping may stay unanswered after everything has come up.
+const answerTime = 20 * time.Second
+
+// ends are the two namespaces that a row's traffic runs between.
+func (r *runner) ends(row *experiment.Row) (traffic.Pair, error) {
+	from, err := r.lab.NS(row.From.Node)
+	if err != nil {
+		return traffic.Pair{}, err
+	}
+	to, err := r.lab.NS(row.To.Node)
+	if err != nil {
+		return traffic.Pair{}, err
+	}
+	return traffic.Pair{
+		Client: traffic.Endpoint{NS: from}, Server: traffic.Endpoint{NS: to}, Addr: row.To.Address,
+	}, nil
+}
+
+// firstAnswer pings until everything is answered: addresses are resolved and every switch on the way has learned them.
+func (r *runner) firstAnswer(ctx context.Context, p traffic.Pair) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	load := traffic.Load{Kind: traffic.KindEcho, Duration: 250 * time.Millisecond, Rate: 20}
+	for {
+		res, err := traffic.Send(ctx, p.Client, load, addrPort(p.Addr))
+		if errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("%s does not answer pings within %v", p.Addr, answerTime)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil && res.Echo.Answered == res.Echo.Requests {
+			return nil
+		}
+	}
+}
+
+// ping counts replies and uplink copies per ping.
+func (r *runner) ping(ctx context.Context, p traffic.Pair, m *Measured) error {
+	before, err := r.uplinkCounts(ctx, m.Row)
+	if err != nil {
+		return err
+	}
+	interval := time.Duration(float64(r.effort.pings)/r.effort.pingRate*float64(time.Second)) - time.Millisecond
+	res, err := traffic.Send(ctx, p.Client, traffic.Load{
+		Kind: traffic.KindEcho, Duration: interval, Rate: r.effort.pingRate,
+	}, addrPort(p.Addr))
+	if err != nil {
+		return err
+	}
+	after, err := r.uplinkCounts(ctx, m.Row)
+	if err != nil {
+		return err
+	}
+	if res.Echo.Answered < res.Echo.Requests {
+		return fmt.Errorf("%d of %d pings to %s stayed without answer", res.Echo.Requests-res.Echo.Answered, res.Echo.Requests, p.Addr)
+	}
+	m.RepliesPerPing, m.RTT = res.Echo.RepliesPerPing, res.Echo.RTT.P50
+	m.PingUplinkFrames = float64(after.frames-before.frames) / float64(res.Echo.Requests)
+	return nil
+}
+
+// counts are what uplinks were handed since they came up.
+type counts struct{ frames, bytes uint64 }
+
+// uplinkCounts sums the copies handed to the uplinks that the row counts.
+func (r *runner) uplinkCounts(ctx context.Context, row *experiment.Row) (counts, error) {
+	var sum counts
+	perHost := map[string][]api.Stats{}
+	for _, u := range row.Counted {
+		stats, ok := perHost[u.Host]
+		if !ok {
+			var err error
+			if stats, err = r.lab.Agent(u.Host).Stats(ctx); err != nil {
+				return sum, err
+			}
+			perHost[u.Host] = stats
+		}
+		found := false
+		for _, s := range stats {
+			if s.Uplink && s.Switch == u.Switch && s.Name == u.Uplink {
+				sum.add(s)
+				found = true
+			}
+		}
+		if !found {
+			return sum, fmt.Errorf("host %s shows no counters for uplink %s of switch %s", u.Host, u.Uplink, u.Switch)
+		}
+	}
+	return sum, nil
+}
+
+func (c *counts) add(s api.Stats) {
+	for _, n := range s.Counters {
+		for _, class := range []string{"Unicast", "Multicast", "Broadcast"} {
+			switch n.Name {
+			case "packetsOut" + class:
+				c.frames += n.Value
+			case "bytesOut" + class:
+				c.bytes += n.Value
+			}
+		}
+	}
+}
+
+// throughput measures rounds of iperf3 and of our own stream sender, in turn.
+func (r *runner) throughput(ctx context.Context, p traffic.Pair, m *Measured, progress func(string)) error {
+	before, err := r.uplinkCounts(ctx, m.Row)
+	if err != nil {
+		return err
+	}
+	payload := 0.0 // bytes
+	for i := range r.effort.rounds {
+		progress(fmt.Sprintf("throughput, round %d of %d", i+1, r.effort.rounds))
+		n, err := r.iperfRound(ctx, p, m)
+		if err != nil {
+			return err
+		}
+		own, err := r.streamRound(ctx, p, m)
+		if err != nil {
+			return err
+		}
+		payload += n + own
+	}
+	after, err := r.uplinkCounts(ctx, m.Row)
+	if err != nil {
+		return err
+	}
+	m.UplinkFrames = after.frames - before.frames
+	if payload > 0 {
+		m.UplinkShare = float64(after.bytes-before.bytes) / payload
+	}
+	return nil
+}
+
+// streamRound is one round of our own sender; the number is the bytes it got across.
+func (r *runner) streamRound(ctx context.Context, p traffic.Pair, m *Measured) (float64, error) {
+	res, err := traffic.Measure(ctx, p, traffic.Load{Kind: traffic.KindStream, Warmup: r.effort.warmup, Duration: r.effort.stream})
+	if err != nil {
+		return 0, err
+	}
+	m.Stream = append(m.Stream, res.Stream.BitsPerSecond)
+	m.Retransmits += res.Stream.Retransmits
+	return float64(res.Sink.Bytes), nil
+}
+
+// iperfRound is one round of iperf3 with the CPU time of the whole machine around it; the number is the bytes it got across.
+func (r *runner) iperfRound(ctx context.Context, p traffic.Pair, m *Measured) (float64, error) {
+	busy, err := cpuSeconds()
+	if err != nil {
+		return 0, err
+	}
+	res, err := iperf(ctx, p, r.effort.stream)
+	if errors.Is(err, errNoIperf) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	now, err := cpuSeconds()
+	if err != nil {
+		return 0, err
+	}
+	m.Throughput = append(m.Throughput, res.bitsPerSecond)
+	m.CPU = append(m.CPU, (now-busy)/(res.bytes/1e9))
+	m.Retransmits += res.retransmits
+	return res.bytes, nil
+}
+
+// firstLine is the first line of a program's complaint.
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}

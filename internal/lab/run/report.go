@@ -1,0 +1,105 @@
+package run
+
+import (
+	"time"
+
+	"heddle/internal/lab/experiment"
+	"heddle/internal/report"
+)
+
+// Report lays out what an experiment came to, with the sentences that explain it.
+func Report(e *experiment.Experiment, all []Measured) *report.Report {
+	r := &report.Report{Name: e.Name, Environment: report.Collect(time.Now())}
+	for _, m := range all {
+		if e.Name == experiment.Placement {
+			r.Rows = append(r.Rows, placementRow(m))
+		} else {
+			r.Rows = append(r.Rows, nestedRow(m, all[0]))
+		}
+	}
+	r.Notes = Explain(e, all)
+	return r
+}
+
+// nestedRow is a row of the nested experiment; first is the row that ratios refer to.
+func nestedRow(m, first Measured) report.Row {
+	return append(report.Row{
+		{Name: "name", Title: "row", Value: m.Row.Name},
+		{Name: "setting", Value: m.Row.Setting, Hidden: true},
+		{Name: "throughput_bps", Title: "iperf3", Value: median(m.Throughput), Unit: report.BitsPerSecond},
+		{Name: "stream_bps", Title: "own", Value: median(m.Stream), Unit: report.BitsPerSecond},
+		{Name: "ratio", Value: ratio(m, first), Unit: report.None},
+		{Name: "retransmits", Title: "retr", Value: m.Retransmits, Unit: report.Count},
+		{Name: "replies_per_ping", Title: "replies", Value: m.RepliesPerPing},
+		{Name: "uplink_frames", Title: "to uplinks", Value: m.UplinkFrames, Unit: report.Count},
+		{Name: "cpu_s_per_gb", Title: "CPU s/GB", Value: median(m.CPU)},
+		{Name: "published", Title: "article", Value: figure(m.Row.Figure)},
+	}, details(m)...)
+}
+
+// placementRow is a row of the placement experiment.
+func placementRow(m Measured) report.Row {
+	leaves := m.PingUplinkFrames >= 1
+	return append(report.Row{
+		{Name: "name", Title: "row", Value: m.Row.Name},
+		{Name: "setting", Value: m.Row.Setting, Hidden: true},
+		{Name: "leaves_host", Title: "leaves host", Value: leaves},
+		{Name: "ping_uplink_frames", Title: "to uplinks/ping", Value: m.PingUplinkFrames},
+		{Name: "rtt_s", Title: "round trip", Value: m.RTT, Unit: report.Seconds},
+		{Name: "throughput_bps", Title: "iperf3", Value: median(m.Throughput), Unit: report.BitsPerSecond},
+		{Name: "stream_bps", Title: "own", Value: median(m.Stream), Unit: report.BitsPerSecond},
+		{Name: "uplink_frames", Title: "to uplinks", Value: m.UplinkFrames, Unit: report.Count},
+		{Name: "published", Title: "article", Value: figure(m.Row.Figure)},
+		{Name: "retransmits", Value: m.Retransmits, Unit: report.Count, Hidden: true},
+		{Name: "cpu_s_per_gb", Value: median(m.CPU), Hidden: true},
+	}, spreads(m)...)
+}
+
+// details are what programs get beside the columns of the nested experiment's table.
+func details(m Measured) report.Row {
+	return append(report.Row{
+		{Name: "rtt_s", Value: m.RTT, Unit: report.Seconds, Hidden: true},
+		{Name: "ping_uplink_frames", Value: m.PingUplinkFrames, Hidden: true},
+	}, spreads(m)...)
+}
+
+func spreads(m Measured) report.Row {
+	return report.Row{
+		{Name: "uplink_bytes_per_byte", Value: m.UplinkShare, Hidden: true},
+		{Name: "throughput_spread_bps", Value: report.Summarise(m.Throughput), Unit: report.BitsPerSecond, Hidden: true},
+		{Name: "stream_spread_bps", Value: report.Summarise(m.Stream), Unit: report.BitsPerSecond, Hidden: true},
+		{Name: "cpu_spread_s_per_gb", Value: report.Summarise(m.CPU), Hidden: true},
+	}
+}
+
+// median is the middle of the rounds, nil ("not measured") without any.
+func median(rounds []float64) any {
+	if s := report.Summarise(rounds); s.Rounds > 0 {
+		return s.Median
+	}
+	return nil
+}
+
+func figure(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// bitsPerSecond is a row's throughput: iperf3's, or our own sender's where there is none.
+func (m Measured) bitsPerSecond() float64 {
+	rounds := m.Throughput
+	if len(rounds) == 0 {
+		rounds = m.Stream
+	}
+	return report.Summarise(rounds).Median
+}
+
+// ratio compares a row's throughput with the first row's.
+func ratio(m, first Measured) any {
+	if first.bitsPerSecond() == 0 {
+		return nil
+	}
+	return m.bitsPerSecond() / first.bitsPerSecond()
+}
