@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -43,9 +44,9 @@ func newLabUp(d Deps, runDir *string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "up SCENARIO",
 		Short: "Build a lab and leave it running",
-		Long: "Builds the lab of a built-in scenario or of a scenario file, waits until everything in it is ready,\n" +
-			"and leaves it running. \"heddle lab list\" shows what there is.",
-		Example: "  heddle lab up nested-mac-learning\n  heddle lab up ./mylab.yaml --name mine",
+		Long: "Builds the lab of a built-in scenario, of a row of an experiment (EXPERIMENT/ROW) or of a scenario file,\n" +
+			"waits until everything in it is ready, and leaves it running. \"heddle lab list\" shows what there is.",
+		Example: "  heddle lab up nested-mac-learning\n  heddle lab up nested-mac-learning/promiscuous-dual\n  heddle lab up ./mylab.yaml --name mine",
 		Args:    exactly("SCENARIO"),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := findScenario(args[0])
@@ -68,8 +69,19 @@ func newLabUp(d Deps, runDir *string) *cobra.Command {
 	return c
 }
 
-// findScenario takes a file when the argument looks like one, else a built-in scenario.
+// findScenario takes a built-in scenario, a row of an experiment written EXPERIMENT/ROW, or a file.
 func findScenario(arg string) (*scenario.Scenario, error) {
+	if name, row, ok := strings.Cut(arg, "/"); ok && slices.Contains(experiment.Names(), name) {
+		e, err := experiment.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		r := e.Row(row)
+		if r == nil {
+			return nil, usagef("experiment %q has no row %q", name, row)
+		}
+		return r.Scenario, nil
+	}
 	if !strings.ContainsAny(arg, "./") {
 		s, err := experiment.Scenario(arg)
 		return s, asUsage(err)

@@ -42,8 +42,7 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 			}
 			p := newProgress(d.Stderr)
 			all, err := run.Experiment(c.Context(), e, run.Options{
-				RunDir: *runDir, Quick: quick, Rows: rows,
-				Progress: func(row, rows int, name, step string) { p.say(fmt.Sprintf("[%d/%d] %s: %s", row, rows, name, step)) },
+				RunDir: *runDir, Quick: quick, Rows: rows, Progress: p.say,
 			})
 			p.clear()
 			if err != nil {

@@ -172,23 +172,36 @@ func (l *Lab) makeNamespaces(context.Context) error {
 			return err
 		}
 		l.ns[n.Name] = ns
-		// Without IPv6 addresses of its own a node stays silent: its neighbour discovery would be in every count.
-		if !hasIPv6(n.Addresses) {
-			for _, which := range []string{"all", "default"} {
-				if err := sysctl(ns, "ipv6/conf/"+which+"/disable_ipv6", "1"); err != nil && !errors.Is(err, os.ErrNotExist) {
-					return err
-				}
-			}
-		}
-	}
-	for _, r := range l.Scenario.Routers {
-		if err := sysctl(l.ns[r.Name], "ipv4/ip_forward", "1"); err != nil {
+		if err := settle(ns, n); err != nil {
 			return err
 		}
-		if hasIPv6(l.node(r.Name).Addresses) {
-			if err := sysctl(l.ns[r.Name], "ipv6/conf/all/forwarding", "1"); err != nil {
-				return err
-			}
+	}
+	return nil
+}
+
+// settle sets the kernel parameters of a new namespace.
+func settle(ns *netns.NS, n Node) error {
+	v6 := hasIPv6(n.Addresses)
+	set := map[string]string{}
+	if !v6 {
+		// Without IPv6 addresses of its own a node stays silent: its neighbour discovery would be in every count.
+		set["ipv6/conf/all/disable_ipv6"], set["ipv6/conf/default/disable_ipv6"] = "1", "1"
+	}
+	if n.Agent {
+		// A host answers ARP on the interface that has the address. By default Linux answers on all of them, and the address
+		// of a host interface would be found at the uplink device's MAC.
+		set["ipv4/conf/all/arp_ignore"] = "1"
+	}
+	if n.Kind == NodeRouter {
+		set["ipv4/ip_forward"] = "1"
+		if v6 {
+			set["ipv6/conf/all/forwarding"] = "1"
+		}
+	}
+	for path, value := range set {
+		// A kernel without IPv6 has no parameters for it.
+		if err := sysctl(ns, path, value); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
 		}
 	}
 	return nil

@@ -51,7 +51,7 @@ func promiscuousSentence(dual Measured) string {
 
 func otherwiseSentence(single Measured, rows map[string]Measured) string {
 	s := fmt.Sprintf("With one uplink there is no way back, so %.1f replies and %s, though %s byte on the uplinks for every byte delivered is still wasted",
-		single.RepliesPerPing, speed(single), report.None.Format(single.UplinkShare))
+		single.RepliesPerPing, speed(single), report.None.Format(single.uplinkShare()))
 	if checked, ok := rows["promiscuous-dual-checked"]; ok {
 		s += fmt.Sprintf("; Heddle's reflection check on two uplinks gives %.1f replies and %s", checked.RepliesPerPing, speed(checked))
 	}
@@ -60,7 +60,7 @@ func otherwiseSentence(single Measured, rows map[string]Measured) string {
 
 func learningSentence(dual, learning Measured, rows map[string]Measured) string {
 	s := fmt.Sprintf("MAC learning sends each frame to the one port that has its destination: %.1f replies, %s byte on the uplinks for every byte delivered, and %s, which is %.1f times promiscuous mode",
-		learning.RepliesPerPing, report.None.Format(learning.UplinkShare), speed(learning),
+		learning.RepliesPerPing, report.None.Format(learning.uplinkShare()), speed(learning),
 		learning.bitsPerSecond()/dual.bitsPerSecond())
 	promiscuous, ok1 := rows["two-hosts-promiscuous"]
 	learned, ok2 := rows["two-hosts-mac-learning"]

@@ -129,3 +129,9 @@ func parseIperf(data []byte) (iperfResult, error) {
 	}
 	return iperfResult{doc.End.Received.BitsPerSecond, doc.End.Received.Bytes, doc.End.Sent.Retransmits}, nil
 }
+
+// firstLine is the first line of a program's complaint.
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}

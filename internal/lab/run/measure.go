@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"heddle/internal/api"
@@ -17,11 +16,12 @@ const answerTime = 20 * time.Second
 
 // ends are the two namespaces that a row's traffic runs between.
 func (r *runner) ends(row *experiment.Row) (traffic.Pair, error) {
-	from, err := r.lab.NS(row.From.Node)
+	l := r.labs[row.Scenario]
+	from, err := l.NS(row.From.Node)
 	if err != nil {
 		return traffic.Pair{}, err
 	}
-	to, err := r.lab.NS(row.To.Node)
+	to, err := l.NS(row.To.Node)
 	if err != nil {
 		return traffic.Pair{}, err
 	}
@@ -31,7 +31,11 @@ func (r *runner) ends(row *experiment.Row) (traffic.Pair, error) {
 }
 
 // firstAnswer pings until everything is answered: addresses are resolved and every switch on the way has learned them.
-func (r *runner) firstAnswer(ctx context.Context, p traffic.Pair) error {
+func (r *runner) firstAnswer(ctx context.Context, row *experiment.Row) error {
+	p, err := r.ends(row)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	load := traffic.Load{Kind: traffic.KindEcho, Duration: 250 * time.Millisecond, Rate: 20}
@@ -50,7 +54,11 @@ func (r *runner) firstAnswer(ctx context.Context, p traffic.Pair) error {
 }
 
 // ping counts replies and uplink copies per ping.
-func (r *runner) ping(ctx context.Context, p traffic.Pair, m *Measured) error {
+func (r *runner) ping(ctx context.Context, m *Measured) error {
+	p, err := r.ends(m.Row)
+	if err != nil {
+		return err
+	}
 	before, err := r.uplinkCounts(ctx, m.Row)
 	if err != nil {
 		return err
@@ -85,7 +93,7 @@ func (r *runner) uplinkCounts(ctx context.Context, row *experiment.Row) (counts,
 		stats, ok := perHost[u.Host]
 		if !ok {
 			var err error
-			if stats, err = r.lab.Agent(u.Host).Stats(ctx); err != nil {
+			if stats, err = r.labs[row.Scenario].Agent(u.Host).Stats(ctx); err != nil {
 				return sum, err
 			}
 			perHost[u.Host] = stats
@@ -117,72 +125,63 @@ func (c *counts) add(s api.Stats) {
 	}
 }
 
-// throughput measures rounds of iperf3 and of our own stream sender, in turn.
-func (r *runner) throughput(ctx context.Context, p traffic.Pair, m *Measured, progress func(string)) error {
+// round is one round of throughput: iperf3, then our own stream sender.
+func (r *runner) round(ctx context.Context, m *Measured) error {
+	p, err := r.ends(m.Row)
+	if err != nil {
+		return err
+	}
 	before, err := r.uplinkCounts(ctx, m.Row)
 	if err != nil {
 		return err
 	}
-	payload := 0.0 // bytes
-	for i := range r.effort.rounds {
-		progress(fmt.Sprintf("throughput, round %d of %d", i+1, r.effort.rounds))
-		n, err := r.iperfRound(ctx, p, m)
-		if err != nil {
-			return err
-		}
-		own, err := r.streamRound(ctx, p, m)
-		if err != nil {
-			return err
-		}
-		payload += n + own
+	if err := r.iperfRound(ctx, p, m); err != nil {
+		return err
+	}
+	if err := r.streamRound(ctx, p, m); err != nil {
+		return err
 	}
 	after, err := r.uplinkCounts(ctx, m.Row)
 	if err != nil {
 		return err
 	}
-	m.UplinkFrames = after.frames - before.frames
-	if payload > 0 {
-		m.UplinkShare = float64(after.bytes-before.bytes) / payload
-	}
+	m.UplinkFrames += after.frames - before.frames
+	m.UplinkBytes += float64(after.bytes - before.bytes)
 	return nil
 }
 
-// streamRound is one round of our own sender; the number is the bytes it got across.
-func (r *runner) streamRound(ctx context.Context, p traffic.Pair, m *Measured) (float64, error) {
+// streamRound is one round of our own sender.
+func (r *runner) streamRound(ctx context.Context, p traffic.Pair, m *Measured) error {
 	res, err := traffic.Measure(ctx, p, traffic.Load{Kind: traffic.KindStream, Warmup: r.effort.warmup, Duration: r.effort.stream})
 	if err != nil {
-		return 0, err
+		return err
 	}
 	m.Stream = append(m.Stream, res.Stream.BitsPerSecond)
 	m.Retransmits += res.Stream.Retransmits
-	return float64(res.Sink.Bytes), nil
+	m.Payload += float64(res.Sink.Bytes)
+	return nil
 }
 
-// iperfRound is one round of iperf3 with the CPU time of the whole machine around it; the number is the bytes it got across.
-func (r *runner) iperfRound(ctx context.Context, p traffic.Pair, m *Measured) (float64, error) {
+// iperfRound is one round of iperf3, with the CPU time of the whole machine around it. Without iperf3 there is none.
+func (r *runner) iperfRound(ctx context.Context, p traffic.Pair, m *Measured) error {
 	busy, err := cpuSeconds()
 	if err != nil {
-		return 0, err
+		return err
 	}
-	res, err := iperf(ctx, p, r.effort.stream)
+	res, err := iperf(ctx, p, time.Second)
 	if errors.Is(err, errNoIperf) {
-		return 0, nil
+		return nil
 	}
 	if err != nil {
-		return 0, err
+		return err
 	}
 	now, err := cpuSeconds()
 	if err != nil {
-		return 0, err
+		return err
 	}
 	m.Throughput = append(m.Throughput, res.bitsPerSecond)
 	m.CPU = append(m.CPU, (now-busy)/(res.bytes/1e9))
 	m.Retransmits += res.retransmits
-	return res.bytes, nil
-}
-
-// firstLine is the first line of a program's complaint.
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return line
+	m.Payload += res.bytes
+	return nil
 }

@@ -65,7 +65,7 @@ func details(m Measured) report.Row {
 
 func spreads(m Measured) report.Row {
 	return report.Row{
-		{Name: "uplink_bytes_per_byte", Value: m.UplinkShare, Hidden: true},
+		{Name: "uplink_bytes_per_byte", Value: m.uplinkShare(), Hidden: true},
 		{Name: "throughput_spread_bps", Value: report.Summarise(m.Throughput), Unit: report.BitsPerSecond, Hidden: true},
 		{Name: "stream_spread_bps", Value: report.Summarise(m.Stream), Unit: report.BitsPerSecond, Hidden: true},
 		{Name: "cpu_spread_s_per_gb", Value: report.Summarise(m.CPU), Hidden: true},
@@ -87,19 +87,18 @@ func figure(s string) any {
 	return s
 }
 
-// bitsPerSecond is a row's throughput: iperf3's, or our own sender's where there is none.
-func (m Measured) bitsPerSecond() float64 {
-	rounds := m.Throughput
-	if len(rounds) == 0 {
-		rounds = m.Stream
+// uplinkShare is the bytes handed to uplinks per byte of payload.
+func (m Measured) uplinkShare() float64 { return m.UplinkBytes / m.Payload }
+
+// rates are a row's rounds by iperf3, or by our own sender where there is none.
+func (m Measured) rates() []float64 {
+	if len(m.Throughput) > 0 {
+		return m.Throughput
 	}
-	return report.Summarise(rounds).Median
+	return m.Stream
 }
 
-// ratio compares a row's throughput with the first row's.
-func ratio(m, first Measured) any {
-	if first.bitsPerSecond() == 0 {
-		return nil
-	}
-	return m.bitsPerSecond() / first.bitsPerSecond()
-}
+func (m Measured) bitsPerSecond() float64 { return report.Summarise(m.rates()).Median }
+
+// ratio compares a row's throughput with the first row's, round by round.
+func ratio(m, first Measured) any { return median(report.Ratios(m.rates(), first.rates())) }

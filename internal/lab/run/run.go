@@ -23,28 +23,32 @@ type Options struct {
 	Quick bool
 	// Rows selects rows by name; empty: all.
 	Rows []string
-	// Progress, when set, is told what is being done now: the row's number from 1, how many there are, its name, and the step.
-	Progress func(row, rows int, name, step string)
+	// Progress, when set, is told what is being done now.
+	Progress func(string)
 }
 
-// effort is how long a row measures.
+// effort is how much is measured.
 type effort struct {
 	pings    int
 	pingRate float64 // per second
-	rounds   int     // of iperf3
-	stream   time.Duration
+	rounds   int
+	stream   time.Duration // of our own sender; iperf3 takes whole seconds only
 	warmup   time.Duration
 }
 
-var (
-	thorough = effort{pings: 21, pingRate: 20, rounds: 4, stream: time.Second, warmup: 200 * time.Millisecond}
-	quick    = effort{pings: 11, pingRate: 20, rounds: 2, stream: time.Second, warmup: 100 * time.Millisecond}
-)
+// effort is chosen so that eight rows take some two minutes, and with Quick less than one.
+func (o Options) effort() effort {
+	if o.Quick {
+		return effort{pings: 11, pingRate: 25, rounds: 2, stream: 500 * time.Millisecond, warmup: 100 * time.Millisecond}
+	}
+	return effort{pings: 21, pingRate: 25, rounds: 4, stream: time.Second, warmup: 200 * time.Millisecond}
+}
 
 // Measured is what one row came to.
 type Measured struct {
 	Row *experiment.Row
-	// Throughput is bits per second of payload by iperf3, one value a round; empty when iperf3 is not installed.
+	// Throughput is bits per second of payload by iperf3, one value a round; empty when iperf3 is not installed. The rounds
+	// of all rows are taken in turn, so that the n-th of each were measured one after the other.
 	Throughput []float64
 	// Stream is the same by Heddle's own sender.
 	Stream []float64
@@ -56,35 +60,52 @@ type Measured struct {
 	// kernel keeps whole for segmentation counts once.
 	PingUplinkFrames float64
 	UplinkFrames     uint64
-	// UplinkShare is the bytes handed to uplinks per byte of payload sent in the rounds.
-	UplinkShare float64
+	// UplinkBytes are the bytes handed to uplinks during all rounds, Payload the bytes of payload that arrived in them.
+	UplinkBytes, Payload float64
 	// CPU is seconds of all processors together per 10⁹ bytes of payload, one value a round.
 	CPU []float64
 }
 
-// Experiment runs the rows of an experiment and returns what was measured, in their order. It leaves nothing behind, also
-// when ctx ends on the way.
+// Experiment runs the rows of an experiment and returns what was measured, in their order. All labs are up at the same time,
+// and the rows take turns in each round of throughput: what disturbs the machine for a while disturbs all rows. Nothing is
+// left behind, also when ctx ends on the way.
 func Experiment(ctx context.Context, e *experiment.Experiment, o Options) (_ []Measured, err error) {
 	rows, err := selected(e, o.Rows)
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{Options: o, effort: thorough, name: fmt.Sprintf("run%d", os.Getpid())}
-	if o.Quick {
-		r.effort = quick
-	}
+	r := &runner{Options: o, effort: o.effort(), labs: map[*scenario.Scenario]*lab.Lab{}}
 	defer func() { err = errors.Join(err, r.clear()) }()
-	var all []Measured
-	for i, row := range rows {
-		m, err := r.row(ctx, row, func(step string) {
-			if o.Progress != nil {
-				o.Progress(i+1, len(rows), row.Name, step)
+	all := make([]Measured, len(rows))
+	step := func(what string, do func(*Measured, func(string)) error) error {
+		for i, row := range rows {
+			all[i].Row = row
+			say := func(detail string) {
+				if o.Progress != nil {
+					o.Progress(fmt.Sprintf("%s, %d of %d: %s%s", what, i+1, len(rows), row.Name, detail))
+				}
 			}
-		})
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", row.Name, err)
+			say("")
+			if err := do(&all[i], say); err != nil {
+				return fmt.Errorf("%s: %w", row.Name, err)
+			}
 		}
-		all = append(all, m)
+		return nil
+	}
+	err = step("labs", func(m *Measured, say func(string)) error {
+		return r.prepare(ctx, m.Row, func(what string) { say(": " + what) })
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := step("pings", func(m *Measured, _ func(string)) error { return r.ping(ctx, m) }); err != nil {
+		return nil, err
+	}
+	for i := range r.effort.rounds {
+		what := fmt.Sprintf("throughput, round %d of %d", i+1, r.effort.rounds)
+		if err := step(what, func(m *Measured, _ func(string)) error { return r.round(ctx, m) }); err != nil {
+			return nil, err
+		}
 	}
 	return all, nil
 }
@@ -106,70 +127,45 @@ func selected(e *experiment.Experiment, names []string) ([]*experiment.Row, erro
 	return rows, nil
 }
 
-// runner holds the lab that is up.
+// runner holds the labs that are up, by what they were built from.
 type runner struct {
 	Options
 	effort effort
-	name   string
-	lab    *lab.Lab
-	up     *scenario.Scenario // what the lab was built from
+	labs   map[*scenario.Scenario]*lab.Lab
 }
 
-// clear takes down the lab that is up, if any.
+// clear takes down the labs that are up.
 func (r *runner) clear() error {
-	if r.lab == nil {
-		return nil
+	var errs []error
+	for _, l := range r.labs {
+		errs = append(errs, l.Down())
 	}
-	l := r.lab
-	r.lab, r.up = nil, nil
-	return l.Down()
+	return errors.Join(errs...)
 }
 
-// ensure brings up the row's lab, unless it is up already.
-func (r *runner) ensure(ctx context.Context, row *experiment.Row, progress func(string)) error {
-	if r.up == row.Scenario {
-		return nil
-	}
-	if err := r.clear(); err != nil {
-		return err
-	}
-	l, err := lab.Build(ctx, row.Scenario, lab.Options{Name: r.name, RunDir: r.RunDir, Program: r.Program, Progress: progress})
-	if err != nil {
-		return err
-	}
-	r.lab, r.up = l, row.Scenario
-	return nil
-}
-
-// row measures one row: first the pings, while the network is quiet, then throughput.
-func (r *runner) row(ctx context.Context, row *experiment.Row, progress func(string)) (Measured, error) {
-	m := Measured{Row: row}
-	if err := r.ensure(ctx, row, progress); err != nil {
-		return m, err
+// prepare brings up the row's lab, unless it is up already, and waits until its traffic gets through.
+func (r *runner) prepare(ctx context.Context, row *experiment.Row, progress func(string)) error {
+	if r.labs[row.Scenario] == nil {
+		l, err := lab.Build(ctx, row.Scenario, lab.Options{
+			Name: fmt.Sprintf("run%d-%d", os.Getpid(), len(r.labs)+1), RunDir: r.RunDir, Program: r.Program, Progress: progress,
+		})
+		if err != nil {
+			return err
+		}
+		r.labs[row.Scenario] = l
 	}
 	if err := r.apart(ctx, row); err != nil {
-		return m, err
-	}
-	ends, err := r.ends(row)
-	if err != nil {
-		return m, err
+		return err
 	}
 	progress("waiting for the first answer")
-	if err := r.firstAnswer(ctx, ends); err != nil {
-		return m, err
-	}
-	progress("ping")
-	if err := r.ping(ctx, ends, &m); err != nil {
-		return m, err
-	}
-	return m, r.throughput(ctx, ends, &m, progress)
+	return r.firstAnswer(ctx, row)
 }
 
 // apart makes sure that the named ports use different uplinks: without it a row measures something else.
 func (r *runner) apart(ctx context.Context, row *experiment.Row) error {
 	chosen := map[uint32]string{}
 	for _, p := range row.Apart {
-		state, err := r.lab.Agent(p.Host).State(ctx)
+		state, err := r.labs[row.Scenario].Agent(p.Host).State(ctx)
 		if err != nil {
 			return err
 		}

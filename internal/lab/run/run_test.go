@@ -77,7 +77,7 @@ func measured(t *testing.T, name string, set func(row string, m *Measured)) (*ex
 func TestReportOfNestedExperiment(t *testing.T) {
 	e, all := measured(t, experiment.Nested, func(row string, m *Measured) {
 		if row == "mac-learning-dual" {
-			m.Throughput = []float64{20e9}
+			m.Throughput = []float64{10e9, 20e9, 30e9}
 		}
 		if row == "promiscuous-dual" {
 			m.RepliesPerPing = 4
@@ -148,4 +148,3 @@ func TestExplainPlacementSortsByWhatWasCounted(t *testing.T) {
 		t.Errorf("notes: %q", notes)
 	}
 }
-
