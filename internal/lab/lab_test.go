@@ -206,3 +206,56 @@ func TestListIsSorted(t *testing.T) {
 		t.Errorf("List = %v", names)
 	}
 }
+
+func TestLabIsReadyWhenBuiltAndLeavesNothing(t *testing.T) {
+	testkit.Root(t)
+	runDir, name := t.TempDir(), labName(t)
+	ctx, cancel := context.WithTimeout(context.Background(), readyTime)
+	defer cancel()
+	l, err := Build(ctx, builtIn(t, "placement-paths"), Options{Name: name, RunDir: runDir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespaces := l.inodes(t)
+	r, err := Find(runDir, name)
+	if err != nil || r.State != Up {
+		t.Errorf("record: %+v, %v, want that the lab is up", r, err)
+	}
+	ns, err := Namespace(runDir, name, "a1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range []string{"10.0.10.11", "10.0.20.2", "10.0.10.3"} {
+		if out, err := ns.Output("ping", "-c", "1", "-W", "3", target); err != nil {
+			t.Errorf("a1 does not reach %s: %v\n%s", target, err, out)
+		}
+	}
+	if err := l.Down(); err != nil {
+		t.Fatal(err)
+	}
+	if left := leftovers(t, runDir, name, namespaces); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestLabOutlivesItsBuilder(t *testing.T) {
+	testkit.Root(t)
+	runDir, name := t.TempDir(), labName(t)
+	ctx, cancel := context.WithTimeout(context.Background(), readyTime)
+	l, err := Build(ctx, builtIn(t, "nested-mac-learning"), Options{Name: name, RunDir: runDir})
+	cancel() // the builder's context ends, the lab stays
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespaces := l.inodes(t)
+	state, err := l.Agent("esx1").State(context.Background())
+	if err != nil || state.Agent.Name != "esx1" {
+		t.Errorf("the agent of esx1 answers %+v, %v", state, err)
+	}
+	if err := Down(context.Background(), runDir, name); err != nil {
+		t.Fatal(err)
+	}
+	if left := leftovers(t, runDir, name, namespaces); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}

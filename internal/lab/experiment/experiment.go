@@ -24,10 +24,11 @@ type Row struct {
 	Name string
 	// Setting says in a few words what is different in this row.
 	Setting string
-	// Figure is what the row is compared with, as published; "" when nothing was published.
-	Figure   string
-	Scenario *scenario.Scenario
-	From, To Endpoint
+	// Figure is what the row is compared with, in a word for the table; Published says it in full. Both are "" when nothing
+	// was published.
+	Figure, Published string
+	Scenario          *scenario.Scenario
+	From, To          Endpoint
 	// Counted are the uplinks whose copies are counted.
 	Counted []Uplink
 	// Apart names ports of one host that must use different uplinks for the row to mean what it says.

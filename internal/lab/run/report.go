@@ -31,9 +31,9 @@ func nestedRow(m, first Measured) report.Row {
 		{Name: "ratio", Value: ratio(m, first), Unit: report.None},
 		{Name: "retransmits", Title: "retr", Value: m.Retransmits, Unit: report.Count},
 		{Name: "replies_per_ping", Title: "replies", Value: m.RepliesPerPing},
-		{Name: "uplink_frames", Title: "to uplinks", Value: m.UplinkFrames, Unit: report.Count},
+		{Name: "uplink_frames", Title: "uplinks", Value: m.UplinkFrames, Unit: report.Count},
 		{Name: "cpu_s_per_gb", Title: "CPU s/GB", Value: median(m.CPU)},
-		{Name: "published", Title: "article", Value: figure(m.Row.Figure)},
+		{Name: "figure", Title: "article", Value: words(m.Row.Figure)},
 	}, details(m)...)
 }
 
@@ -49,7 +49,7 @@ func placementRow(m Measured) report.Row {
 		{Name: "throughput_bps", Title: "iperf3", Value: median(m.Throughput), Unit: report.BitsPerSecond},
 		{Name: "stream_bps", Title: "own", Value: median(m.Stream), Unit: report.BitsPerSecond},
 		{Name: "uplink_frames", Title: "to uplinks", Value: m.UplinkFrames, Unit: report.Count},
-		{Name: "published", Title: "article", Value: figure(m.Row.Figure)},
+		{Name: "figure", Title: "article", Value: words(m.Row.Figure)},
 		{Name: "retransmits", Value: m.Retransmits, Unit: report.Count, Hidden: true},
 		{Name: "cpu_s_per_gb", Value: median(m.CPU), Hidden: true},
 	}, spreads(m)...)
@@ -65,6 +65,7 @@ func details(m Measured) report.Row {
 
 func spreads(m Measured) report.Row {
 	return report.Row{
+		{Name: "published", Value: words(m.Row.Published), Hidden: true},
 		{Name: "uplink_bytes_per_byte", Value: m.uplinkShare(), Hidden: true},
 		{Name: "throughput_spread_bps", Value: report.Summarise(m.Throughput), Unit: report.BitsPerSecond, Hidden: true},
 		{Name: "stream_spread_bps", Value: report.Summarise(m.Stream), Unit: report.BitsPerSecond, Hidden: true},
@@ -80,7 +81,8 @@ func median(rounds []float64) any {
 	return nil
 }
 
-func figure(s string) any {
+// words is a text, nil when it is empty.
+func words(s string) any {
 	if s == "" {
 		return nil
 	}

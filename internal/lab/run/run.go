@@ -143,11 +143,14 @@ func (r *runner) clear() error {
 	return errors.Join(errs...)
 }
 
+// labName is the name of the n-th lab of this process, so that experiments can run at the same time.
+func labName(n int) string { return fmt.Sprintf("run%d-%d", os.Getpid(), n) }
+
 // prepare brings up the row's lab, unless it is up already, and waits until its traffic gets through.
 func (r *runner) prepare(ctx context.Context, row *experiment.Row, progress func(string)) error {
 	if r.labs[row.Scenario] == nil {
 		l, err := lab.Build(ctx, row.Scenario, lab.Options{
-			Name: fmt.Sprintf("run%d-%d", os.Getpid(), len(r.labs)+1), RunDir: r.RunDir, Program: r.Program, Progress: progress,
+			Name: labName(len(r.labs) + 1), RunDir: r.RunDir, Program: r.Program, Progress: progress,
 		})
 		if err != nil {
 			return err

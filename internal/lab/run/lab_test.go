@@ -1,0 +1,149 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"heddle/internal/lab"
+	"heddle/internal/lab/experiment"
+	"heddle/internal/lab/scenario"
+	"heddle/internal/testkit"
+)
+
+// testTime bounds every test that builds labs.
+const testTime = 2 * time.Minute
+
+// newRunner prepares to run rows with little effort.
+func newRunner(t *testing.T) (context.Context, *runner) {
+	t.Helper()
+	testkit.Root(t)
+	ctx, cancel := context.WithTimeout(context.Background(), testTime)
+	r := &runner{
+		Options: Options{RunDir: t.TempDir()},
+		effort:  effort{pings: 11, pingRate: 50},
+		labs:    map[*scenario.Scenario]*lab.Lab{},
+	}
+	t.Cleanup(func() {
+		cancel()
+		if err := r.clear(); err != nil {
+			t.Error(err)
+		}
+		if left := leftovers(t, r.RunDir); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	})
+	return ctx, r
+}
+
+// leftovers lists what labs of this process have left on the machine.
+func leftovers(t *testing.T, runDir string) []string {
+	t.Helper()
+	left, err := filepath.Glob(filepath.Join(runDir, "lab", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespaces, err := filepath.Glob("/var/run/netns/" + labName(1)[:len(labName(1))-1] + "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(mounts), runDir) {
+		left = append(left, "a mount below "+runDir)
+	}
+	return append(left, namespaces...)
+}
+
+// Replies and copies per ping follow from the rules of forwarding alone, so they are exact. The uplink copies of
+// promiscuous-dual: one of the request, and one of each of the two answers it gets.
+func TestS91_RepliesAndUplinkCopiesPerPing(t *testing.T) {
+	ctx, r := newRunner(t)
+	e, err := experiment.Find(experiment.Nested)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		row             string
+		replies, copies float64
+	}{
+		{"promiscuous-dual", 4, 3},
+		{"promiscuous-dual-checked", 1, 2},
+		{"mac-learning-dual", 1, 0},
+	} {
+		m := Measured{Row: e.Row(c.row)}
+		if err := r.prepare(ctx, m.Row, func(string) {}); err != nil {
+			t.Fatalf("%s: %v", c.row, err)
+		}
+		if err := r.ping(ctx, &m); err != nil {
+			t.Fatalf("%s: %v", c.row, err)
+		}
+		if m.RepliesPerPing != c.replies {
+			t.Errorf("%s: %.2f replies per ping, want %.1f", c.row, m.RepliesPerPing, c.replies)
+		}
+		// Address resolution may add a frame or two to the eleven pings.
+		if math.Abs(m.PingUplinkFrames-c.copies) > 0.2 {
+			t.Errorf("%s: %.2f copies to uplinks per ping, want %.1f", c.row, m.PingUplinkFrames, c.copies)
+		}
+	}
+}
+
+func TestPlacementDecidesWhetherFramesLeaveTheHost(t *testing.T) {
+	ctx, r := newRunner(t)
+	e, err := experiment.Find(experiment.Placement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]float64{"different-switch": 2, "different-vlan": 2, "same-port-group": 0, "same-vlan": 0}
+	for i := range e.Rows {
+		m := Measured{Row: &e.Rows[i]}
+		if err := r.prepare(ctx, m.Row, func(string) {}); err != nil {
+			t.Fatalf("%s: %v", m.Row.Name, err)
+		}
+		if err := r.ping(ctx, &m); err != nil {
+			t.Fatalf("%s: %v", m.Row.Name, err)
+		}
+		if m.RepliesPerPing != 1 || math.Abs(m.PingUplinkFrames-want[m.Row.Name]) > 0.2 {
+			t.Errorf("%s: %.2f replies and %.2f copies to uplinks per ping, want 1 and %.0f",
+				m.Row.Name, m.RepliesPerPing, m.PingUplinkFrames, want[m.Row.Name])
+		}
+	}
+}
+
+func TestInterruptedExperimentLeavesNothing(t *testing.T) {
+	testkit.Root(t)
+	e, err := experiment.Find(experiment.Nested)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{"starting agents", "pings", "throughput"} {
+		t.Run(at, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), testTime)
+			defer cancel()
+			runDir := t.TempDir()
+			reached := false
+			_, err := Experiment(ctx, e, Options{
+				RunDir: runDir, Quick: true, Rows: []string{"mac-learning-single"},
+				Progress: func(what string) {
+					if strings.Contains(what, at) {
+						reached = true
+						time.AfterFunc(50*time.Millisecond, cancel) // in the middle of it
+					}
+				},
+			})
+			if !reached || !errors.Is(err, context.Canceled) {
+				t.Errorf("Experiment = %v, want that it was interrupted at %q", err, at)
+			}
+			if left := leftovers(t, runDir); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
