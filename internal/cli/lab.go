@@ -28,16 +28,14 @@ func newLab(d Deps) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	runDir := c.PersistentFlags().String("run-dir", defaultRunDir, "directory for what lives until the next boot")
+	runDir := c.PersistentFlags().String("run-dir", d.env("HEDDLE_RUN_DIR", defaultRunDir),
+		"directory for labs and their agents (environment HEDDLE_RUN_DIR)")
 	c.AddCommand(
 		newLabUp(d, runDir), newLabDown(d, runDir), newLabList(d, runDir), newLabRun(d, runDir), newLabExec(d, runDir),
 		newLabGuest(),
 	)
 	return c
 }
-
-// defaultRunDir is where the records of labs are unless the command line says otherwise.
-const defaultRunDir = "/run/heddle"
 
 func newLabUp(d Deps, runDir *string) *cobra.Command {
 	var name string
@@ -120,7 +118,7 @@ func describeLab(w io.Writer, r *lab.Record) error {
 	fmt.Fprintf(&b, "enter a node:   heddle lab exec %s NODE\n", r.Name)
 	for _, n := range r.Nodes {
 		if n.Agent {
-			fmt.Fprintf(&b, "ask an agent:   heddle --run-dir %s --agent %s port list\n", r.AgentRunDir(), n.Name)
+			fmt.Fprintf(&b, "ask an agent:   heddle port list --run-dir %s --agent %s\n", r.AgentRunDir(), n.Name)
 			break
 		}
 	}

@@ -1,18 +1,15 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v4"
 
 	"heddle/internal/lab"
 	"heddle/internal/lab/experiment"
-	"heddle/internal/report"
 )
 
 // labList is what "lab list" shows.
@@ -29,25 +26,24 @@ type labEntry struct {
 }
 
 func newLabList(d Deps, runDir *string) *cobra.Command {
-	var output string
+	var out output
 	c := &cobra.Command{
 		Use:     "list",
 		Short:   "Show the labs there are, the built-in scenarios and the experiments",
 		Example: "  heddle lab list\n  heddle lab list -o json",
 		Args:    exactly(),
 		RunE: func(*cobra.Command, []string) error {
-			format, err := report.ParseFormat(output)
-			if err != nil {
-				return &UsageError{Err: err}
+			if err := out.check(); err != nil {
+				return err
 			}
 			l, err := collectLabs(*runDir)
 			if err != nil {
 				return err
 			}
-			return l.write(d.Stdout, format)
+			return out.print(d, l, l.table)
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", string(report.Table), "table, json or yaml")
+	out.flag(c)
 	return c
 }
 
@@ -74,15 +70,7 @@ func collectLabs(runDir string) (*labList, error) {
 	return l, nil
 }
 
-func (l *labList) write(w io.Writer, format report.Format) error {
-	switch format {
-	case report.JSON:
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(l)
-	case report.YAML:
-		return l.writeYAML(w)
-	}
+func (l *labList) table(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "LAB\tSTATE\tSCENARIO\tNODES")
 	for _, r := range l.Labs {
@@ -102,22 +90,4 @@ func (l *labList) write(w io.Writer, format report.Format) error {
 		}
 	}
 	return t.Flush()
-}
-
-// writeYAML goes by way of JSON, so that the names of the fields are the same.
-func (l *labList) writeYAML(w io.Writer) error {
-	data, err := json.Marshal(l)
-	if err != nil {
-		return err
-	}
-	var v any
-	if err := json.Unmarshal(data, &v); err != nil {
-		return err
-	}
-	out, err := yaml.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(out)
-	return err
 }

@@ -17,9 +17,9 @@ import (
 
 func newLabRun(d Deps, runDir *string) *cobra.Command {
 	var (
-		output string
-		rows   []string
-		quick  bool
+		out   output
+		rows  []string
+		quick bool
 	)
 	c := &cobra.Command{
 		Use:   "run EXPERIMENT",
@@ -29,9 +29,8 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 		Example: "  heddle lab run nested-mac-learning\n  heddle lab run placement-paths --quick -o json",
 		Args:    exactly("EXPERIMENT"),
 		RunE: func(c *cobra.Command, args []string) error {
-			format, err := report.ParseFormat(output)
-			if err != nil {
-				return &UsageError{Err: err}
+			if err := out.check(); err != nil {
+				return err
 			}
 			e, err := experiment.Find(args[0])
 			if err != nil {
@@ -48,10 +47,10 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return run.Report(e, all).Write(d.Stdout, format)
+			return run.Report(e, all).Write(d.Stdout, report.Format(out.format))
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", string(report.Table), "table, json or yaml")
+	out.flag(c)
 	c.Flags().StringSliceVar(&rows, "row", nil, "only these rows, in this order")
 	c.Flags().BoolVar(&quick, "quick", false, "take at most a minute, at the price of a wider spread")
 	return c
