@@ -76,8 +76,9 @@ func (g *generator) advance() time.Duration {
 
 // sender picks where the next frame comes from; now and then something that is not connected, which must not matter.
 func (g *generator) sender() *Member {
+	uplinks := g.chance(25) // which send more than one of many ports
 	for range 8 {
-		if m := &g.state.Members[g.IntN(len(g.state.Members))]; !m.Absent {
+		if m := &g.state.Members[g.IntN(len(g.state.Members))]; !m.Absent && (!uplinks || m.Number == 0) {
 			return m
 		}
 	}
@@ -88,7 +89,7 @@ func (g *generator) sender() *Member {
 func (g *generator) change() {
 	c := g.state.Config
 	s := &c.Switches[g.IntN(len(c.Switches))]
-	switch g.IntN(13) {
+	switch g.IntN(14) {
 	case 0, 1:
 		pg := &s.PortGroups[g.IntN(len(s.PortGroups))]
 		pg.Policy = g.policy(s, false)
@@ -103,7 +104,7 @@ func (g *generator) change() {
 		g.changeUplink(s)
 	case 6:
 		g.removeOrAddPort(c)
-	case 7:
+	case 7, 9:
 		g.takeOver()
 	case 8:
 		s.MTU = pick(g, 0, 1280, 1500, 2000, 9000)
@@ -112,18 +113,22 @@ func (g *generator) change() {
 	}
 }
 
-// takeOver lets an adapter use the source of one of the latest frames, and has a frame sent there next.
+// takeOver lets an adapter use the source of one of the latest frames, where that may have been learned and the adapter may
+// change, and has a frame sent there next.
 func (g *generator) takeOver() {
-	before, ok := g.before(g.state.Members[g.IntN(len(g.state.Members))].ID.Switch)
-	if !ok || before.src.IsGroup() {
-		return
-	}
-	for range 8 {
-		if m := &g.state.Members[g.IntN(len(g.state.Members))]; m.Number != 0 && !m.Absent && m.ID.Switch == before.at.Switch && m.ID != before.at {
-			m.SeenMAC = before.src
-			g.due = append(g.due, sentFrame{at: before.at, dst: before.src, seg: before.seg})
-			return
+	for range 24 {
+		m := &g.state.Members[g.IntN(len(g.state.Members))]
+		before, ok := g.before(m.ID.Switch)
+		if !ok || m.Absent || before.at == m.ID || before.src[0] != g.station()[0] {
+			continue
 		}
+		to, from := g.plan.Port(m.ID), g.plan.Port(before.at)
+		if to == nil || from == nil || !to.Policy.MACChanges.V || !from.Policy.Learning.Enabled.V || !member(to.Policy.VLAN.V, before.seg) {
+			continue
+		}
+		m.SeenMAC = before.src
+		g.due = append(g.due, sentFrame{at: before.at, dst: before.src, seg: before.seg})
+		return
 	}
 }
 

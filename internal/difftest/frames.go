@@ -28,7 +28,15 @@ func (g *generator) remember(f sentFrame) {
 // frame makes a frame for a member, from the latest ones of its switch or from nothing.
 func (g *generator) frame(m *Member) []byte {
 	f := sentFrame{at: m.ID, dst: g.destination(m), src: g.source(m), seg: g.domainFor(m.ID)}
-	if before, ok := g.before(m.ID.Switch); ok && g.chance(45) {
+	if before, ok := g.before(m.ID.Switch); ok && m.Number == 0 && before.at != m.ID && g.chance(50) {
+		f.src = before.src // the physical network sends it back
+		if g.chance(60) {
+			f.dst = before.dst
+		}
+		if g.maySend(m.ID, before.seg) {
+			f.seg = before.seg
+		}
+	} else if ok && g.chance(45) {
 		switch g.IntN(5) {
 		case 0, 1: // reflected, or seen elsewhere
 			f.dst, f.src = before.dst, before.src

@@ -135,13 +135,13 @@ func eachState(c *Case, change func(*State)) *Case {
 }
 
 // drop removes a port or uplink from a state.
-func (x *State) drop(id plan.PortID) {
-	x.Members = slices.DeleteFunc(x.Members, func(m Member) bool { return m.ID == id })
-	x.Config.Ports = slices.DeleteFunc(x.Config.Ports, func(p spec.Port) bool { return p.Switch == id.Switch && p.Name == id.Name })
-	for i := range x.Config.Switches {
-		if sw := &x.Config.Switches[i]; sw.Name == id.Switch {
+func (s *State) drop(id plan.PortID) {
+	s.Members = slices.DeleteFunc(s.Members, func(m Member) bool { return m.ID == id })
+	s.Config.Ports = slices.DeleteFunc(s.Config.Ports, func(p spec.Port) bool { return p.Switch == id.Switch && p.Name == id.Name })
+	for i := range s.Config.Switches {
+		if sw := &s.Config.Switches[i]; sw.Name == id.Switch {
 			sw.Uplinks = slices.DeleteFunc(sw.Uplinks, func(u spec.Uplink) bool { return u.Name == id.Name })
-			forEachTeam(x.Config, sw, func(t *spec.Teaming) { dropName(t.Active, id.Name); dropName(t.Standby, id.Name) })
+			forEachTeam(s.Config, sw, func(t *spec.Teaming) { dropName(t.Active, id.Name); dropName(t.Standby, id.Name) })
 		}
 	}
 }

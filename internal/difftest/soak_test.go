@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"testing"
 	"time"
-
-	"golang.org/x/term"
 )
 
 // TestSoak is `make soak`: random cases for as long as HEDDLE_SOAK says. HEDDLE_SEED is where the seeds begin, else the
@@ -22,7 +20,11 @@ func TestSoak(t *testing.T) {
 	if err != nil {
 		t.Fatalf("HEDDLE_SOAK: %v", err)
 	}
-	s := &soak{t: t, seed: uint64(time.Now().UnixNano()), start: time.Now(), terminal: term.IsTerminal(int(os.Stdout.Fd()))}
+	s := &soak{t: t, seed: uint64(time.Now().UnixNano()), start: time.Now()}
+	if tty, err := os.OpenFile("/dev/tty", os.O_WRONLY, 0); err == nil { // go test puts a pipe in place of standard output
+		s.terminal = tty
+		defer tty.Close()
+	}
 	if text := os.Getenv("HEDDLE_SEED"); text != "" {
 		if s.seed, err = strconv.ParseUint(text, 10, 64); err != nil {
 			t.Fatalf("HEDDLE_SEED: %v", err)
@@ -30,7 +32,7 @@ func TestSoak(t *testing.T) {
 	}
 	fmt.Printf("soak: kernel program against model for %v, from seed %d\n", length, s.seed)
 	s.run(&Bench{Want: Reference(), Got: kernel(t)}, length)
-	s.show("\n")
+	s.show(os.Stdout, "\n")
 	if s.mismatches > 0 {
 		t.Errorf("%d mismatches", s.mismatches)
 	}
@@ -43,7 +45,7 @@ type soak struct {
 	t                         *testing.T
 	seed                      uint64
 	start, shown              time.Time
-	terminal                  bool
+	terminal                  *os.File // nil without one
 	frames, cases, mismatches int
 }
 
@@ -76,18 +78,18 @@ func (s *soak) note(err error) {
 
 // progress shows a line that is written over on a terminal, and one a minute elsewhere.
 func (s *soak) progress() {
-	pause, end := time.Minute, "\n"
-	if s.terminal {
-		pause, end = time.Second, "\r"
+	to, pause, end := os.Stdout, time.Minute, "\n"
+	if s.terminal != nil {
+		to, pause, end = s.terminal, time.Second, "\r"
 	}
 	if time.Since(s.shown) >= pause {
-		s.show(end)
+		s.show(to, end)
 		s.shown = time.Now()
 	}
 }
 
-func (s *soak) show(end string) {
+func (s *soak) show(to *os.File, end string) {
 	spent := time.Since(s.start)
-	fmt.Printf("soak: %8v  %10d frames  %8.0f frames/s  %7d cases  %d mismatches%s",
+	fmt.Fprintf(to, "soak: %8v  %10d frames  %8.0f frames/s  %7d cases  %d mismatches%s",
 		spent.Round(time.Second), s.frames, float64(s.frames)/spent.Seconds(), s.cases, s.mismatches, end)
 }
