@@ -97,12 +97,12 @@ type cell struct{ test, peer string }
 // rotates from round to round, so that what disturbs the machine disturbs them alike. It leaves nothing behind, also when
 // ctx ends.
 func Switch(ctx context.Context, opts SwitchOptions) (rep *report.Report, err error) {
+	if err := opts.Check(); err != nil {
+		return nil, err
+	}
 	chosen, err := choose(peers(opts.Heddle), opts.Only)
 	if err != nil {
 		return nil, err
-	}
-	if opts.Rounds < 1 || opts.Duration <= 0 || opts.Warmup < 0 {
-		return nil, errors.New("rounds and duration must be positive, the warm-up not negative")
 	}
 	if opts.CPUs, err = twoCPUs(opts.CPUs); err != nil {
 		return nil, err
@@ -122,13 +122,24 @@ func Switch(ctx context.Context, opts SwitchOptions) (rep *report.Report, err er
 	return r.report(env), nil
 }
 
+// Check says what is wrong with the options, without doing anything.
+func (o SwitchOptions) Check() error {
+	if _, err := choose(peers(nil), o.Only); err != nil {
+		return err
+	}
+	if o.Rounds < 1 || o.Duration <= 0 || o.Warmup < 0 {
+		return errors.New("rounds and duration must be positive, the warm-up not negative")
+	}
+	if n := len(o.CPUs); n != 0 && n != 2 {
+		return fmt.Errorf("%d CPUs to pin to: want two, one per end", n)
+	}
+	return nil
+}
+
 // twoCPUs picks the CPUs of the ends.
 func twoCPUs(asked []int) ([]int, error) {
 	if len(asked) == 2 {
 		return asked, nil
-	}
-	if len(asked) != 0 {
-		return nil, fmt.Errorf("%d CPUs to pin to: want two, one per end", len(asked))
 	}
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {

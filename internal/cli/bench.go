@@ -63,6 +63,9 @@ func newBenchSwitch(d Deps) *cobra.Command {
 			if err != nil {
 				return &UsageError{Err: err}
 			}
+			if err := opts.Check(); err != nil {
+				return &UsageError{Err: err}
+			}
 			if os.Geteuid() != 0 {
 				return errors.New("bench switch makes network namespaces and devices: run it as root")
 			}
