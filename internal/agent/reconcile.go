@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"time"
 
 	"heddle/internal/dataplane"
 	"heddle/internal/hostdev"
@@ -56,10 +57,12 @@ func (a *Agent) reconcile() error {
 	a.adoptMACs()
 	desired := a.desired(bounds)
 	if a.applied == nil || !reflect.DeepEqual(*a.applied, desired) {
+		began := time.Now()
 		if err := a.kernel.Apply(desired); err != nil {
 			return errors.Join(errPrepare, err)
 		}
 		a.applied = &desired
+		a.log.Debug("plan handed to the kernel", "took", time.Since(began))
 	}
 	errRelease := a.releaseAll()
 	a.report()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -100,6 +101,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := a.begin(given); err != nil {
 		return err
 	}
+	debug.FreeOSMemory() // loading programs takes several times the memory that keeping them does
 	return a.serve(ctx, o)
 }
 
