@@ -36,7 +36,7 @@ func privileged() error {
 // instanceLock keeps a second agent of the same name away. The kernel frees it when the process ends, however it ends.
 type instanceLock struct{ f *os.File }
 
-// ErrRunning: an agent of that name is running.
+// ErrRunning says that an agent of that name is running.
 var ErrRunning = errors.New("an agent of this name is running")
 
 func takeLock(p Paths, name string) (*instanceLock, error) {

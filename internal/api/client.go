@@ -16,7 +16,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// ErrNoAgent: no agent of that name is running.
+// ErrNoAgent says that no agent of that name is running.
 var ErrNoAgent = errors.New("no agent is running")
 
 // Client talks to the agent behind a socket. It implements Service.

@@ -1,0 +1,225 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"heddle/internal/dataplane"
+	"heddle/internal/hostdev"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// fakeDevices are devices in memory. changes lists what was done to them.
+type fakeDevices struct {
+	byName  map[string]*hostdev.Device
+	ipv6Off map[string]bool
+	next    uint32
+	changes []string
+	fail    map[string]error // by change
+}
+
+func newFakeDevices() *fakeDevices {
+	return &fakeDevices{byName: map[string]*hostdev.Device{}, ipv6Off: map[string]bool{}, next: 1, fail: map[string]error{}}
+}
+
+// veth adds a veth whose other end is up in another namespace with that MAC.
+func (f *fakeDevices) veth(name, mac string) *hostdev.Device {
+	m, err := plan.ParseMAC(mac)
+	if err != nil {
+		panic(err)
+	}
+	f.next++
+	d := &hostdev.Device{Index: f.next, Name: name, Kind: hostdev.Veth, Driver: "veth", End: hostdev.End{MTU: 1500, Carrier: true}}
+	d.Peer = hostdev.Peer{Index: 2, Elsewhere: true, Seen: true, End: hostdev.End{MAC: m, MTU: 1500, AdminUp: true, Carrier: true}}
+	f.byName[name] = d
+	return d
+}
+
+// nic adds a physical device.
+func (f *fakeDevices) nic(name string, mtu int) *hostdev.Device {
+	f.next++
+	d := &hostdev.Device{Index: f.next, Name: name, Kind: hostdev.Other, End: hostdev.End{MTU: mtu, Carrier: true, MAC: plan.MAC{2, 9, 9, 9, 9, byte(f.next)}}}
+	f.byName[name] = d
+	return d
+}
+
+func (f *fakeDevices) did(format string, args ...any) error {
+	what := fmt.Sprintf(format, args...)
+	f.changes = append(f.changes, what)
+	return f.fail[what]
+}
+
+func (f *fakeDevices) Device(name string) (hostdev.Device, bool, error) {
+	d, ok := f.byName[name]
+	if !ok {
+		return hostdev.Device{}, false, nil
+	}
+	return *d, true, nil
+}
+
+func (f *fakeDevices) WithAlias(prefix string) []hostdev.Device {
+	var found []hostdev.Device
+	for _, d := range f.byName {
+		if strings.HasPrefix(d.Alias, prefix) {
+			found = append(found, *d)
+		}
+	}
+	return found
+}
+
+func (f *fakeDevices) Notes() <-chan hostdev.Note       { return nil }
+func (f *fakeDevices) Apply(hostdev.Note) (bool, error) { return true, nil }
+func (f *fakeDevices) Refresh() error                   { return nil }
+
+func (f *fakeDevices) CreatePair(p hostdev.Pair) error {
+	if err := f.did("create %s %s", p.Host, p.Switch); err != nil {
+		return err
+	}
+	host := f.veth(p.Host, p.MAC.String())
+	end := f.veth(p.Switch, p.MAC.String())
+	for _, d := range []*hostdev.Device{host, end} {
+		d.Alias, d.MTU, d.Peer.Elsewhere = p.Alias, p.MTU, false
+	}
+	host.MAC, host.Peer.Index, end.Peer.Index = p.MAC, end.Index, host.Index
+	return nil
+}
+
+func (f *fakeDevices) Delete(d hostdev.Device) error {
+	if err := f.did("delete %s", d.Name); err != nil {
+		return err
+	}
+	for name, other := range f.byName {
+		if name == d.Name || !d.Peer.Elsewhere && d.Peer.Index == other.Index {
+			delete(f.byName, name)
+		}
+	}
+	return nil
+}
+
+func (f *fakeDevices) SetUp(d hostdev.Device, up bool) error {
+	f.byName[d.Name].AdminUp = up
+	return f.did("up %s %v", d.Name, up)
+}
+
+func (f *fakeDevices) SetPromiscuous(d hostdev.Device, on bool) error {
+	f.byName[d.Name].FlagPromiscuous = on
+	return f.did("promiscuous %s %v", d.Name, on)
+}
+
+func (f *fakeDevices) SetMTU(d hostdev.Device, mtu int) error {
+	f.byName[d.Name].MTU = mtu
+	return f.did("mtu %s %d", d.Name, mtu)
+}
+
+func (f *fakeDevices) SetMAC(d hostdev.Device, mac plan.MAC) error {
+	f.byName[d.Name].MAC = mac
+	return f.did("mac %s %s", d.Name, mac)
+}
+
+func (f *fakeDevices) SetAddresses(d hostdev.Device, want []netip.Prefix) error {
+	return f.did("addresses %s %v", d.Name, want)
+}
+
+func (f *fakeDevices) IPv6(d hostdev.Device) (bool, error) { return !f.ipv6Off[d.Name], nil }
+
+func (f *fakeDevices) SetIPv6(d hostdev.Device, on bool) error {
+	f.ipv6Off[d.Name] = !on
+	return f.did("ipv6 %s %v", d.Name, on)
+}
+
+// fakeKernel remembers what it was told.
+type fakeKernel struct {
+	applied []dataplane.Desired
+	fail    error
+}
+
+func (k *fakeKernel) Apply(d dataplane.Desired) error {
+	if k.fail != nil {
+		return k.fail
+	}
+	k.applied = append(k.applied, d)
+	return nil
+}
+
+func (k *fakeKernel) Counters() (map[plan.PortID]dataplane.Counters, error) { return nil, nil }
+func (k *fakeKernel) MACs() ([]dataplane.MACEntry, error)                   { return nil, nil }
+func (k *fakeKernel) Sweep() (int, error)                                   { return 0, nil }
+func (k *fakeKernel) Close() error                                          { return nil }
+
+func (k *fakeKernel) last() dataplane.Desired { return k.applied[len(k.applied)-1] }
+
+// rig is an agent on fakes; the test is its loop.
+type rig struct {
+	*Agent
+	t      *testing.T
+	dev    *fakeDevices
+	kernel *fakeKernel
+	dir    string
+}
+
+// newRig starts an agent with that --config file; "" is none.
+func newRig(t *testing.T, content string) *rig {
+	t.Helper()
+	r := &rig{t: t, dev: newFakeDevices(), kernel: &fakeKernel{}, dir: t.TempDir()}
+	if err := r.restart(content); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// restart is a new agent on the same devices with the same state directory.
+func (r *rig) restart(content string) error {
+	r.t.Helper()
+	store, err := OpenStore(r.dir)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.Agent = &Agent{name: "test", place: "here", log: slog.New(slog.DiscardHandler), dev: r.dev, kernel: r.kernel, store: store,
+		stale: true, calls: make(chan func()), stopped: make(chan struct{})}
+	var given *givenConfig
+	if content != "" {
+		given = &givenConfig{parse(r.t, content), Source{File: "heddle.yaml", Content: content, Seen: digest([]byte(content))}}
+	}
+	return r.begin(given)
+}
+
+func parse(t *testing.T, content string) *spec.Config {
+	t.Helper()
+	cfg, err := spec.Parse("heddle.yaml", []byte(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// command runs one command as the loop would.
+func (r *rig) command(f func(context.Context) error) error {
+	r.t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- f(context.Background()) }()
+	for {
+		select {
+		case call := <-r.calls:
+			call()
+		case err := <-done:
+			return err
+		}
+	}
+}
+
+// saved is what a new agent would load.
+func (r *rig) saved() *State {
+	r.t.Helper()
+	st, err := (&Store{dir: r.dir}).Load()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return st
+}
+
+func id(name string) plan.PortID { return plan.PortID{Switch: "lab", Name: name} }
