@@ -58,7 +58,7 @@ func newLabUp(d Deps, runDir *string) *cobra.Command {
 			l, err := lab.Build(c.Context(), s, lab.Options{Name: name, RunDir: *runDir, Progress: p.say})
 			p.clear()
 			if err != nil {
-				return err
+				return interrupted(c.Context(), err)
 			}
 			return describeLab(d.Stdout, l.Record)
 		},
@@ -98,6 +98,14 @@ func asUsage(err error) error {
 		return &UsageError{Err: err}
 	}
 	return err
+}
+
+// interrupted says what a person who has pressed Ctrl-C wants to know; any other error stays as it is.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() == nil || !errors.Is(err, context.Canceled) || errors.Is(err, lab.ErrLeft) {
+		return err
+	}
+	return errors.New("interrupted; everything that was made is removed again")
 }
 
 // needRoot explains a missing privilege before anything is begun.

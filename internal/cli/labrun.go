@@ -20,6 +20,7 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 		out   output
 		rows  []string
 		quick bool
+		check bool
 	)
 	c := &cobra.Command{
 		Use:   "run EXPERIMENT",
@@ -45,14 +46,22 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 			})
 			p.clear()
 			if err != nil {
+				return interrupted(c.Context(), err)
+			}
+			rep := run.Report(e, all)
+			if err := rep.Write(d.Stdout, report.Format(out.format)); err != nil {
 				return err
 			}
-			return run.Report(e, all).Write(d.Stdout, report.Format(out.format))
+			if check {
+				return rep.Check()
+			}
+			return nil
 		},
 	}
 	out.flag(c)
 	c.Flags().StringSliceVar(&rows, "row", nil, "only these rows, in this order")
 	c.Flags().BoolVar(&quick, "quick", false, "take at most a minute, at the price of a wider spread")
+	c.Flags().BoolVar(&check, "check", false, "exit with status 1 when a budget is not met")
 	return c
 }
 

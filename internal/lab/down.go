@@ -24,6 +24,9 @@ const (
 	pollEvery = 20 * time.Millisecond
 )
 
+// ErrLeft is wrapped when a lab could not be removed completely.
+var ErrLeft = errors.New("something is left of the lab")
+
 // Down removes everything the named lab consists of: processes in its namespaces, pinned kernel objects, namespaces with
 // their devices, its directory and its record, whatever part of it there is. ErrUnknown when there is no such lab. It goes on
 // after a failure and keeps the record then, so that it can be called again.
@@ -43,7 +46,7 @@ func Down(ctx context.Context, runDir, name string) error {
 	}
 	errs = append(errs, os.RemoveAll(r.Dir))
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("take down lab %q: %w", name, err)
+		return fmt.Errorf("%w: take down lab %q: %w; try again with: heddle lab down %s", ErrLeft, name, err, name)
 	}
 	return os.Remove(recordFile(runDir, name))
 }

@@ -30,6 +30,12 @@ func (l *Lab) start(ns *netns.NS, log string, args ...string) (*process, error) 
 	}
 	defer f.Close()
 	p := &process{cmd: exec.Command(l.opts.Program, args...), log: log, done: make(chan struct{})}
+	// What a process that is killed leaves in its temporary directory goes with the lab.
+	temporary := filepath.Join(l.Dir, "tmp")
+	if err := os.MkdirAll(temporary, 0o700); err != nil {
+		return nil, err
+	}
+	p.cmd.Env = append(os.Environ(), "TMPDIR="+temporary)
 	p.cmd.Stdout, p.cmd.Stderr = f, f
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := ns.Start(p.cmd); err != nil {

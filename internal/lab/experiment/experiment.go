@@ -29,6 +29,8 @@ type Row struct {
 	Figure, Published string
 	Scenario          *scenario.Scenario
 	From, To          Endpoint
+	// SingleReply says that the policy of this row promises one reply per ping.
+	SingleReply bool
 	// Counted are the uplinks whose copies are counted.
 	Counted []Uplink
 	// Apart names ports of one host that must use different uplinks for the row to mean what it says.

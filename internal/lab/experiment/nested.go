@@ -50,6 +50,7 @@ func NestedMACLearning() (*Experiment, error) {
 			return nil, fmt.Errorf("row %s: %w", r.name, err)
 		}
 		row.Name, row.Setting, row.Figure, row.Published = r.name, r.setting, r.figure, r.published
+		row.SingleReply = !duplicates(s)
 		e.Rows = append(e.Rows, row)
 	}
 	return e, nil
@@ -80,6 +81,19 @@ func nestedRow(s *scenario.Scenario, p policy, single bool) (Row, error) {
 	}
 	row.From, row.To = hostEndpoint(s, "n1"), hostEndpoint(s, "n2")
 	return row, nil
+}
+
+// duplicates says whether a host of the scenario shows the articles' effect: promiscuous ports of both ends, two uplinks, and
+// no check against what the physical switch sends back.
+func duplicates(s *scenario.Scenario) bool {
+	for _, h := range s.Hosts {
+		sw := h.Config.Switches[0]
+		check := sw.Checks.ReversePathPromiscuous
+		if len(h.Config.Ports) > 1 && len(sw.Uplinks) > 1 && check != nil && !*check {
+			return true
+		}
+	}
+	return false
 }
 
 // hostEndpoint is a host's own first address.

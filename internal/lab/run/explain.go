@@ -50,8 +50,8 @@ func promiscuousSentence(dual Measured) string {
 }
 
 func otherwiseSentence(single Measured, rows map[string]Measured) string {
-	s := fmt.Sprintf("With one uplink there is no way back, so %.1f replies and %s, though %s byte on the uplinks for every byte delivered is still wasted",
-		single.RepliesPerPing, speed(single), report.None.Format(single.uplinkShare()))
+	s := fmt.Sprintf("With one uplink there is no way back, so %.1f replies and %s, though the uplink carried %.0f %% of the delivered bytes for nothing",
+		single.RepliesPerPing, speed(single), 100*single.uplinkShare())
 	if checked, ok := rows["promiscuous-dual-checked"]; ok {
 		s += fmt.Sprintf("; Heddle's reflection check on two uplinks gives %.1f replies and %s", checked.RepliesPerPing, speed(checked))
 	}
@@ -59,8 +59,8 @@ func otherwiseSentence(single Measured, rows map[string]Measured) string {
 }
 
 func learningSentence(dual, learning Measured, rows map[string]Measured) string {
-	s := fmt.Sprintf("MAC learning sends each frame to the one port that has its destination: %.1f replies, %s byte on the uplinks for every byte delivered, and %s, which is %.1f times promiscuous mode",
-		learning.RepliesPerPing, report.None.Format(learning.uplinkShare()), speed(learning),
+	s := fmt.Sprintf("MAC learning sends each frame to the one port that has its destination: %.1f replies, %.0f %% of the bytes on the uplinks, and %s, which is %.1f times promiscuous mode",
+		learning.RepliesPerPing, 100*learning.uplinkShare(), speed(learning),
 		learning.bitsPerSecond()/dual.bitsPerSecond())
 	promiscuous, ok1 := rows["two-hosts-promiscuous"]
 	learned, ok2 := rows["two-hosts-mac-learning"]

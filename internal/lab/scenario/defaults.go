@@ -27,6 +27,7 @@ func (s *Scenario) setDefaults() {
 		v.MAC = s.adapterMAC(v.MAC, v.Host, v.Port, v.Name)
 		if v.Kind == QEMU {
 			v.NIC = orDefault(v.NIC, VirtioNet)
+			s.tellMAC(v)
 		}
 	}
 	for i := range s.Switches {
@@ -42,6 +43,13 @@ func (s *Scenario) setDefaults() {
 				f.MAC = madeUpMAC(s.Routers[i].Name + "/" + f.Device)
 			}
 		}
+	}
+}
+
+// tellMAC writes a machine's MAC into the configuration of its port: behind a tap the agent cannot see it.
+func (s *Scenario) tellMAC(v *VM) {
+	if p := s.port(v.Host, v.Port); p != nil && p.MAC == "" {
+		p.MAC = v.MAC.String()
 	}
 }
 

@@ -76,6 +76,9 @@ func TestParse(t *testing.T) {
 	if vm2.NIC != E1000 || vm2.MAC.IsZero() || vm2.MAC.IsGroup() {
 		t.Errorf("vm2: %+v", vm2)
 	}
+	if p := Port(s.Host("esx1").Config, "vm2"); p.MAC != vm2.MAC.String() {
+		t.Errorf("the configuration says that vm2's MAC is %q, not %s", p.MAC, vm2.MAC)
+	}
 	if l := s.Links[0]; l.Rate != 10e9 || l.MTU != 9000 || l.A != (End{"esx1", "eno1"}) {
 		t.Errorf("first link: %+v", l)
 	}
