@@ -207,15 +207,6 @@ func settle(ns *netns.NS, n Node) error {
 	return nil
 }
 
-func (l *Lab) node(name string) *Node {
-	for i := range l.Nodes {
-		if l.Nodes[i].Name == name {
-			return &l.Nodes[i]
-		}
-	}
-	return nil
-}
-
 func hasIPv6(addresses []string) bool {
 	for _, a := range addresses {
 		if p, err := netip.ParsePrefix(a); err == nil && p.Addr().Is6() {
