@@ -143,7 +143,7 @@ func TestS3_InitialMACIsTheOneTheAdapterHadWhenItCameUp(t *testing.T) {
 	}
 }
 
-func TestS19_MACOfAnotherPortIsNotTakenOver(t *testing.T) {
+func TestD2_MACOfAnotherPortIsNotTakenOver(t *testing.T) {
 	r := newRig(t, base)
 	r.dev.veth("pb", "02:00:00:00:00:0a")
 	r.settle()

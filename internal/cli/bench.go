@@ -38,7 +38,7 @@ func (f *reportFlags) publish(w io.Writer, format report.Format, rep *report.Rep
 
 func newBench(d Deps) *cobra.Command {
 	c := &cobra.Command{
-		Use: "bench", Short: "Measure what Heddle costs", Args: cobra.NoArgs,
+		Use: "bench", Short: "Measure what Heddle costs", Example: "  heddle bench switch --quick\n  heddle bench frame", Args: noSubcommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newBenchSwitch(d))

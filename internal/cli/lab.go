@@ -25,8 +25,9 @@ func newLab(d Deps) *cobra.Command {
 		Short: "Build hosts, VMs and a physical network on this machine, and run experiments in them",
 		Long: "A lab is a set of hypervisors, virtual machines, physical switches and routers made of network\n" +
 			"namespaces on this machine, described by one scenario file. Every host runs the real agent.",
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		Example: "  heddle lab list\n  heddle lab run nested-mac-learning",
+		Args:    noSubcommand,
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	runDir := c.PersistentFlags().String("run-dir", d.env("HEDDLE_RUN_DIR", defaultRunDir),
 		"directory for labs and their agents (environment HEDDLE_RUN_DIR)")

@@ -1,0 +1,199 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// echo answers with what it was asked, or with an error.
+type echo struct {
+	err error
+	got any
+}
+
+func (e *echo) State(context.Context) (*State, error) {
+	return &State{Ports: []Port{{Name: "p", Effective: []plan.Row{{Policy: "blocked", Value: "false", From: "x"}}}}}, e.err
+}
+func (e *echo) Stats(context.Context) ([]Stats, error) {
+	return []Stats{{Name: "p", Counters: []Counter{{"packetsInUnicast", 1 << 60}}}}, e.err
+}
+func (e *echo) MACs(context.Context) ([]MAC, error) {
+	return []MAC{{MAC: "02:00:00:00:00:01", IdleSeconds: 1.5}}, e.err
+}
+func (e *echo) Apply(_ context.Context, q Apply) (*Applied, error) {
+	e.got = q
+	return &Applied{Changes: []Change{{Kind: Changed, Object: "switch lab", Field: "mtu", Old: "1500", New: "9000"}}}, e.err
+}
+func (e *echo) Connect(_ context.Context, p spec.Port) (*Applied, error) {
+	e.got = p
+	return &Applied{Warnings: []string{"w"}}, e.err
+}
+func (e *echo) Disconnect(_ context.Context, q Disconnect) error { e.got = q; return e.err }
+func (e *echo) Block(_ context.Context, q Block) error           { e.got = q; return e.err }
+func (e *echo) Move(_ context.Context, q Move) error             { e.got = q; return e.err }
+func (e *echo) Stop(context.Context) error                       { return e.err }
+
+// serve runs a server for the test and returns a client of it and the socket.
+func serve(t *testing.T, s Service) (*Client, string) {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "a.sock")
+	l, err := Listen(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, l, s, slog.New(slog.DiscardHandler)) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return NewClient(socket), socket
+}
+
+func TestEveryCallArrivesAndComesBack(t *testing.T) {
+	ctx, e := context.Background(), &echo{}
+	c, socket := serve(t, e)
+	if fi, err := os.Stat(socket); err != nil || fi.Mode().Perm() != 0o600 {
+		t.Errorf("socket %v, %v: others may use it", fi.Mode(), err)
+	}
+	want, _ := e.State(ctx)
+	if got, err := c.State(ctx); err != nil || !cmp.Equal(want, got) {
+		t.Errorf("state: %v %s", err, cmp.Diff(want, got))
+	}
+	if got, err := c.Stats(ctx); err != nil || got[0].Counters[0].Value != 1<<60 {
+		t.Errorf("stats: %v %v", got, err)
+	}
+	if got, err := c.MACs(ctx); err != nil || got[0].IdleSeconds != 1.5 {
+		t.Errorf("macs: %v %v", got, err)
+	}
+	yes := true
+	port := spec.Port{Name: "vm1/eth0", Switch: "lab", PortGroup: "web", Policy: spec.Policy{Blocked: &yes, VLAN: &spec.VLAN{Trunk: []string{"1-5"}}}}
+	for _, q := range []struct {
+		call func() error
+		want any
+	}{
+		{func() error { _, err := c.Apply(ctx, Apply{"f", "switches: []\n# ü", true}); return err }, Apply{"f", "switches: []\n# ü", true}},
+		{func() error { _, err := c.Connect(ctx, port); return err }, port},
+		{func() error { return c.Disconnect(ctx, Disconnect{"p"}) }, Disconnect{"p"}},
+		{func() error { return c.Block(ctx, Block{"p", true}) }, Block{"p", true}},
+		{func() error { return c.Move(ctx, Move{"p", "g"}) }, Move{"p", "g"}},
+	} {
+		if err := q.call(); err != nil || !cmp.Equal(q.want, e.got) {
+			t.Errorf("%T: %v %s", q.want, err, cmp.Diff(q.want, e.got))
+		}
+	}
+	if err := c.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestErrorsKeepTheirKindAndLines(t *testing.T) {
+	c, _ := serve(t, &echo{err: NewError(Invalid, "f:1:2: one", "f:3:4: two")})
+	var e *Error
+	if _, err := c.State(context.Background()); !errors.As(err, &e) || e.Kind != Invalid || len(e.Lines) != 2 {
+		t.Errorf("%v", err)
+	}
+	c, _ = serve(t, &echo{err: errors.New("disk full")})
+	if err := c.Move(context.Background(), Move{}); !errors.As(err, &e) || e.Kind != Internal || e.Error() != "disk full" {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestNoAgentSaysWhatToDo(t *testing.T) {
+	dir := t.TempDir()
+	_, err := NewClient(filepath.Join(dir, "none.sock")).State(context.Background())
+	if !errors.Is(err, ErrNoAgent) || !strings.Contains(err.Error(), "heddle agent") {
+		t.Errorf("no socket: %v", err)
+	}
+	dead := filepath.Join(dir, "dead.sock")
+	l, err := net.Listen("unix", dead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	l.Close()
+	if _, err := NewClient(dead).State(context.Background()); !errors.Is(err, ErrNoAgent) {
+		t.Errorf("a dead agent's socket: %v", err)
+	}
+	again, err := Listen(dead)
+	if err != nil {
+		t.Fatalf("the next agent cannot listen: %v", err)
+	}
+	again.Close()
+}
+
+func TestOtherVersionsAreToldApart(t *testing.T) {
+	c, _ := serve(t, &echo{})
+	req, err := http.NewRequest(http.MethodGet, "http://agent/state", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set(versionHeader, "99")
+	resp, err := c.http.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusUnprocessableEntity || resp.Header.Get(versionHeader) != "1" {
+		t.Errorf("client of version 99: %s, version %s", resp.Status, resp.Header.Get(versionHeader))
+	}
+}
+
+func TestMalformedRequestsAreRefused(t *testing.T) {
+	c, _ := serve(t, &echo{})
+	for _, body := range []string{"", "{", `{"port": 7}`, `{"colour": "blue"}`, strings.Repeat("[", 100000)} {
+		req, err := http.NewRequest(http.MethodPost, "http://agent/ports/block", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set(versionHeader, "1")
+		resp, err := c.http.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusUnprocessableEntity {
+			t.Errorf("%.20q: %s", body, resp.Status)
+		}
+	}
+}
+
+func TestSlowAnswerEndsWithTheCallersPatience(t *testing.T) {
+	slow := &slowEcho{release: make(chan struct{})}
+	c, _ := serve(t, slow)
+	defer close(slow.release)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	if err := c.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+}
+
+type slowEcho struct {
+	echo
+	release chan struct{}
+}
+
+func (s *slowEcho) Stop(ctx context.Context) error {
+	select {
+	case <-s.release:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,283 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v4"
+
+	"heddle/internal/api"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// standIn is an agent that answers with what the test put there and remembers what it was asked.
+type standIn struct {
+	state   api.State
+	stats   []api.Stats
+	macs    []api.MAC
+	applied api.Applied
+	err     error
+	asked   []any
+}
+
+func (s *standIn) note(q any) error { s.asked = append(s.asked, q); return s.err }
+
+func (s *standIn) State(context.Context) (*api.State, error)  { return &s.state, s.err }
+func (s *standIn) Stats(context.Context) ([]api.Stats, error) { return s.stats, s.err }
+func (s *standIn) MACs(context.Context) ([]api.MAC, error)    { return s.macs, s.err }
+func (s *standIn) Stop(context.Context) error                 { return s.note("stop") }
+func (s *standIn) Block(_ context.Context, q api.Block) error { return s.note(q) }
+func (s *standIn) Move(_ context.Context, q api.Move) error   { return s.note(q) }
+func (s *standIn) Disconnect(_ context.Context, q api.Disconnect) error {
+	return s.note(q)
+}
+
+func (s *standIn) Apply(_ context.Context, q api.Apply) (*api.Applied, error) {
+	return &s.applied, s.note(q)
+}
+
+func (s *standIn) Connect(_ context.Context, p spec.Port) (*api.Applied, error) {
+	return &s.applied, s.note(p)
+}
+
+// console runs the program against a stand-in.
+type console struct {
+	t      *testing.T
+	dir    string
+	colour bool
+	stdin  string
+}
+
+func newConsole(t *testing.T, s *standIn) *console {
+	t.Helper()
+	c := &console{t: t, dir: t.TempDir()}
+	l, err := api.Listen(api.SocketPath(c.dir, "test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- api.Serve(ctx, l, s, slog.New(slog.DiscardHandler)) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return c
+}
+
+func (c *console) run(args ...string) (stdout, stderr string, status int) {
+	c.t.Helper()
+	var out, errs bytes.Buffer
+	env := map[string]string{"HEDDLE_RUN_DIR": c.dir, "HEDDLE_AGENT": "test"}
+	d := Deps{Stdin: strings.NewReader(c.stdin), Stdout: &out, Stderr: &errs, Getenv: func(k string) string { return env[k] }, Colour: c.colour}
+	status = Run(context.Background(), d, args)
+	return out.String(), errs.String(), status
+}
+
+func (c *console) must(args ...string) string {
+	c.t.Helper()
+	out, errs, status := c.run(args...)
+	if status != 0 {
+		c.t.Fatalf("%v: status %d, %s", args, status, errs)
+	}
+	return out
+}
+
+// furnished is a stand-in with one of everything, and names as long as they may be.
+func furnished() *standIn {
+	long := strings.Repeat("n", 63)
+	rows := []plan.Row{{Policy: "vlan", Value: "access 100", From: "port group web"}, {Policy: "security.promiscuous", Value: "reject", From: "built-in default"}}
+	s := &standIn{state: api.State{
+		Switches:   []api.Switch{{Name: "lab", Kind: spec.Distributed, MTU: 9000, PortGroups: 1, Ports: 2, PortsUp: 1, Uplinks: []string{"uplink1"}, UplinksUp: 1, ReversePath: true}},
+		PortGroups: []api.PortGroup{{Switch: "lab", Name: "web", VLAN: "access 100", Ports: 2, PortsUp: 1, Overrides: []string{"blocked"}, Reset: true, Policy: rows}},
+		Uplinks:    []api.Uplink{{Switch: "lab", Name: "uplink1", Device: "eno1", State: api.Up, MAC: "02:00:00:00:00:f1", MTU: 9000, VLANs: "0-4094"}},
+		Ports: []api.Port{
+			{Switch: "lab", Name: "vm1/eth0", PortGroup: "web", Role: spec.VNIC, Origin: api.FromFile, Number: 1, Device: "tap0", State: api.Up, VLAN: "access 100", MAC: "02:00:00:00:01:01", Effective: rows},
+			{Switch: long, Name: long, PortGroup: long, Role: spec.VNIC, Origin: api.FromRun, Number: 2, State: api.Pending, Reason: "no device", VLAN: "trunk " + strings.Repeat("1,3,", 500), MAC: "02:00:00:00:01:02", Effective: rows},
+		},
+	}}
+	s.stats = []api.Stats{{Switch: "lab", Name: "vm1/eth0", Counters: []api.Counter{{Name: "packetsInUnicast", Value: 12}, {Name: "packetsInBroadcast", Value: 3}, {Name: "packetsInDropped", Value: 7}, {Name: "bytesInFromPnic"}},
+		Extra: []api.Counter{{Name: "delivered", Value: 15}}, Drops: []api.ReasonNo{{Reason: "forged-transmit", Value: 7}}, Refused: []api.ReasonNo{}}}
+	s.macs = []api.MAC{{Switch: "lab", VLAN: "100", MAC: "02:00:00:00:05:05", Port: "vm1/eth0", Kind: "learned", IdleSeconds: 4.2}, {Switch: "lab", VLAN: "any", MAC: "02:00:00:00:01:01", Port: "vm1/eth0", Kind: "port"}}
+	return s
+}
+
+func listings() [][]string {
+	return [][]string{{"switch", "list"}, {"switch", "show", "lab"}, {"portgroup", "list"}, {"portgroup", "show", "web"}, {"uplink", "list"}, {"uplink", "show", "uplink1"},
+		{"port", "list"}, {"port", "show", "vm1/eth0"}, {"mac", "list"}, {"mac", "show", "02:00:00:00:05:05"}, {"stats"}, {"stats", "vm1/eth0"}, {"show", "effective", "vm1/eth0"}}
+}
+
+func TestEveryListingHasThreeForms(t *testing.T) {
+	c := newConsole(t, furnished())
+	for _, args := range listings() {
+		text := c.must(args...)
+		for line := range strings.Lines(text) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > tableWidth {
+				t.Errorf("%v: a line of %d characters: %s", args, n, line)
+			}
+		}
+		var fromJSON, fromYAML any
+		if err := json.Unmarshal([]byte(c.must(append(args, "-o", "json")...)), &fromJSON); err != nil {
+			t.Errorf("%v -o json: %v", args, err)
+		}
+		if err := yaml.Unmarshal([]byte(c.must(append(args, "-o", "yaml")...)), &fromYAML); err != nil {
+			t.Errorf("%v -o yaml: %v", args, err)
+		}
+		// Numbers differ in type between the two readers; as text they are the same.
+		if a, b := asText(t, fromJSON), asText(t, fromYAML); a != b {
+			t.Errorf("%v: JSON and YAML differ: %s", args, cmp.Diff(a, b))
+		}
+	}
+}
+
+func asText(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestTablesReadAsMeant(t *testing.T) {
+	c := newConsole(t, furnished())
+	for _, want := range []struct {
+		args []string
+		text string
+	}{
+		{[]string{"switch", "list"}, "SWITCH  KIND          MTU  PORT GROUPS  PORTS UP  UPLINKS UP  UPLINKS\nlab     distributed  9000            1  1 of 2    1 of 1      uplink1\n"},
+		{[]string{"mac", "list", "--learned"}, "SWITCH  VLAN  MAC                PORT      KIND     IDLE\nlab     100   02:00:00:00:05:05  vm1/eth0  learned   4 s\n"},
+		{[]string{"stats", "vm1/eth0"}, "port vm1/eth0 of switch lab\n\nCOUNTER                   VALUE\npacketsInUnicast             12\npacketsInBroadcast            3\npacketsInDropped              7\ndelivered                    15\ndropped, forged-transmit      7\n"},
+		{[]string{"show", "effective", "vm1/eth0"}, "port vm1/eth0 in port group web of switch lab\n\nPOLICY                VALUE       FROM\nvlan                  access 100  port group web\nsecurity.promiscuous  reject      built-in default\n"},
+	} {
+		if d := cmp.Diff(want.text, c.must(want.args...)); d != "" {
+			t.Errorf("%v: %s", want.args, d)
+		}
+	}
+	if out := c.must("stats", "vm1/eth0", "--zero"); !strings.Contains(out, "bytesInFromPnic") {
+		t.Errorf("--zero leaves counters out:\n%s", out)
+	}
+	if out := c.must("port", "list", "--switch", "nope", "-o", "json"); strings.TrimSpace(out) != "[]" {
+		t.Errorf("an empty list is %q", out)
+	}
+}
+
+func TestColourIsForTerminalsOnly(t *testing.T) {
+	c := newConsole(t, furnished())
+	plainText := c.must("port", "list")
+	if strings.Contains(plainText, "\x1b") {
+		t.Error("colour without a terminal")
+	}
+	c.colour = true
+	coloured := c.must("port", "list")
+	if !strings.Contains(coloured, green+"up") || strings.NewReplacer(green, "", yellow, "", plain, "").Replace(coloured) != plainText {
+		t.Errorf("colours move the columns:\n%q", coloured)
+	}
+}
+
+func TestCommandsAskTheAgentForWhatWasSaid(t *testing.T) {
+	s := furnished()
+	c := newConsole(t, s)
+	file := filepath.Join(t.TempDir(), "f.yaml")
+	content := "switches: [{name: lab}]\n"
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.stdin = content
+	for _, want := range []struct {
+		args []string
+		q    any
+	}{
+		{[]string{"port", "block", "p"}, api.Block{Port: "p", Blocked: true}},
+		{[]string{"port", "unblock", "p"}, api.Block{Port: "p"}},
+		{[]string{"port", "move", "p", "--port-group", "g"}, api.Move{Port: "p", PortGroup: "g"}},
+		{[]string{"port", "disconnect", "p"}, api.Disconnect{Port: "p"}},
+		{[]string{"port", "connect", "p", "--switch", "s", "--port-group", "g", "--device", "d", "--mac", "02:00:00:00:00:01"}, spec.Port{Name: "p", Switch: "s", PortGroup: "g", Device: "d", MAC: "02:00:00:00:00:01"}},
+		{[]string{"port", "connect", "h", "--port-group", "g", "--role", "host", "--address", "192.0.2.1/24", "--mtu", "1400"}, spec.Port{Name: "h", PortGroup: "g", Role: spec.Host, Addresses: []string{"192.0.2.1/24"}, MTU: 1400}},
+		{[]string{"apply", "-f", file, "--dry-run"}, api.Apply{File: file, Content: content, DryRun: true}},
+		{[]string{"apply", "-f", "-"}, api.Apply{File: "<stdin>", Content: content}},
+	} {
+		s.asked = nil
+		c.must(want.args...)
+		if d := cmp.Diff([]any{want.q}, s.asked); d != "" {
+			t.Errorf("%v: %s", want.args, d)
+		}
+	}
+}
+
+func TestApplyPrintsADifferenceAPersonCanRead(t *testing.T) {
+	s := furnished()
+	s.applied = api.Applied{DryRun: true, Warnings: []string{"no device"}, Changes: []api.Change{
+		{Kind: api.Removed, Object: "port old"},
+		{Kind: api.Changed, Object: "port group lab/web", Field: "vlan.access", Old: "100", New: "200"},
+		{Kind: api.Added, Object: "port group lab/web", Field: "blocked", New: "true"},
+		{Kind: api.Added, Object: "port new"},
+		{Kind: api.Added, Object: "port new", Field: "device", New: "tap1"},
+	}}
+	c := newConsole(t, s)
+	c.stdin = "switches: [{name: lab}]\n"
+	out, errs, _ := c.run("apply", "-f", "-", "--dry-run")
+	want := "- port old\n~ port group lab/web\n  ~ vlan.access: 100 → 200\n  + blocked: true\n+ port new\n  + device: tap1\nnothing was changed (dry run)\n"
+	if d := cmp.Diff(want, out); d != "" || errs != "warning: no device\n" {
+		t.Errorf("%s\n%s", d, errs)
+	}
+}
+
+func TestExitStatusSaysWhoseFaultItIs(t *testing.T) {
+	s := furnished()
+	c := newConsole(t, s)
+	for _, want := range []struct {
+		err    error
+		status int
+		text   string
+	}{
+		{api.NewError(api.Invalid, "f:1:1: one", "f:2:2: two"), ExitUsage, "f:1:1: one\nf:2:2: two\n"},
+		{api.NewError(api.NotFound, "no such port"), ExitFailure, "heddle: no such port\n"},
+		{api.NewError(api.Internal, "disk full"), ExitFailure, "heddle: disk full\n"},
+	} {
+		s.err = want.err
+		if _, errs, status := c.run("port", "block", "p"); status != want.status || errs != want.text {
+			t.Errorf("%v: status %d, %q", want.err, status, errs)
+		}
+	}
+	s.err = nil
+	if _, errs, status := c.run("port", "show", "nobody"); status != ExitFailure || !strings.Contains(errs, "heddle port list") {
+		t.Errorf("unknown port: %d %s", status, errs)
+	}
+}
+
+func TestEveryCommandExplainsItselfWithAnExample(t *testing.T) {
+	root := NewRoot(Deps{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Getenv: func(string) string { return "" }})
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			if sub.Hidden {
+				continue
+			}
+			if sub.Short == "" || sub.Example == "" && sub.Name() != "completion" && sub.Parent().Name() != "completion" && sub.Name() != "help" {
+				t.Errorf("%s: short %q, example %q", sub.CommandPath(), sub.Short, sub.Example)
+			}
+			walk(sub)
+		}
+	}
+	walk(root)
+}
+
+func TestNamesInSeveralSwitchesHaveToBeToldApart(t *testing.T) {
+	s := furnished()
+	s.state.Uplinks = append(s.state.Uplinks, api.Uplink{Switch: "second", Name: "uplink1", State: api.Down})
+	c := newConsole(t, s)
+	if _, errs, status := c.run("uplink", "show", "uplink1"); status != ExitUsage || !strings.Contains(errs, "--switch") {
+		t.Errorf("%d %s", status, errs)
+	}
+	if out := c.must("uplink", "show", "uplink1", "--switch", "second"); !strings.Contains(out, "second") {
+		t.Error(out)
+	}
+}
