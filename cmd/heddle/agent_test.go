@@ -2,12 +2,14 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"heddle/internal/api"
+	"heddle/internal/testkit"
 )
 
 const twoGroups = `
@@ -260,5 +262,63 @@ func TestWrongFileAtStartChangesNothing(t *testing.T) {
 	}
 	if after := run(t, h.ns, "ip -o link"); after != before {
 		t.Errorf("before:\n%safter:\n%s", before, after)
+	}
+}
+
+func TestDeviceThatLeftWhileTheAgentWasAwayIsDetached(t *testing.T) {
+	h := newHost(t)
+	file := h.file("heddle.yaml", twoGroups)
+	h.start("--config", file)
+	vm := h.guest("port1", "02:00:00:00:01:01", "192.0.2.11/24")
+	h.awaitPort("vm1/eth0", api.Up)
+	pins := filepath.Join(h.dir, "run", "bpf", h.name, "links")
+	before, err := os.ReadDir(pins)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.kill(syscall.SIGKILL)
+	h.ip("link set port1 netns " + vm.Name)
+	h.start("--config", file)
+	after, err := os.ReadDir(pins)
+	if err != nil || len(after) != len(before)-1 {
+		t.Errorf("%d attachments before, %d after (%v)", len(before), len(after), err)
+	}
+}
+
+func TestMissingPrivilegeIsNamed(t *testing.T) {
+	h := newHost(t)
+	testkit.Tool(t, "setpriv")
+	cmd := h.command()
+	cmd.Path, cmd.Args = "", []string{"setpriv", "--bounding-set=-all", "--inh-caps=-all", "heddle", "agent"}
+	path, err := exec.LookPath("setpriv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Path, cmd.Err = path, nil
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "CAP_NET_ADMIN") || !strings.Contains(string(out), "run it as root") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestPinnedObjectsNeedAMountThatStays(t *testing.T) {
+	h := newHost(t)
+	inside := func() (string, error) {
+		cmd := h.command()
+		path, err := exec.LookPath("ip")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Path, cmd.Err, cmd.Args = path, nil, []string{"ip", "netns", "exec", h.ns.Name, "timeout", "1", "heddle", "agent"}
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := inside(); err == nil || !strings.Contains(out, "mount -t bpf bpf") {
+		t.Errorf("with a mount namespace of its own: %v: %s", err, out)
+	}
+	h.start()
+	h.kill(syscall.SIGTERM) // the mount stays
+	if out, _ := inside(); !strings.Contains(out, "msg=ready") {
+		t.Errorf("with the mount there: %s", out)
 	}
 }

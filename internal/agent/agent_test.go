@@ -355,3 +355,13 @@ func TestStrayPairsOfAKilledAgentAreRemoved(t *testing.T) {
 		t.Errorf("left: %v", r.dev.byName)
 	}
 }
+
+func TestAgentStartsWithoutAConfigurationAndTakesOneLater(t *testing.T) {
+	r := newRig(t, "")
+	if err := r.connect(spec.Port{Name: "c", Switch: "lab", PortGroup: "web"}); !invalid(err) {
+		t.Errorf("a port without a switch: %v", err)
+	}
+	if err := r.apply(base); err != nil || len(r.kernel.last().Plan.Switches) != 1 {
+		t.Errorf("apply: %v", err)
+	}
+}

@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -131,15 +133,37 @@ func onBPFFS(dir string) bool {
 	return unix.Statfs(dir, &fs) == nil && fs.Type == bpfFSMagic
 }
 
-// privateMounts says whether the process lives in another mount namespace than the machine's first process. Where the first
-// process cannot be looked at, the answer is no.
+// privateMounts says whether the process lives in another mount namespace than one of the processes it descends from, so that
+// what it mounts may end with it. Those that cannot be looked at are passed over.
 func privateMounts() (bool, error) {
 	own, err := os.Readlink("/proc/self/ns/mnt")
 	if err != nil {
 		return false, err
 	}
-	first, err := os.Readlink("/proc/1/ns/mnt")
-	return err == nil && own != first, nil
+	for pid := os.Getppid(); pid > 0; pid = parentOf(pid) {
+		if theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid)); err == nil && theirs != own {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// parentOf is the parent of a process, 0 when it has none or is gone (proc_pid_stat(5): the second field after the name, which
+// ends with the last closing parenthesis).
+func parentOf(pid int) int {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(fields) < 2 {
+		return 0
+	}
+	parent, err := strconv.Atoi(fields[1])
+	if err != nil {
+		return 0
+	}
+	return parent
 }
 
 // unmountBPF removes the bpf file system when no agent has anything in it any more.

@@ -33,7 +33,7 @@ type bound struct {
 func (a *Agent) reconcile() error {
 	fresh := a.stale
 	if fresh {
-		p, err := plan.Resolve(a.cfg, a.state.numbers())
+		p, err := a.resolve()
 		if err != nil {
 			return err
 		}
@@ -67,6 +67,14 @@ func (a *Agent) reconcile() error {
 	errRelease := a.releaseAll()
 	a.report()
 	return errors.Join(errPrepare, errRelease, a.save())
+}
+
+// resolve makes the plan; before the first configuration it is empty.
+func (a *Agent) resolve() (*plan.Plan, error) {
+	if len(a.cfg.Switches) == 0 {
+		return &plan.Plan{}, nil
+	}
+	return plan.Resolve(a.cfg, a.state.numbers())
 }
 
 // save writes the state where it changed. It keeps the numbers of the ports there are; a port that is gone gives its number back.
