@@ -15,7 +15,8 @@ import (
 
 // SwitchOptions is what "heddle bench switch" shall do.
 type SwitchOptions struct {
-	// Rounds is how often every cell (a test on a peer) is measured; at least 1, and 10 for numbers that are published.
+	// Rounds is how often every cell (a test on a peer) is measured; at least 1, and 10 for numbers that are published. Many
+	// short rounds pair better than few long ones on a machine that others use too.
 	Rounds int
 	// Warmup and Duration are those of one cell.
 	Warmup, Duration time.Duration
@@ -117,6 +118,9 @@ func Switch(ctx context.Context, opts SwitchOptions) (rep *report.Report, err er
 		return nil, err
 	}
 	if err := r.measure(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("interrupted, and everything removed: %w", ctx.Err())
+		}
 		return nil, err
 	}
 	return r.report(env), nil

@@ -88,9 +88,9 @@ func newBenchSwitch(d Deps) *cobra.Command {
 		},
 	}
 	flags.add(c)
-	c.Flags().IntVar(&opts.Rounds, "rounds", 10, "how often everything is measured")
-	c.Flags().DurationVar(&opts.Duration, "duration", time.Second, "measured interval per test, peer and round")
-	c.Flags().DurationVar(&opts.Warmup, "warmup", 200*time.Millisecond, "time before each measured interval")
+	c.Flags().IntVar(&opts.Rounds, "rounds", 20, "how often everything is measured")
+	c.Flags().DurationVar(&opts.Duration, "duration", 400*time.Millisecond, "measured interval per test, peer and round")
+	c.Flags().DurationVar(&opts.Warmup, "warmup", 100*time.Millisecond, "time before each measured interval")
 	c.Flags().BoolVar(&quick, "quick", false, "take at most a minute, at the price of wider spread")
 	c.Flags().StringSliceVar(&opts.Only, "only", nil, fmt.Sprintf("`peers` to measure, of %s (default: all that are there)", strings.Join(bench.PeerNames(), ",")))
 	c.Flags().IntSliceVar(&opts.CPUs, "cpus", nil, "two `CPUs` to pin the ends to (default: the first two)")

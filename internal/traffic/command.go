@@ -137,6 +137,7 @@ func sinkCommand() *cobra.Command {
 	var end endFlags
 	var kind, at string
 	var size int
+	var nap time.Duration
 	c := &cobra.Command{
 		Use: "sink", Short: "Receive what a sender sends, until standard input ends", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -148,18 +149,19 @@ func sinkCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serveUntilEOF(c, e, SinkOptions{Kind: Kind(kind), At: addr, Size: size})
+			return serveUntilEOF(c, e, SinkOptions{Kind: Kind(kind), At: addr, Size: size, Nap: nap})
 		},
 	}
 	end.add(c)
 	c.Flags().StringVar(&kind, "kind", string(KindStream), fmt.Sprintf("`kind` of traffic: %s, %s, %s or %s", KindStream, KindRR, KindCRR, KindUDP))
 	c.Flags().StringVar(&at, "listen", "", "`address:port` to listen at; port 0 = one that is free")
 	c.Flags().IntVar(&size, "size", 0, "`bytes` of a request and of its answer (default 1)")
+	c.Flags().DurationVar(&nap, "nap", 0, "look for packets at this `interval` instead of being woken by each (udp)")
 	return c
 }
 
 func (o SinkOptions) args() []string {
-	return []string{"sink", "--kind", string(o.Kind), "--listen", o.At.String(), "--size", strconv.Itoa(o.Size)}
+	return []string{"sink", "--kind", string(o.Kind), "--listen", o.At.String(), "--size", strconv.Itoa(o.Size), "--nap", o.Nap.String()}
 }
 
 func serveUntilEOF(c *cobra.Command, e Endpoint, opts SinkOptions) error {

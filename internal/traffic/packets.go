@@ -145,9 +145,19 @@ func newPacer(rate float64) *pacer {
 	if rate == 0 {
 		return &pacer{}
 	}
-	// Without the finer timer the pace only becomes more bursty.
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, timerSlack, 0, 0, 0)
+	fineTimer()
 	return &pacer{every: time.Duration(float64(time.Second) / rate), next: time.Now()}
+}
+
+// fineTimer makes the calling thread's sleeps exact. Without it the pace only becomes more bursty.
+func fineTimer() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, timerSlack, 0, 0, 0) }
+
+// nap sleeps in the kernel, without the Go scheduler; a signal may end it early.
+func nap(d time.Duration) {
+	if d > 0 {
+		ts := unix.NsecToTimespec(int64(d))
+		_ = unix.Nanosleep(&ts, nil)
+	}
 }
 
 // wait returns the time, once the next packet is due or the measurement shall end.
@@ -157,8 +167,7 @@ func (p *pacer) wait(h *halt) time.Time {
 		return now
 	}
 	for !h.asked() && now.Before(p.next) {
-		ts := unix.NsecToTimespec(int64(min(p.next.Sub(now), pollInterval)))
-		_ = unix.Nanosleep(&ts, nil) // interrupted: the loop looks at the time again
+		nap(min(p.next.Sub(now), pollInterval))
 		now = time.Now()
 	}
 	p.next = p.next.Add(p.every)

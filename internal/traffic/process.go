@@ -40,10 +40,7 @@ func (p Processes) Measure(ctx context.Context, pair Pair, load Load) (Result, e
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	opts := SinkOptions{Kind: load.Kind, At: netip.AddrPortFrom(pair.Addr, 0)}
-	if load.Kind == KindRR || load.Kind == KindCRR {
-		opts.Size = load.Size
-	}
+	opts := load.sink(pair.Addr)
 	sink, err := p.sink(ctx, pair.Server, opts)
 	if err != nil {
 		return Result{}, err

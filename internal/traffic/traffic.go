@@ -90,6 +90,18 @@ func (l Load) withDefaults() (Load, error) {
 	return l, nil
 }
 
+// sink is what the other end of the load must be.
+func (l Load) sink(at netip.Addr) SinkOptions {
+	o := SinkOptions{Kind: l.Kind, At: netip.AddrPortFrom(at, 0)}
+	switch {
+	case l.Kind == KindRR || l.Kind == KindCRR:
+		o.Size = l.Size
+	case l.Kind == KindUDP && l.Rate == 0:
+		o.Nap = fullRateNap
+	}
+	return o
+}
+
 // Result is what one measurement found; the member of its kind is set. Times are seconds, CPU time is that of the
 // measuring thread alone, user and system.
 type Result struct {
@@ -191,7 +203,7 @@ func Measure(ctx context.Context, p Pair, load Load) (Result, error) {
 	if load.Kind == KindEcho {
 		return Send(ctx, p.Client, load, netip.AddrPortFrom(p.Addr, 0))
 	}
-	sink, err := Listen(p.Server, SinkOptions{Kind: load.Kind, At: netip.AddrPortFrom(p.Addr, 0), Size: load.Size})
+	sink, err := Listen(p.Server, load.sink(p.Addr))
 	if err != nil {
 		return Result{}, err
 	}
