@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -55,11 +57,13 @@ func newLabUp(d Deps, runDir *string) *cobra.Command {
 			if err := needRoot("build a lab"); err != nil {
 				return err
 			}
+			ctx, stop := untilHangup(c.Context())
+			defer stop()
 			p := newProgress(d.Stderr)
-			l, err := lab.Build(c.Context(), s, lab.Options{Name: name, RunDir: *runDir, Progress: p.say})
+			l, err := lab.Build(ctx, s, lab.Options{Name: name, RunDir: *runDir, Progress: p.say})
 			p.clear()
 			if err != nil {
-				return interrupted(c.Context(), err)
+				return interrupted(ctx, err)
 			}
 			return describeLab(d.Stdout, l.Record)
 		},
@@ -99,6 +103,14 @@ func asUsage(err error) error {
 		return &UsageError{Err: err}
 	}
 	return err
+}
+
+// untilHangup ends with the terminal too: a closed window must not leave half a lab behind. Under nohup it does not.
+func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
+	if signal.Ignored(syscall.SIGHUP) {
+		return context.WithCancel(ctx)
+	}
+	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
 // interrupted says what a person who has pressed Ctrl-C wants to know; any other error stays as it is.

@@ -6,8 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"heddle/internal/lab"
 	"heddle/internal/lab/experiment"
@@ -40,13 +42,15 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 			if err := needRoot("run an experiment"); err != nil {
 				return err
 			}
+			ctx, stop := untilHangup(c.Context())
+			defer stop()
 			p := newProgress(d.Stderr)
-			all, err := run.Experiment(c.Context(), e, run.Options{
+			all, err := run.Experiment(ctx, e, run.Options{
 				RunDir: *runDir, Quick: quick, Rows: rows, Progress: p.say,
 			})
 			p.clear()
 			if err != nil {
-				return interrupted(c.Context(), err)
+				return interrupted(ctx, err)
 			}
 			rep := run.Report(e, all)
 			if err := rep.Write(d.Stdout, report.Format(out.format)); err != nil {
@@ -113,24 +117,29 @@ func shell(d Deps) string {
 }
 
 // progress is one line that is overwritten with what is being done now, where a person can see it.
-type progress struct {
-	w        io.Writer
-	terminal bool
-}
+type progress struct{ terminal *os.File } // nil: nobody watches
 
 func newProgress(w io.Writer) *progress {
 	f, ok := w.(*os.File)
-	return &progress{w: w, terminal: ok && isTerminal(f)}
+	if !ok || !isTerminal(f) {
+		return &progress{}
+	}
+	return &progress{terminal: f}
 }
 
 func (p *progress) say(what string) {
-	if p.terminal {
-		fmt.Fprintf(p.w, "\r\x1b[K%s", what)
+	if p.terminal == nil {
+		return
 	}
+	// A line that wraps could not be overwritten.
+	if width, _, err := term.GetSize(int(p.terminal.Fd())); err == nil && width > 1 && utf8.RuneCountInString(what) >= width {
+		what = string([]rune(what)[:width-1])
+	}
+	fmt.Fprintf(p.terminal, "\r\x1b[K%s", what)
 }
 
 func (p *progress) clear() {
-	if p.terminal {
-		fmt.Fprint(p.w, "\r\x1b[K")
+	if p.terminal != nil {
+		fmt.Fprint(p.terminal, "\r\x1b[K")
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/scenario"
+	"heddle/internal/qemu/image"
 	"heddle/internal/testkit"
 )
 
@@ -253,6 +254,56 @@ func TestLabOutlivesItsBuilder(t *testing.T) {
 		t.Errorf("the agent of esx1 answers %+v, %v", state, err)
 	}
 	if err := Down(context.Background(), runDir, name); err != nil {
+		t.Fatal(err)
+	}
+	if left := leftovers(t, runDir, name, namespaces); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// qemuLab is a host with a namespace VM and a QEMU machine in one port group.
+const qemuLab = `name: machines
+hosts:
+  - name: esx1
+    config:
+      switches:
+        - name: lab
+          kind: distributed
+          portGroups: [{name: web, vlan: {access: 10}}]
+      ports:
+        - {name: vm1, switch: lab, portGroup: web, device: vm-vm1}
+        - {name: vm2, switch: lab, portGroup: web, device: vm-vm2}
+vms:
+  - {name: vm1, host: esx1, addresses: [10.0.0.1/24]}
+  - {name: vm2, host: esx1, kind: qemu, addresses: [10.0.0.2/24]}
+`
+
+func TestMachinesOfALabAnswerAndGoWithIt(t *testing.T) {
+	testkit.Root(t)
+	testkit.Tool(t, "qemu-system-x86_64", "ping")
+	ctx, cancel := context.WithTimeout(context.Background(), 2*readyTime)
+	defer cancel()
+	if _, err := image.Build(ctx, image.Options{Flavour: image.Cloud, Log: t.Logf}); err != nil {
+		testkit.Missing(t, strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	s, err := scenario.Parse("machines.yaml", []byte(qemuLab), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runDir, name := t.TempDir(), labName(t)
+	l, err := Build(ctx, s, Options{Name: name, RunDir: runDir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespaces := l.inodes(t)
+	ns, err := l.NS("vm1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := ns.Output("ping", "-c", "1", "-W", "5", "10.0.0.2"); err != nil {
+		t.Errorf("the machine does not answer: %v\n%s", err, out)
+	}
+	if err := l.Down(); err != nil {
 		t.Fatal(err)
 	}
 	if left := leftovers(t, runDir, name, namespaces); len(left) > 0 {

@@ -19,6 +19,12 @@ func Report(e *experiment.Experiment, all []Measured) *report.Report {
 	}
 	r.Budgets = budgets(all)
 	r.Notes = Explain(e, all)
+	for _, m := range all {
+		if len(m.Throughput) == 0 {
+			r.Notes = append(r.Notes, "iperf3 is not installed: throughput is that of Heddle's own sender, and CPU time was not measured.")
+			break
+		}
+	}
 	return r
 }
 
@@ -39,7 +45,7 @@ func nestedRow(m, first Measured) report.Row {
 	return append(report.Row{
 		{Name: "name", Title: "row", Value: m.Row.Name},
 		{Name: "setting", Value: m.Row.Setting, Hidden: true},
-		{Name: "throughput_bps", Title: "iperf3", Value: median(m.Throughput), Unit: report.BitsPerSecond},
+		{Name: "throughput_bps", Title: m.tool(), Value: median(m.rates()), Unit: report.BitsPerSecond},
 		{Name: "stream_bps", Title: "own", Value: median(m.Stream), Unit: report.BitsPerSecond},
 		{Name: "ratio", Value: ratio(m, first), Unit: report.None},
 		{Name: "retransmits", Title: "retr", Value: m.Retransmits, Unit: report.Count},
@@ -59,7 +65,7 @@ func placementRow(m Measured) report.Row {
 		{Name: "leaves_host", Title: "leaves host", Value: leaves},
 		{Name: "ping_uplink_frames", Title: "to uplinks/ping", Value: m.PingUplinkFrames},
 		{Name: "rtt_s", Title: "round trip", Value: m.RTT, Unit: report.Seconds},
-		{Name: "throughput_bps", Title: "iperf3", Value: median(m.Throughput), Unit: report.BitsPerSecond},
+		{Name: "throughput_bps", Title: m.tool(), Value: median(m.rates()), Unit: report.BitsPerSecond},
 		{Name: "stream_bps", Title: "own", Value: median(m.Stream), Unit: report.BitsPerSecond},
 		{Name: "uplink_frames", Title: "to uplinks", Value: m.UplinkFrames, Unit: report.Count},
 		{Name: "figure", Title: "article", Value: words(m.Row.Figure)},
@@ -80,7 +86,7 @@ func spreads(m Measured) report.Row {
 	return report.Row{
 		{Name: "published", Value: words(m.Row.Published), Hidden: true},
 		{Name: "uplink_bytes_per_byte", Value: m.uplinkShare(), Hidden: true},
-		{Name: "throughput_spread_bps", Value: report.Summarise(m.Throughput), Unit: report.BitsPerSecond, Hidden: true},
+		{Name: "throughput_spread_bps", Value: report.Summarise(m.rates()), Unit: report.BitsPerSecond, Hidden: true},
 		{Name: "stream_spread_bps", Value: report.Summarise(m.Stream), Unit: report.BitsPerSecond, Hidden: true},
 		{Name: "cpu_spread_s_per_gb", Value: report.Summarise(m.CPU), Hidden: true},
 	}
@@ -111,6 +117,14 @@ func (m Measured) rates() []float64 {
 		return m.Throughput
 	}
 	return m.Stream
+}
+
+// tool is what measured them.
+func (m Measured) tool() string {
+	if len(m.Throughput) > 0 {
+		return "iperf3"
+	}
+	return "TCP"
 }
 
 func (m Measured) bitsPerSecond() float64 { return report.Summarise(m.rates()).Median }
