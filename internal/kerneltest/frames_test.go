@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// wire writes a frame out. Its words are bytes in hex or names: vm1, vm2 … are the ports' MACs 02:00:00:00:00:01 …, nest1 …
-// MACs behind ports (06:…), ext1 … MACs in the physical network (0e:…), dev1 … the uplink devices' (0a:…), all is broadcast;
-// q10 is an 802.1Q tag with VLAN 10, ad10 an 802.1ad one. [100] ends the frame with that many bytes of payload; without it
-// there are 46.
+// wire writes a frame out. Its words are bytes in hex or names: vm1, vm2 … and tap1 … are the ports' MACs 02:00:00:00:00:01 …
+// and 12:00:00:00:00:01 …, nest1 … MACs behind ports (06:…), ext1 … MACs in the physical network (0e:…), dev1 … the uplink
+// devices' (0a:…), all is broadcast; q10 is an 802.1Q tag with VLAN 10, ad10 an 802.1ad one. [100] ends the frame with that
+// many bytes of payload; without it there are 46.
 func wire(text string) []byte {
 	var f []byte
 	payload := 46
@@ -28,7 +28,7 @@ func wire(text string) []byte {
 }
 
 func word(w string) []byte {
-	for prefix, first := range map[string]byte{"vm": 2, "nest": 6, "ext": 0x0e, "dev": 0x0a} {
+	for prefix, first := range map[string]byte{"vm": 2, "tap": 0x12, "nest": 6, "ext": 0x0e, "dev": 0x0a} {
 		if n, ok := strings.CutPrefix(w, prefix); ok {
 			return []byte{first, 0, 0, 0, 0, byte(number(n))}
 		}

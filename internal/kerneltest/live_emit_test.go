@@ -1,0 +1,155 @@
+package kerneltest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"heddle/internal/dataplane"
+)
+
+// emit sends a frame as the owner of a port or from the network at an uplink. What every owner then receives, and what the
+// counters say of the frame, must be all that is expected. It gives what each owner received.
+func (h *host) emit(at, frame string, want ...outcome) map[string]captured {
+	h.t.Helper()
+	e := expectation{copies: map[string][]byte{}, refused: map[string]string{}}
+	for _, o := range want {
+		o(&e, frame)
+	}
+	before := h.counters()
+	onOneCPU(h.t, func() {
+		if err := h.ends[at].inject(wire(frame)); err != nil {
+			h.t.Fatal(err)
+		}
+	})
+	h.await(at+"'s frame is switched", func() bool { return h.received(at) > received(before, at) })
+	got := h.flush()
+	lines := h.told(frame, before)
+	last := map[string]captured{}
+	for name, list := range got {
+		for _, c := range list {
+			lines = append(lines, fmt.Sprintf("%s gets %x", name, c.frame))
+			last[name] = c
+		}
+	}
+	slices.Sort(lines)
+	if d := cmp.Diff(e.lines(), lines); d != "" {
+		h.t.Errorf("%s emits %s (-want +got):\n%s", at, frame, d)
+	}
+	return last
+}
+
+// told is what the counters say became of the one frame sent since before. The host's stack is the one receiver whose bytes
+// are not seen.
+func (h *host) told(sent string, before map[string]dataplane.Counters) []string {
+	var lines []string
+	for name, now := range h.counters() {
+		was := before[name]
+		for why, n := range now.Refused {
+			for range n - was.Refused[why] {
+				lines = append(lines, fmt.Sprintf("%s refused: %s", name, why))
+			}
+		}
+		for why, n := range now.Drops {
+			for range n - was.Drops[why] {
+				lines = append(lines, disposition(why.String(), false))
+			}
+		}
+		for range now.PacketsToHost - was.PacketsToHost {
+			lines = append(lines, fmt.Sprintf("host gets %x", wire(sent)))
+		}
+		for range now.Delivered - was.Delivered {
+			lines = append(lines, disposition("", true))
+		}
+	}
+	return lines
+}
+
+func (h *host) counters() map[string]dataplane.Counters {
+	h.t.Helper()
+	all, err := h.k.Counters()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	byName := map[string]dataplane.Counters{}
+	for id, c := range all {
+		byName[id.Name] = c
+	}
+	return byName
+}
+
+func received(all map[string]dataplane.Counters, name string) uint64 {
+	c := all[name]
+	return c.Received()
+}
+
+func (h *host) received(name string) uint64 { return received(h.counters(), name) }
+
+// await polls a condition that must come true.
+func (h *host) await(what string, true func() bool) {
+	h.t.Helper()
+	for deadline := time.Now().Add(patience); !true(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			h.t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// flush gives what each owner has received. A marker sent to each past the switch, on the CPU the frames took, comes after
+// all of it.
+func (h *host) flush() map[string][]captured {
+	h.t.Helper()
+	got := map[string][]captured{}
+	for name, e := range h.ends {
+		marker := binary.BigEndian.AppendUint64(wire("all ee0000000001 88b5 [0]"), uint64(time.Now().UnixNano()))
+		marker = append(marker, make([]byte, 60-len(marker))...)
+		onOneCPU(h.t, func() {
+			if _, err := unix.Write(e.back, marker); err != nil {
+				h.t.Fatal(err)
+			}
+		})
+		for {
+			c, err := e.next()
+			if err != nil {
+				h.t.Fatalf("%s: %v", name, err)
+			}
+			if bytes.Equal(c.frame, marker) {
+				break
+			}
+			got[name] = append(got[name], c)
+		}
+	}
+	return got
+}
+
+// onOneCPU runs f on one CPU: the kernel keeps the order of frames only there.
+func onOneCPU(t *testing.T, f func()) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var allowed, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
+		t.Error(err)
+	}
+	for cpu := range len(allowed) * 64 {
+		if allowed.IsSet(cpu) {
+			one.Set(cpu)
+			break
+		}
+	}
+	if err := unix.SchedSetaffinity(0, &one); err != nil {
+		t.Error(err)
+	}
+	defer func() {
+		if err := unix.SchedSetaffinity(0, &allowed); err != nil {
+			t.Error(err)
+		}
+	}()
+	f()
+}
