@@ -93,7 +93,8 @@ static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)
 static s64 (*const bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static s64 (*const bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
-static s64 (*const bpf_skb_store_bytes)(struct __sk_buff *skb, u32 off, const void *from, u32 len, u64 flags) = (void *)9;
+static s64 (*const bpf_skb_store_bytes)(struct __sk_buff *skb, u32 off, const void *from, u32 len,
+					u64 flags) = (void *)9;
 static s64 (*const bpf_clone_redirect)(struct __sk_buff *skb, u32 ifindex, u64 flags) = (void *)13;
 static s64 (*const bpf_skb_vlan_push)(struct __sk_buff *skb, be16 proto, u16 tci) = (void *)18;
 static s64 (*const bpf_skb_vlan_pop)(struct __sk_buff *skb) = (void *)19;

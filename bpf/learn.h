@@ -83,7 +83,8 @@ INLINE enum reason learn_source(struct frame *f, const struct mac_key *k, u64 **
 
 		if (bpf_map_update_elem(&macs, k, &fresh, UPDATE_NOEXIST)) {
 			hold(f->slot, -1);
-			return bpf_map_lookup_elem(&macs, k) ? REASON_NONE : at_limit(f); /* raced, or the table is full */
+			return bpf_map_lookup_elem(&macs, k) ? REASON_NONE
+							     : at_limit(f); /* raced, or the table is full */
 		}
 		e = bpf_map_lookup_elem(&macs, k);
 		if (e)
@@ -107,6 +108,15 @@ INLINE void mark(const struct mac_key *k, u64 at)
 	bpf_map_update_elem(&marks, k, &at, UPDATE_ANY);
 }
 
+/* Keeps what a port's own mark said; another port may have sent the same source since then. */
+INLINE void keep_mark(const struct mac_key *k, u64 at)
+{
+	u64 *newer = bpf_map_lookup_elem(&marks, k);
+
+	if (!newer || *newer < at)
+		mark(k, at);
+}
+
 /* Marks the port's own MAC as sent; an older mark for another segment or MAC moves to the common table. */
 INLINE void mark_own(struct frame *f, const struct mac_key *k)
 {
@@ -116,7 +126,7 @@ INLINE void mark_own(struct frame *f, const struct mac_key *k)
 		return;
 	if (UNLIKELY(m->key.segment != k->segment || !mac_equal(m->key.mac, k->mac))) {
 		if (m->key.segment)
-			mark(&m->key, m->at);
+			keep_mark(&m->key, m->at);
 		m->key = *k;
 	}
 	if (m->at != f->now)

@@ -30,7 +30,7 @@ static s64 sweep_mac(void *map, struct mac_key *key, struct learned *e, struct s
 	hold(slot, -1);
 	s->removed++;
 	if (sent && recent(s->now, sent - 1))
-		mark(&k, sent - 1);
+		keep_mark(&k, sent - 1);
 	return 0;
 }
 
@@ -44,7 +44,7 @@ static s64 sweep_own_mark(void *map, u32 *slot, struct own_mark *m, struct sweep
 	if (recent(s->now, m->at)) {
 		struct mac_key k = m->key;
 
-		mark(&k, m->at);
+		keep_mark(&k, m->at);
 	}
 	m->key.segment = 0;
 	return 0;
