@@ -25,7 +25,7 @@ func Command() *cobra.Command {
 		Use:   "traffic",
 		Short: "Measure a network path: one end of a measurement",
 		Long: "One end of a measurement, as a process. Start a sink in one namespace or guest and a sender in another:\n" +
-			"  heddle traffic sink --kind stream --listen 10.0.0.2:5001 </dev/tty\n" +
+			"  heddle traffic sink --kind stream --listen 10.0.0.2:5001\n" +
 			"  heddle traffic stream --to 10.0.0.2:5001 --duration 5s",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
