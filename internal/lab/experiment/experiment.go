@@ -102,6 +102,32 @@ func (e *Experiment) Row(name string) *Row {
 	return nil
 }
 
+// Select finds rows by name, in the order of the names; without names it is all rows. The error wraps ErrUnknown.
+func (e *Experiment) Select(names []string) ([]*Row, error) {
+	var rows []*Row
+	if len(names) == 0 {
+		for i := range e.Rows {
+			rows = append(rows, &e.Rows[i])
+		}
+	}
+	for _, n := range names {
+		row := e.Row(n)
+		if row == nil {
+			return nil, fmt.Errorf("%w: experiment %q has no row %q; there are %s", ErrUnknown, e.Name, n, strings.Join(e.rowNames(), ", "))
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+func (e *Experiment) rowNames() []string {
+	var names []string
+	for _, r := range e.Rows {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
 // uplinks are all uplinks of a host, in the order of its configuration.
 func uplinks(s *scenario.Scenario, host string) []Uplink {
 	var all []Uplink

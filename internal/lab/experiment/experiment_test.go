@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -100,5 +101,22 @@ func TestConfigurationsSurviveBeingWritten(t *testing.T) {
 				t.Errorf("%v\n%s", err, data)
 			}
 		}
+	}
+}
+
+func TestSelectedRows(t *testing.T) {
+	e, err := Find(Nested)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := e.Select([]string{"mac-learning-dual", "promiscuous-dual"})
+	if err != nil || len(rows) != 2 || rows[0].Name != "mac-learning-dual" {
+		t.Errorf("Select = %v, %v", rows, err)
+	}
+	if _, err := e.Select([]string{"nonsense"}); !errors.Is(err, ErrUnknown) {
+		t.Errorf("Select of an unknown row = %v, want ErrUnknown", err)
+	}
+	if rows, _ := e.Select(nil); len(rows) != len(e.Rows) {
+		t.Errorf("%d rows without a choice, want all", len(rows))
 	}
 }

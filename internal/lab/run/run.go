@@ -70,7 +70,7 @@ type Measured struct {
 // and the rows take turns in each round of throughput: what disturbs the machine for a while disturbs all rows. Nothing is
 // left behind, also when ctx ends on the way.
 func Experiment(ctx context.Context, e *experiment.Experiment, o Options) (_ []Measured, err error) {
-	rows, err := selected(e, o.Rows)
+	rows, err := e.Select(o.Rows)
 	if err != nil {
 		return nil, err
 	}
@@ -108,23 +108,6 @@ func Experiment(ctx context.Context, e *experiment.Experiment, o Options) (_ []M
 		}
 	}
 	return all, nil
-}
-
-func selected(e *experiment.Experiment, names []string) ([]*experiment.Row, error) {
-	var rows []*experiment.Row
-	for i := range e.Rows {
-		if len(names) == 0 {
-			rows = append(rows, &e.Rows[i])
-		}
-	}
-	for _, n := range names {
-		row := e.Row(n)
-		if row == nil {
-			return nil, fmt.Errorf("experiment %q has no row %q", e.Name, n)
-		}
-		rows = append(rows, row)
-	}
-	return rows, nil
 }
 
 // runner holds the labs that are up, by what they were built from.

@@ -41,23 +41,6 @@ func TestParseCPU(t *testing.T) {
 	}
 }
 
-func TestSelectedRows(t *testing.T) {
-	e, err := experiment.Find(experiment.Nested)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, err := selected(e, []string{"mac-learning-dual", "promiscuous-dual"})
-	if err != nil || len(rows) != 2 || rows[0].Name != "mac-learning-dual" {
-		t.Errorf("selected = %v, %v", rows, err)
-	}
-	if _, err := selected(e, []string{"nonsense"}); err == nil {
-		t.Error("an unknown row is no error")
-	}
-	if rows, _ := selected(e, nil); len(rows) != len(e.Rows) {
-		t.Errorf("%d rows without a choice, want all", len(rows))
-	}
-}
-
 // measured is a made-up outcome of an experiment.
 func measured(t *testing.T, name string, set func(row string, m *Measured)) (*experiment.Experiment, []Measured) {
 	t.Helper()
