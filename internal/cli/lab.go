@@ -35,7 +35,7 @@ func newLab(d Deps) *cobra.Command {
 		"directory for labs and their agents (environment HEDDLE_RUN_DIR)")
 	c.AddCommand(
 		newLabUp(d, runDir), newLabDown(d, runDir), newLabList(d, runDir), newLabRun(d, runDir), newLabExec(d, runDir),
-		newLabGuest(),
+		newLabCheck(d), newLabGuest(),
 	)
 	return c
 }

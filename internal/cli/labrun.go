@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -14,59 +15,112 @@ import (
 	"heddle/internal/lab"
 	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/run"
+	"heddle/internal/lab/sim"
 	"heddle/internal/report"
 )
 
+// labRun is what the flags of "lab run" ask for.
+type labRun struct {
+	out             output
+	runDir          *string
+	rows            []string
+	quick, simulate bool
+	check           bool
+}
+
 func newLabRun(d Deps, runDir *string) *cobra.Command {
-	var (
-		out   output
-		rows  []string
-		quick bool
-		check bool
-	)
+	f := labRun{runDir: runDir}
 	c := &cobra.Command{
 		Use:   "run EXPERIMENT",
-		Short: "Run an experiment on real traffic and print its table",
+		Short: "Run an experiment on real traffic, or simulate it, and print its table",
 		Long: "Runs an experiment: builds the lab of every row, measures, removes the lab, and prints the table with what\n" +
-			"it shows. There are: " + strings.Join(experiment.Names(), ", ") + ".",
-		Example: "  heddle lab run nested-mac-learning\n  heddle lab run placement-paths --quick -o json",
+			"it shows. With --simulate nothing is built: the model of a switch and a simulated network say how often a\n" +
+			"ping is answered and which links its frames take, exactly and without root; throughput is left out.\n" +
+			"There are: " + strings.Join(experiment.Names(), ", ") + ".",
+		Example: "  heddle lab run nested-mac-learning\n  heddle lab run nested-mac-learning --simulate\n  heddle lab run placement-paths --quick -o json",
 		Args:    exactly("EXPERIMENT"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := out.check(); err != nil {
+			if err := f.out.check(); err != nil {
 				return err
 			}
 			e, err := experiment.Find(args[0])
 			if err != nil {
 				return asUsage(err)
 			}
-			if err := needRoot("run an experiment"); err != nil {
-				return err
+			if _, err := e.Select(f.rows); err != nil {
+				return asUsage(err)
 			}
-			ctx, stop := untilHangup(c.Context())
-			defer stop()
-			p := newProgress(d.Stderr)
-			all, err := run.Experiment(ctx, e, run.Options{
-				RunDir: *runDir, Quick: quick, Rows: rows, Progress: p.say,
-			})
-			p.clear()
-			if err != nil {
-				return interrupted(ctx, err)
+			if f.simulate {
+				return f.onModel(d, e)
 			}
-			rep := run.Report(e, all)
-			if err := rep.Write(d.Stdout, report.Format(out.format)); err != nil {
-				return err
-			}
-			if check {
-				return rep.Check()
-			}
-			return nil
+			return f.onTraffic(c.Context(), d, e)
 		},
 	}
-	out.flag(c)
-	c.Flags().StringSliceVar(&rows, "row", nil, "only these rows, in this order")
-	c.Flags().BoolVar(&quick, "quick", false, "take at most a minute, at the price of a wider spread")
-	c.Flags().BoolVar(&check, "check", false, "exit with status 1 when a budget is not met")
+	f.out.flag(c)
+	c.Flags().StringSliceVar(&f.rows, "row", nil, "only these rows, in this order")
+	c.Flags().BoolVar(&f.quick, "quick", false, "take at most a minute, at the price of a wider spread")
+	c.Flags().BoolVar(&f.check, "check", false, "exit with status 1 when a budget is not met")
+	c.Flags().BoolVar(&f.simulate, "simulate", false, "run it on the model alone: exact counts, no throughput, no root")
 	return c
+}
+
+// onTraffic runs the experiment in real labs.
+func (f *labRun) onTraffic(ctx context.Context, d Deps, e *experiment.Experiment) error {
+	if err := needRoot("run an experiment"); err != nil {
+		return fmt.Errorf("%w, or add --simulate", err)
+	}
+	ctx, stop := untilHangup(ctx)
+	defer stop()
+	p := newProgress(d.Stderr)
+	all, err := run.Experiment(ctx, e, run.Options{
+		RunDir: *f.runDir, Quick: f.quick, Rows: f.rows, Progress: p.say,
+	})
+	p.clear()
+	if err != nil {
+		return interrupted(ctx, err)
+	}
+	return f.show(d, run.Report(e, all))
+}
+
+// onModel runs the experiment on the model alone.
+func (f *labRun) onModel(d Deps, e *experiment.Experiment) error {
+	if f.check {
+		return usagef("--simulate measures nothing that a budget is about; leave out --check")
+	}
+	all, err := sim.Experiment(e, sim.Options{Rows: f.rows})
+	if err != nil {
+		return err
+	}
+	return f.show(d, sim.Report(e, all))
+}
+
+func (f *labRun) show(d Deps, r *report.Report) error {
+	if err := r.Write(d.Stdout, report.Format(f.out.format)); err != nil {
+		return err
+	}
+	if f.check {
+		return r.Check()
+	}
+	return nil
+}
+
+// newLabCheck says whether labs can be built here, by trying everything that they take.
+func newLabCheck(d Deps) *cobra.Command {
+	return &cobra.Command{
+		Use:   "check",
+		Short: "Say whether this machine can build labs",
+		Long: "Loads the switch program into the kernel and makes, in a network namespace of its own that it removes again,\n" +
+			"every kind of device that labs consist of. Exits with 1 and the reason when something is missing.",
+		Example: "  heddle lab check || heddle lab run nested-mac-learning --simulate",
+		Args:    exactly(),
+		RunE: func(*cobra.Command, []string) error {
+			if err := lab.Check(); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(d.Stdout, "labs can be built here")
+			return err
+		},
+	}
 }
 
 // newLabExec runs a command in a node's namespace. Unlike "ip netns exec" it leaves the mounts alone, so that what agents

@@ -12,8 +12,8 @@ import (
 
 const bpffsMagic = 0xcafe4a11
 
-// Check says what the dataplane needs and this host or process does not have, and what to do about it.
-func Check(pinDir string) error {
+// CheckKernel says whether the running kernel is too old for the dataplane, and what to do about it.
+func CheckKernel() error {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
 		return err
@@ -22,6 +22,14 @@ func Check(pinDir string) error {
 	var major, minor int
 	if n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor); n == 2 && (major < 6 || major == 6 && minor < 6) {
 		return fmt.Errorf("kernel %s is too old: programs attach to devices by tcx, which Linux has since 6.6; boot a newer kernel", release)
+	}
+	return nil
+}
+
+// Check says what the dataplane needs and this host or process does not have, and what to do about it.
+func Check(pinDir string) error {
+	if err := CheckKernel(); err != nil {
+		return err
 	}
 	for dir := pinDir; ; dir = filepath.Dir(dir) {
 		var fs unix.Statfs_t

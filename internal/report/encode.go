@@ -80,8 +80,11 @@ func (f Field) plain() any {
 func (r Row) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
-	for i, f := range r {
-		if i > 0 {
+	for _, f := range r {
+		if f.TableOnly {
+			continue
+		}
+		if b.Len() > 1 {
 			b.WriteByte(',')
 		}
 		name, err := json.Marshal(f.Name)
@@ -104,6 +107,9 @@ func (r Row) MarshalJSON() ([]byte, error) {
 func (r Row) MarshalYAML() (any, error) {
 	n := &yaml.Node{Kind: yaml.MappingNode}
 	for _, f := range r {
+		if f.TableOnly {
+			continue
+		}
 		var key, value yaml.Node
 		if err := key.Encode(f.Name); err != nil {
 			return nil, err

@@ -34,8 +34,8 @@ type Field struct {
 	Unit Unit
 	// Brief shows a Spread's median alone in the table.
 	Brief bool
-	// Hidden keeps the field out of the table.
-	Hidden bool
+	// Hidden keeps the field out of the table, TableOnly out of what programs get.
+	Hidden, TableOnly bool
 }
 
 // Get returns the value of the named field, nil when there is none.

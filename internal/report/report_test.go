@@ -71,7 +71,7 @@ func example() *Report {
 			{{Name: "peer", Value: "direct"}, {Name: "bps", Title: "stream", Value: Spread{34.8e9, 33e9, 35e9, 30e9, 36e9, 10}, Unit: BitsPerSecond},
 				{Name: "raw", Value: uint64(7), Hidden: true}, {Name: "brief", Value: Spread{5e-6, 1e-6, 9e-6, 0, 1, 3}, Unit: Seconds, Brief: true}},
 			{{Name: "peer", Value: "heddle"}, {Name: "bps", Title: "stream", Value: Spread{}, Unit: BitsPerSecond},
-				{Name: "extra", Value: math.NaN()}, {Name: "on", Value: true}},
+				{Name: "extra", Value: math.NaN()}, {Name: "seen", Value: "2/1", TableOnly: true}, {Name: "on", Value: true}},
 		},
 		Budgets: []Budget{Hold("stream of direct", 0.97, Ratio, AtLeast, 0.95), Hold("frame", 81e-9, Seconds, AtMost, 80e-9)},
 		Notes:   []string{strings.Repeat("word ", 40)},

@@ -49,7 +49,7 @@ func links(m Result) report.Row {
 	var row report.Row
 	for _, l := range m.Links {
 		row = append(row, report.Field{
-			Name: l.A + "_frames_per_ping", Title: l.A + " out/in",
+			Name: l.A, Title: l.A + " out/in", TableOnly: true,
 			Value: fmt.Sprintf("%.4g/%.4g", m.perPing(l.AtoB), m.perPing(l.BtoA)),
 		})
 	}
