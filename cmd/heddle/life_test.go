@@ -217,3 +217,34 @@ func TestDownLeavesNothing(t *testing.T) {
 		})
 	}
 }
+
+func TestKilledAtAnyInstantAndStartedAgain(t *testing.T) {
+	h := newHost(t)
+	h.guest("up1", "02:00:00:00:00:f1", "198.51.100.1/24")
+	a := h.guest("pa", "02:00:00:00:00:0a", "192.0.2.10/24")
+	before := snapshot(t, h.ns)
+	withHost := strings.Replace(twoGuests, "name: lab", "name: lab\n    uplinks: [{name: u1, device: up1}]", 1) +
+		"  - {name: vmk0, switch: lab, portGroup: web, role: host, addresses: [192.0.2.1/24]}\n"
+	files := []string{h.file("with.yaml", withHost), h.file("without.yaml", twoGuests)}
+	for i := range 16 {
+		cmd := h.command("agent", "--config", files[i%2])
+		cmd.Stdout, cmd.Stderr = h.log, h.log
+		if err := h.ns.Start(cmd); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(i*9) * time.Millisecond) // the instant is what is tried
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+	h.start("--config", files[0])
+	h.awaitPort("a", api.Up)
+	h.awaitPort("vmk0", api.Up)
+	if !pings(a, "192.0.2.1") {
+		t.Error("no traffic after all that")
+	}
+	h.kill(syscall.SIGKILL)
+	h.must("down")
+	if after := snapshot(t, h.ns); after != before {
+		t.Errorf("not as before: %s", cmp.Diff(strings.Split(before, "\n"), strings.Split(after, "\n")))
+	}
+}
