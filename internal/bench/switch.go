@@ -114,13 +114,13 @@ func Switch(ctx context.Context, opts SwitchOptions) (rep *report.Report, err er
 	r := &run{opts: opts, tests: switchTests(), samples: map[cell][]traffic.Result{}}
 	env := report.Collect(opts.Now())
 	defer func() { err = errors.Join(err, r.close()) }()
-	if err := r.open(ctx, chosen); err != nil {
-		return nil, err
+	if err = r.open(ctx, chosen); err == nil {
+		err = r.measure(ctx)
 	}
-	if err := r.measure(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("interrupted, and everything removed: %w", ctx.Err())
-		}
+	switch {
+	case err != nil && ctx.Err() != nil: // whatever was under way says only that it was ended
+		return nil, fmt.Errorf("interrupted, and everything removed: %w", ctx.Err())
+	case err != nil:
 		return nil, err
 	}
 	return r.report(env), nil
