@@ -28,9 +28,15 @@ INLINE u32 owner_of(struct frame *f, const u8 *mac)
 	return b->key[3] == key ? b->slot[3] : 0;
 }
 
+/* Ticks from then to now. Another CPU may have read the clock after this frame did and left a later time: no time has passed. */
+INLINE u64 elapsed(u64 now, u64 then)
+{
+	return now > then ? now - then : 0;
+}
+
 INLINE bool recent(u64 now, u64 then)
 {
-	return now - then < ticks_per_second;
+	return elapsed(now, then) < ticks_per_second;
 }
 
 INLINE void hold(u32 slot, s64 n)

@@ -33,7 +33,7 @@ INLINE u32 known_by_learning(struct frame *f)
 	r = port_at(f->half, slot);
 	if (!r || (r->flags & (PORT_CONNECTED | PORT_LEARNS)) != (PORT_CONNECTED | PORT_LEARNS))
 		return 0;
-	if (f->now - e->seen > r->ageing) /* S17, S93 */
+	if (elapsed(f->now, e->seen) > r->ageing) /* S17, S93 */
 		return 0;
 	return admits(f->half, r, f->segment) ? slot : 0;
 }
