@@ -33,12 +33,28 @@ type host struct {
 // newHost makes the devices a configuration names, as newRig reads it, and puts it in force on them.
 func newHost(t *testing.T, text string, ports ...string) *host {
 	t.Helper()
+	h := bareHost(t, text, ports...)
+	h.start()
+	return h
+}
+
+// bareHost has no devices yet.
+func bareHost(t *testing.T, text string, ports ...string) *host {
+	t.Helper()
 	h := &host{t: t, ns: quietNS(t, "host"), dir: bpffs(t), text: configText(text, ports), ends: map[string]*end{}}
 	t.Cleanup(h.close)
+	return h
+}
+
+// start makes the devices that are missing and puts the configuration in force.
+func (h *host) start() {
+	h.t.Helper()
 	p := h.plan()
 	for _, sw := range p.Switches {
 		for _, u := range sw.Uplinks {
-			h.ends[u.ID.Name] = h.plugVeth(u.Device, plan.MAC(word(u.Device)), plan.MAC(word("ext99")))
+			if h.ends[u.ID.Name] == nil {
+				h.ends[u.ID.Name] = h.plugVeth(u.Device, plan.MAC(word(u.Device)), plan.MAC(word("ext99")))
+			}
 		}
 		for _, port := range sw.Ports {
 			if strings.HasPrefix(port.ID.Name, "tap") {
@@ -50,7 +66,6 @@ func newHost(t *testing.T, text string, ports ...string) *host {
 	}
 	h.open()
 	h.inForce(p)
-	return h
 }
 
 // quietNS is a namespace that sends nothing by itself.
