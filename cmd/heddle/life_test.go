@@ -18,6 +18,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/netns"
+	"heddle/internal/testkit"
 )
 
 // stream is a numbered stream of datagrams between two namespaces.
@@ -164,6 +165,13 @@ func TestApplyOutlivesTheAgentUntilTheFileIsEdited(t *testing.T) {
 	if out := h.must("switch", "list"); !strings.Contains(out, "applied") {
 		t.Errorf("a restart took an apply back:\n%s", out)
 	}
+	h.file("heddle.yaml", strings.ReplaceAll(twoGuests, "lab", "early"))
+	h.must("apply", "-f", filepath.Join(h.dir, "other.yaml"))
+	h.kill(syscall.SIGTERM)
+	h.start("--config", file)
+	if out := h.must("switch", "list"); !strings.Contains(out, "applied") {
+		t.Errorf("an edit from before the apply counts:\n%s", out)
+	}
 	h.kill(syscall.SIGTERM)
 	h.file("heddle.yaml", strings.ReplaceAll(twoGuests, "lab", "edited"))
 	h.start("--config", file)
@@ -244,6 +252,26 @@ func TestKilledAtAnyInstantAndStartedAgain(t *testing.T) {
 	}
 	h.kill(syscall.SIGKILL)
 	h.must("down")
+	if after := snapshot(t, h.ns); after != before {
+		t.Errorf("not as before: %s", cmp.Diff(strings.Split(before, "\n"), strings.Split(after, "\n")))
+	}
+}
+
+func TestDownFindsTheDevicesInTheirNamespace(t *testing.T) {
+	h := newHost(t)
+	h.guest("pa", "02:00:00:00:00:0a", "192.0.2.10/24")
+	before := snapshot(t, h.ns)
+	h.start("--config", h.file("heddle.yaml", twoGuests+"  - {name: vmk0, switch: lab, portGroup: web, role: host}\n"))
+	h.awaitPort("a", api.Up)
+	h.kill(syscall.SIGKILL)
+	elsewhere := testkit.NS(t, "elsewhere")
+	home := h.ns
+	h.ns = elsewhere
+	if _, errs, status := h.heddle("agent"); status != 1 || !strings.Contains(errs, home.Name) {
+		t.Errorf("an agent elsewhere under the same name: status %d, %s", status, errs)
+	}
+	h.must("down")
+	h.ns = home
 	if after := snapshot(t, h.ns); after != before {
 		t.Errorf("not as before: %s", cmp.Diff(strings.Split(before, "\n"), strings.Split(after, "\n")))
 	}

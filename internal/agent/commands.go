@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"reflect"
 	"slices"
 
@@ -26,11 +27,22 @@ func (a *Agent) Apply(ctx context.Context, q api.Apply) (out *api.Applied, err e
 		return nil, err
 	}
 	err = a.do(ctx, func() error {
-		src := Source{File: q.File, Content: q.Content, Seen: a.state.Config.Seen}
+		src := Source{File: q.File, Content: q.Content, Seen: a.seenNow()}
 		out, err = a.apply(cfg, src, q.DryRun)
 		return err
 	})
 	return out, err
+}
+
+// seenNow is the digest of the --config file as it is now: an apply is newer than every edit before it. A file that cannot be
+// read leaves it as it was.
+func (a *Agent) seenNow() string {
+	if a.configFile != "" {
+		if b, err := os.ReadFile(a.configFile); err == nil {
+			return digest(b)
+		}
+	}
+	return a.state.Config.Seen
 }
 
 // Connect makes a port. The same port once more is no error, so that a hook may run twice.

@@ -13,7 +13,7 @@ import (
 )
 
 // stopWait is how long Down gives a running agent to end.
-const stopWait = 10 * time.Second
+const stopWait = 30 * time.Second
 
 // Down removes everything the agent of that name put into the kernel, and nothing else: programs, tables, the host interfaces
 // it made, promiscuous mode where it was off before. A running agent is asked to end first. What is remembered — the
@@ -46,19 +46,36 @@ func Down(ctx context.Context, p Paths, name string, purge bool) error {
 	return errors.Join(errs...)
 }
 
+// giveAllBack gives the devices back in the network namespace they are in, which need not be the caller's.
 func giveAllBack(store *Store, name string) error {
+	st, err := store.Load()
+	if err != nil {
+		return err
+	}
+	here, err := hostPlace()
+	if err != nil {
+		return err
+	}
+	if st.Place == "" || st.Place == here {
+		return giveBackHere(store, st, name)
+	}
+	path, err := findPlace(st.Place)
+	if err != nil {
+		return err
+	}
+	if path == "" { // gone, and its devices with it
+		st.Held, st.Released = nil, nil
+		return errors.Join(giveBackHere(store, st, name), store.Save(st))
+	}
+	return inNamespace(path, func() error { return giveBackHere(store, st, name) })
+}
+
+func giveBackHere(store *Store, st *State, name string) error {
 	dev, err := hostdev.Open()
 	if err != nil {
 		return err
 	}
 	defer dev.Close()
-	st, err := store.Load()
-	if err != nil {
-		return err
-	}
-	if st.Place != hostPlace() {
-		st.Held, st.Released = nil, nil
-	}
 	errs := []error{forgetHeld(dev, st)}
 	for _, d := range dev.WithAlias(aliasPrefix(name)) {
 		errs = append(errs, dev.Delete(d))

@@ -138,8 +138,8 @@ func (a *Agent) begin(given *givenConfig) error {
 		return err
 	}
 	a.state = st
-	if here := hostPlace(); st.Place != here {
-		st.Place, st.Held, st.Released = here, nil, nil // another boot: those devices are gone
+	if err := a.takePlace(); err != nil {
+		return err
 	}
 	fresh, err := a.chooseConfig(given)
 	if err != nil {
@@ -165,6 +165,23 @@ func (a *Agent) begin(given *givenConfig) error {
 		a.retry = true
 	}
 	return a.removeStrays()
+}
+
+// takePlace makes this boot and namespace the ones whose devices are in hand. Those of an earlier boot, or of a namespace that is
+// gone, are gone with it; those of one that still exists are another host's.
+func (a *Agent) takePlace() error {
+	st := a.state
+	here, err := hostPlace()
+	if err != nil || st.Place == here {
+		return err
+	}
+	if len(st.Held) > 0 {
+		if path, err := findPlace(st.Place); err != nil || path != "" {
+			return errors.Join(err, fmt.Errorf("agent %s has its devices in another network namespace (%s): end it there with heddle down --agent %s, or give this agent another --name", a.name, path, a.name))
+		}
+	}
+	st.Place, st.Held, st.Released = here, nil, nil
+	return nil
 }
 
 // chooseConfig sets the file in force; fresh says that it is one never applied before.
@@ -201,16 +218,6 @@ func machineID() string {
 		return name
 	}
 	return string(b)
-}
-
-// hostPlace names this boot and network namespace: ifindexes count only within both.
-func hostPlace() string {
-	boot, errBoot := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	ns, errNS := os.Readlink("/proc/thread-self/ns/net")
-	if errors.Join(errBoot, errNS) != nil {
-		return ""
-	}
-	return string(boot) + ns
 }
 
 // forgetHeld gives all devices back: for "heddle down".

@@ -1,0 +1,87 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// hostPlace names this boot and the calling thread's network namespace: ifindexes count only within both. A namespace's
+// cookie is never given to another one, unlike its inode (SO_NETNS_COOKIE, Linux 5.14).
+func hostPlace() (string, error) {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", fmt.Errorf("tell this boot from others: %w", err)
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return "", fmt.Errorf("tell this network namespace from others: %w", err)
+	}
+	defer unix.Close(fd)
+	cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+	if err != nil {
+		return "", fmt.Errorf("tell this network namespace from others (needs Linux 5.14 or newer): %w", err)
+	}
+	return fmt.Sprintf("%s %d", strings.TrimSpace(string(boot)), cookie), nil
+}
+
+// findPlace is the path of a place's network namespace, "" when it is gone: by its name, or through a process in it.
+func findPlace(place string) (string, error) {
+	named, _ := filepath.Glob("/run/netns/*")
+	processes, _ := filepath.Glob("/proc/[0-9]*/ns/net")
+	seen := map[uint64]bool{}
+	for _, path := range append(named, processes...) {
+		fi, err := os.Stat(path)
+		if err != nil {
+			continue // the process has ended
+		}
+		st, ok := fi.Sys().(*syscall.Stat_t)
+		if !ok || seen[st.Ino] {
+			continue
+		}
+		seen[st.Ino] = true
+		there := ""
+		err = inNamespace(path, func() (err error) { there, err = hostPlace(); return err })
+		if err == nil && there == place {
+			return path, nil
+		}
+	}
+	return "", nil
+}
+
+// inNamespace runs f on a thread inside the network namespace at path. A thread that cannot be put back is given up.
+func inNamespace(path string, f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		err := func() error {
+			before, err := netns.Get()
+			if err != nil {
+				return err
+			}
+			defer before.Close()
+			there, err := netns.GetFromPath(path)
+			if err != nil {
+				return err
+			}
+			defer there.Close()
+			if err := netns.Set(there); err != nil {
+				return err
+			}
+			err = f()
+			return errors.Join(err, netns.Set(before))
+		}()
+		if err == nil {
+			runtime.UnlockOSThread()
+		}
+		done <- err
+	}()
+	return <-done
+}
