@@ -3,12 +3,10 @@ package agent
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
 	"heddle/internal/api"
-	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
 
@@ -42,118 +40,6 @@ func (r *rig) block(port string, blocked bool) error {
 func invalid(err error) bool {
 	var e *api.Error
 	return errors.As(err, &e) && e.Kind == api.Invalid
-}
-
-func TestDeviceThatAppearsIsConnectedAndGivenBack(t *testing.T) {
-	r := newRig(t, base)
-	if len(r.kernel.last().Attachments) != 0 || r.problems[id("a")] == "" {
-		t.Fatalf("without devices: %+v, %v", r.kernel.last(), r.problems)
-	}
-	r.dev.nic("eno1", 1500)
-	r.dev.veth("pa", "02:00:00:00:00:0a")
-	r.settle()
-	want := []string{"promiscuous eno1 true", "up eno1 true", "ipv6 pa false", "up pa true"}
-	if !slices.Equal(r.dev.changes, want) {
-		t.Errorf("done to the devices: %v, want %v", r.dev.changes, want)
-	}
-	if at := r.kernel.last().Attachments; !at[id("a")].PeerRedirect || at[id("u1")].PeerRedirect || at[id("a")].Ifindex == 0 {
-		t.Errorf("attachments %+v", at)
-	}
-	if f := r.kernel.last().Facts; !f[id("a")].Up || f[id("u1")].DeviceMAC.IsZero() {
-		t.Errorf("facts %+v", f)
-	}
-	n := len(r.kernel.applied)
-	r.settle()
-	if len(r.kernel.applied) != n || len(r.dev.changes) != len(want) {
-		t.Error("something was done though nothing changed")
-	}
-	r.dev.changes = nil
-	if err := r.apply("switches: [{name: lab}]"); err != nil {
-		t.Fatal(err)
-	}
-	want = []string{"promiscuous eno1 false", "up eno1 false", "ipv6 pa true", "up pa false"}
-	if !slices.Equal(r.dev.changes, want) {
-		t.Errorf("given back: %v, want %v", r.dev.changes, want)
-	}
-}
-
-func TestRestartDoesNothingToDevicesInHand(t *testing.T) {
-	r := newRig(t, base)
-	r.dev.nic("eno1", 1500)
-	r.dev.veth("pa", "02:00:00:00:00:0a")
-	r.settle()
-	if err := r.dev.SetUp(*r.dev.byName["pa"], false); err != nil { // by an operator
-		t.Fatal(err)
-	}
-	r.dev.changes = nil
-	if err := r.restart(base); err != nil {
-		t.Fatal(err)
-	}
-	if len(r.dev.changes) != 0 {
-		t.Errorf("a restart did %v", r.dev.changes)
-	}
-}
-
-func TestCrashBetweenWritingDownAndPreparing(t *testing.T) {
-	r := newRig(t, base)
-	r.dev.nic("eno1", 1500)
-	r.dev.fail["promiscuous eno1 true"] = errors.New("crash")
-	r.settle()
-	h := r.saved().held(id("u1"))
-	if h == nil || h.Prepared || h.WasPromiscuous {
-		t.Fatalf("written down: %+v", h)
-	}
-	clear(r.dev.fail) // the mode was set all the same
-	if err := r.restart(base); err != nil {
-		t.Fatal(err)
-	}
-	if h := r.saved().held(id("u1")); h == nil || !h.Prepared || h.WasPromiscuous || h.WasUp {
-		t.Errorf("how it was before is forgotten: %+v", h)
-	}
-}
-
-func TestS3_InitialMACIsTheOneTheAdapterHadWhenItCameUp(t *testing.T) {
-	r := newRig(t, base)
-	d := r.dev.veth("pb", "02:00:00:00:00:01")
-	d.Peer.AdminUp = false
-	r.settle()
-	if mac := planned(r.plan, "b").InitialMAC; !mac.IsZero() {
-		t.Errorf("taken before the adapter was up: %s", mac)
-	}
-	d.Peer.MAC, d.Peer.AdminUp = plan.MAC{2, 0, 0, 0, 0, 0xb}, true
-	r.settle()
-	if mac := planned(r.kernel.last().Plan, "b").InitialMAC.String(); mac != "02:00:00:00:00:0b" {
-		t.Errorf("taken: %s", mac)
-	}
-	d.Peer.MAC = plan.MAC{2, 0, 0, 0, 0, 0x66}
-	r.settle()
-	if err := r.restart(base); err != nil {
-		t.Fatal(err)
-	}
-	if mac := planned(r.kernel.last().Plan, "b").InitialMAC.String(); mac != "02:00:00:00:00:0b" {
-		t.Errorf("a change became the initial MAC: %s", mac)
-	}
-	if r.last[id("b")].violation == "" {
-		t.Error("no violation")
-	}
-	d.Index = 99 // another adapter
-	r.settle()
-	if mac := planned(r.kernel.last().Plan, "b").InitialMAC.String(); mac != "02:00:00:00:00:66" {
-		t.Errorf("a new adapter: %s", mac)
-	}
-}
-
-func TestD2_MACOfAnotherPortIsNotTakenOver(t *testing.T) {
-	r := newRig(t, base)
-	r.dev.veth("pb", "02:00:00:00:00:0a")
-	r.settle()
-	if mac := planned(r.kernel.last().Plan, "b").InitialMAC; !mac.IsZero() {
-		t.Errorf("b has a's MAC %s", mac)
-	}
-	r.settle()
-	if !strings.Contains(r.problems[id("b")], "port a") {
-		t.Errorf("problem: %q", r.problems[id("b")])
-	}
 }
 
 func TestNumbersAreKeptAndGivenOnce(t *testing.T) {
@@ -313,46 +199,6 @@ func TestUplinkDeviceBelowTheSwitchMTUIsAFault(t *testing.T) {
 	r.dev.nic("eno1", 1500)
 	if err := r.apply(strings.Replace(base, "name: lab\n", "name: lab\n    mtu: 9000\n", 1)); !invalid(err) || !strings.Contains(err.Error(), "next.yaml:5") {
 		t.Errorf("apply: %v", err)
-	}
-}
-
-func TestHostPortOfAnotherNameOfOursIsReplacedAndAForeignDeviceIsNot(t *testing.T) {
-	file := base + "  - {name: vmk0, switch: lab, portGroup: web, role: host}\n"
-	r := newRig(t, file)
-	if !slices.Contains(r.dev.changes, "create vmk0 sw-vmk0") {
-		t.Fatalf("%v", r.dev.changes)
-	}
-	mac := planned(r.plan, "vmk0").InitialMAC
-	if mac.IsZero() || mac[0]&3 != 2 {
-		t.Errorf("derived MAC %s is not a locally administered unicast address", mac)
-	}
-	r.dev.changes = nil
-	if err := r.apply(strings.Replace(file, "name: vmk0", "name: mgmt, device: vmk0", 1)); err != nil {
-		t.Fatal(err)
-	}
-	if d := r.dev.byName["sw-vmk0"]; d == nil || d.Alias != "heddle/test/lab/mgmt" {
-		t.Errorf("renamed port: %+v after %v", d, r.dev.changes)
-	}
-	r.dev.veth("foreign", "02:00:00:00:00:77")
-	if err := r.apply(file + "  - {name: foreign, switch: lab, portGroup: web, role: host}\n"); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(r.problems[id("foreign")], "did not make") || slices.Contains(r.dev.changes, "delete foreign") {
-		t.Errorf("problem %q, changes %v", r.problems[id("foreign")], r.dev.changes)
-	}
-}
-
-func TestStrayPairsOfAKilledAgentAreRemoved(t *testing.T) {
-	r := newRig(t, base)
-	d := r.dev.veth("sw-old", "02:00:00:00:00:70")
-	d.Alias = "heddle/test/lab/old"
-	other := r.dev.veth("sw-x", "02:00:00:00:00:71")
-	other.Alias = "heddle/test2/lab/x"
-	if err := r.restart(base); err != nil {
-		t.Fatal(err)
-	}
-	if r.dev.byName["sw-old"] != nil || r.dev.byName["sw-x"] == nil {
-		t.Errorf("left: %v", r.dev.byName)
 	}
 }
 

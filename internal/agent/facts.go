@@ -86,20 +86,3 @@ func switchEnd(device string) string {
 func aliasPrefix(agent string) string { return "heddle/" + agent + "/" }
 
 func aliasOf(agent string, id plan.PortID) string { return aliasPrefix(agent) + id.String() }
-
-// violation says what a port's owner does that its policy rejects (S3); "" when nothing.
-func violation(sw *plan.Switch, p *plan.Port, f plan.Fact) string {
-	seen := f.SeenMAC
-	if seen.IsZero() || seen == p.InitialMAC {
-		return ""
-	}
-	for _, other := range sw.Ports {
-		if other != p && other.InitialMAC == seen {
-			return fmt.Sprintf("the adapter uses %s, the MAC of port %s", seen, other.ID.Name)
-		}
-	}
-	if p.InitialMAC.IsZero() || p.Policy.MACChanges.V {
-		return ""
-	}
-	return fmt.Sprintf("the adapter uses %s instead of %s, and the policy rejects MAC changes", seen, p.InitialMAC)
-}

@@ -97,9 +97,11 @@ func (a *Agent) MACs(ctx context.Context) (out []api.MAC, err error) {
 		}
 		out = []api.MAC{}
 		for _, sw := range a.plan.Switches {
+			own := ownMACs(sw, a.applied.Facts)
 			for _, p := range sw.Ports {
-				if _, connected := a.applied.Facts[p.ID]; connected && !p.InitialMAC.IsZero() {
-					out = append(out, api.MAC{Switch: sw.Name, VLAN: "any", MAC: p.InitialMAC.String(), Port: p.ID.Name, Kind: "port"})
+				mac := own[p.ID].mac
+				if _, connected := a.applied.Facts[p.ID]; connected && !mac.IsZero() {
+					out = append(out, api.MAC{Switch: sw.Name, VLAN: "any", MAC: mac.String(), Port: p.ID.Name, Kind: "port"})
 				}
 			}
 		}
