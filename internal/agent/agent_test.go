@@ -211,3 +211,20 @@ func TestAgentStartsWithoutAConfigurationAndTakesOneLater(t *testing.T) {
 		t.Errorf("apply: %v", err)
 	}
 }
+
+func TestOverrideThatNoLongerFitsAtStartLeavesThePortAsTheFileHasIt(t *testing.T) {
+	r := newRig(t, base)
+	if err := r.block("a", true); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.restart(strings.Replace(base, "{name: a, switch: lab, portGroup: web", "{name: a, switch: lab, portGroup: other", 1)); err != nil {
+		t.Fatal(err)
+	}
+	a := planned(r.plan, "a")
+	if a == nil || a.Policy.Blocked.V || a.PortGroup != "other" || len(r.misfits) != 1 {
+		t.Errorf("port %+v, misfits %v", a, r.misfits)
+	}
+	if names := []string{r.cfg.Ports[0].Name, r.cfg.Ports[1].Name}; names[0] != "a" || names[1] != "b" {
+		t.Errorf("order of the file is lost: %v", names)
+	}
+}

@@ -21,10 +21,12 @@ type fakeDevices struct {
 	next    uint32
 	changes []string
 	fail    map[string]error // by change
+	// before is called ahead of every change, with what it will be.
+	before func(what string)
 }
 
 func newFakeDevices() *fakeDevices {
-	return &fakeDevices{byName: map[string]*hostdev.Device{}, ipv6Off: map[string]bool{}, next: 1, fail: map[string]error{}}
+	return &fakeDevices{byName: map[string]*hostdev.Device{}, ipv6Off: map[string]bool{}, next: 1, fail: map[string]error{}, before: func(string) {}}
 }
 
 // veth adds a veth whose other end is up in another namespace with that MAC.
@@ -50,6 +52,7 @@ func (f *fakeDevices) nic(name string, mtu int) *hostdev.Device {
 
 func (f *fakeDevices) did(format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)
+	f.before(what)
 	f.changes = append(f.changes, what)
 	return f.fail[what]
 }
@@ -102,23 +105,27 @@ func (f *fakeDevices) Delete(d hostdev.Device) error {
 }
 
 func (f *fakeDevices) SetUp(d hostdev.Device, up bool) error {
+	err := f.did("up %s %v", d.Name, up)
 	f.byName[d.Name].AdminUp = up
-	return f.did("up %s %v", d.Name, up)
+	return err
 }
 
 func (f *fakeDevices) SetPromiscuous(d hostdev.Device, on bool) error {
+	err := f.did("promiscuous %s %v", d.Name, on)
 	f.byName[d.Name].FlagPromiscuous = on
-	return f.did("promiscuous %s %v", d.Name, on)
+	return err
 }
 
 func (f *fakeDevices) SetMTU(d hostdev.Device, mtu int) error {
+	err := f.did("mtu %s %d", d.Name, mtu)
 	f.byName[d.Name].MTU = mtu
-	return f.did("mtu %s %d", d.Name, mtu)
+	return err
 }
 
 func (f *fakeDevices) SetMAC(d hostdev.Device, mac plan.MAC) error {
+	err := f.did("mac %s %s", d.Name, mac)
 	f.byName[d.Name].MAC = mac
-	return f.did("mac %s %s", d.Name, mac)
+	return err
 }
 
 func (f *fakeDevices) SetAddresses(d hostdev.Device, want []netip.Prefix) error {
@@ -128,8 +135,9 @@ func (f *fakeDevices) SetAddresses(d hostdev.Device, want []netip.Prefix) error 
 func (f *fakeDevices) IPv6(d hostdev.Device) (bool, error) { return !f.ipv6Off[d.Name], nil }
 
 func (f *fakeDevices) SetIPv6(d hostdev.Device, on bool) error {
+	err := f.did("ipv6 %s %v", d.Name, on)
 	f.ipv6Off[d.Name] = !on
-	return f.did("ipv6 %s %v", d.Name, on)
+	return err
 }
 
 // fakeKernel remembers what it was told.

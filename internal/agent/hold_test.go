@@ -63,11 +63,18 @@ func TestCrashBetweenWritingDownAndPreparing(t *testing.T) {
 	r := newRig(t, base)
 	r.dev.nic("eno1", 1500)
 	r.dev.fail["promiscuous eno1 true"] = errors.New("crash")
-	r.settle()
-	h := r.saved().held(id("u1"))
-	if h == nil || h.Prepared || h.WasPromiscuous {
-		t.Fatalf("written down: %+v", h)
+	looked := false
+	r.dev.before = func(what string) {
+		looked = true
+		if h := r.saved().held(id("u1")); h == nil || h.Prepared || h.WasPromiscuous || h.WasUp {
+			t.Errorf("before %q: written down %+v", what, h)
+		}
 	}
+	r.settle()
+	if !looked {
+		t.Fatal("the device was not touched")
+	}
+	r.dev.before = func(string) {}
 	clear(r.dev.fail) // the mode was set all the same
 	if err := r.restart(base); err != nil {
 		t.Fatal(err)
@@ -148,15 +155,16 @@ func TestHostPortOfAnotherNameOfOursIsReplacedAndAForeignDeviceIsNot(t *testing.
 }
 
 func TestStrayPairsOfAKilledAgentAreRemoved(t *testing.T) {
-	r := newRig(t, base)
+	file := base + "  - {name: vmk0, switch: lab, portGroup: web, role: host}\n"
+	r := newRig(t, file)
 	d := r.dev.veth("sw-old", "02:00:00:00:00:70")
 	d.Alias = "heddle/test/lab/old"
 	other := r.dev.veth("sw-x", "02:00:00:00:00:71")
 	other.Alias = "heddle/test2/lab/x"
-	if err := r.restart(base); err != nil {
+	if err := r.restart(file); err != nil {
 		t.Fatal(err)
 	}
-	if r.dev.byName["sw-old"] != nil || r.dev.byName["sw-x"] == nil {
+	if r.dev.byName["sw-old"] != nil || r.dev.byName["sw-x"] == nil || r.dev.byName["sw-vmk0"] == nil {
 		t.Errorf("left: %v", r.dev.byName)
 	}
 }

@@ -172,3 +172,18 @@ func TestS3_S4_D2_WhoseMACIsWhose(t *testing.T) {
 		}
 	}
 }
+
+func TestK13_PeerRedirectOnlyIntoAnotherNamespace(t *testing.T) {
+	for _, c := range []struct {
+		d    hostdev.Device
+		want bool
+	}{
+		{hostdev.Device{Kind: hostdev.Veth, Peer: hostdev.Peer{Index: 2, Elsewhere: true}}, true},
+		{hostdev.Device{Kind: hostdev.Veth, Peer: hostdev.Peer{Index: 2}}, false},
+		{hostdev.Device{Kind: hostdev.Tap}, false},
+	} {
+		if got := portAttachment(c.d).PeerRedirect; got != c.want {
+			t.Errorf("%+v: %v", c.d, got)
+		}
+	}
+}
