@@ -23,32 +23,39 @@ func (h *host) emit(at, frame string, want ...outcome) map[string]captured {
 	for _, o := range want {
 		o(&e, frame)
 	}
+	lines, got := h.carry(at, wire(frame))
+	if d := cmp.Diff(e.lines(), lines); d != "" {
+		h.t.Errorf("%s emits %s (-want +got):\n%s", at, frame, d)
+	}
+	return got
+}
+
+// carry sends a frame and gives, in sorted lines, what every owner received and what the counters say of it, and the frames
+// by owner.
+func (h *host) carry(at string, frame []byte) ([]string, map[string]captured) {
+	h.t.Helper()
 	before := h.counters()
 	onOneCPU(h.t, func() {
-		if err := h.ends[at].inject(wire(frame)); err != nil {
+		if err := h.ends[at].inject(frame); err != nil {
 			h.t.Fatal(err)
 		}
 	})
 	h.await(at+"'s frame is switched", func() bool { return h.received(at) > received(before, at) })
-	got := h.flush()
-	lines := h.told(frame, before)
-	last := map[string]captured{}
-	for name, list := range got {
+	lines, last := []string{}, map[string]captured{}
+	for name, list := range h.flush() {
 		for _, c := range list {
 			lines = append(lines, fmt.Sprintf("%s gets %x", name, c.frame))
 			last[name] = c
 		}
 	}
+	lines = append(lines, h.told(frame, before)...)
 	slices.Sort(lines)
-	if d := cmp.Diff(e.lines(), lines); d != "" {
-		h.t.Errorf("%s emits %s (-want +got):\n%s", at, frame, d)
-	}
-	return last
+	return lines, last
 }
 
 // told is what the counters say became of the one frame sent since before. The host's stack is the one receiver whose bytes
 // are not seen.
-func (h *host) told(sent string, before map[string]dataplane.Counters) []string {
+func (h *host) told(sent []byte, before map[string]dataplane.Counters) []string {
 	var lines []string
 	for name, now := range h.counters() {
 		was := before[name]
@@ -63,7 +70,7 @@ func (h *host) told(sent string, before map[string]dataplane.Counters) []string 
 			}
 		}
 		for range now.PacketsToHost - was.PacketsToHost {
-			lines = append(lines, fmt.Sprintf("host gets %x", wire(sent)))
+			lines = append(lines, fmt.Sprintf("host gets %x", sent))
 		}
 		for range now.Delivered - was.Delivered {
 			lines = append(lines, disposition("", true))
@@ -80,7 +87,7 @@ func (h *host) counters() map[string]dataplane.Counters {
 	}
 	byName := map[string]dataplane.Counters{}
 	for id, c := range all {
-		byName[id.Name] = c
+		byName[label(id)] = c
 	}
 	return byName
 }
