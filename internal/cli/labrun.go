@@ -71,6 +71,7 @@ func (f *labRun) onTraffic(ctx context.Context, d Deps, e *experiment.Experiment
 	}
 	ctx, stop := untilHangup(ctx)
 	defer stop()
+	busy := run.BusyNote()
 	p := newProgress(d.Stderr)
 	all, err := run.Experiment(ctx, e, run.Options{
 		RunDir: *f.runDir, Quick: f.quick, Rows: f.rows, Progress: p.say,
@@ -79,7 +80,11 @@ func (f *labRun) onTraffic(ctx context.Context, d Deps, e *experiment.Experiment
 	if err != nil {
 		return interrupted(ctx, err)
 	}
-	return f.show(d, run.Report(e, all))
+	rep := run.Report(e, all)
+	if busy != "" {
+		rep.Notes = append(rep.Notes, busy)
+	}
+	return f.show(d, rep)
 }
 
 // onModel runs the experiment on the model alone.

@@ -8,13 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
-
 	"heddle/internal/lab"
 	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/scenario"
 	"heddle/internal/lab/sim"
-	"heddle/internal/netns"
 	"heddle/internal/spec"
 	"heddle/internal/traffic"
 )
@@ -22,7 +19,7 @@ import (
 // The real lab and the simulated one count the same: replies to every ping, and frames in each direction at every device of
 // every agent. Nothing but pings is under way while they are counted, so that no difference is allowed for: hosts without IPv6
 // addresses have no IPv6 (no neighbour discovery, no MLD), the bridge runs no spanning tree and no queries, and what ARP has
-// resolved is made permanent first (no probes).
+// resolved is permanent (no probes).
 func TestSimulationAgreesWithTheRealLab(t *testing.T) {
 	for _, name := range experiment.Names() {
 		t.Run(name, func(t *testing.T) {
@@ -44,9 +41,6 @@ func agree(ctx context.Context, t *testing.T, r *runner, e *experiment.Experimen
 		t.Fatalf("%s: %v", row.Name, err)
 	}
 	l := r.labs[row.Scenario]
-	for _, n := range l.Nodes {
-		settleNeighbours(t, l, n.Name)
-	}
 	before := deviceCounts(ctx, t, l)
 	p, err := r.ends(row)
 	if err != nil {
@@ -147,35 +141,4 @@ func deviceOf(cfg *spec.Config, vswitch, name string) string {
 		return p.Device
 	}
 	return ""
-}
-
-// settleNeighbours makes what a node has resolved permanent, so that it sends no probes.
-func settleNeighbours(t *testing.T, l *lab.Lab, node string) {
-	t.Helper()
-	ns, err := l.NS(node)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := makePermanent(ns); err != nil {
-		t.Fatalf("%s: %v", node, err)
-	}
-}
-
-func makePermanent(ns *netns.NS) error {
-	return ns.Do(func() error {
-		known, err := netlink.NeighList(0, netlink.FAMILY_V4)
-		if err != nil {
-			return err
-		}
-		for _, n := range known {
-			if len(n.HardwareAddr) != 6 || n.State&(netlink.NUD_NOARP|netlink.NUD_PERMANENT|netlink.NUD_FAILED|netlink.NUD_INCOMPLETE) != 0 {
-				continue
-			}
-			n.State = netlink.NUD_PERMANENT
-			if err := netlink.NeighSet(&n); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }

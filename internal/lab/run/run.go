@@ -144,7 +144,10 @@ func (r *runner) prepare(ctx context.Context, row *experiment.Row, progress func
 		return err
 	}
 	progress("waiting for the first answer")
-	return r.firstAnswer(ctx, row)
+	if err := r.firstAnswer(ctx, row); err != nil {
+		return err
+	}
+	return keepNeighbours(r.labs[row.Scenario])
 }
 
 // apart makes sure that the named ports use different uplinks: without it a row measures something else.

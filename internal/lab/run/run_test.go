@@ -41,6 +41,15 @@ func TestParseCPU(t *testing.T) {
 	}
 }
 
+func TestBusyNote(t *testing.T) {
+	if note := busyNote("0.41 0.2 0.1 1/100 4711\n", 2); note != "" {
+		t.Errorf("a quiet machine is called busy: %q", note)
+	}
+	if note := busyNote("7.10 7.33 6.90 9/345 25143\n", 2); !strings.Contains(note, "load 7.1 on 2 CPUs") {
+		t.Errorf("a busy machine: %q", note)
+	}
+}
+
 // measured is a made-up outcome of an experiment.
 func measured(t *testing.T, name string, set func(row string, m *Measured)) (*experiment.Experiment, []Measured) {
 	t.Helper()
