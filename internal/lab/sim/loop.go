@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// maxEvents bounds how much may happen in one world: a hundred times what the largest experiment needs. Frames that circle
-// reach it within the blink of an eye.
-const maxEvents = 1 << 17
+// maxEvents bounds how much may happen between one request and the next: a hundred times what any experiment needs. Frames
+// that circle reach it within a blink.
+const maxEvents = 1 << 14
 
 // ErrStorm is wrapped when frames multiply or circle without end.
 var ErrStorm = errors.New("frames circle in the simulated network")
@@ -48,7 +48,7 @@ type loop struct {
 	now     time.Duration // since the beginning of the world
 	pending agenda
 	planned uint64
-	limit   uint64 // events that may be planned in all
+	limit   uint64 // events that may be planned during one run
 }
 
 // after plans something for d from now.
@@ -60,9 +60,9 @@ func (l *loop) after(d time.Duration, do func()) {
 // run lets everything happen that is due within d from now, which is then the time. The error is ErrStorm when more happens
 // than may.
 func (l *loop) run(d time.Duration) error {
-	end := l.now + d
+	end, limit := l.now+d, l.planned+l.limit
 	for len(l.pending) > 0 && l.pending[0].at <= end {
-		if l.planned > l.limit {
+		if l.planned > limit {
 			return fmt.Errorf("%w: more than %d events within %v; look for a loop of links between switches, or a switch that sends back what it gets", ErrStorm, l.limit, l.now)
 		}
 		e := heap.Pop(&l.pending).(event)

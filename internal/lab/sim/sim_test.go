@@ -140,6 +140,14 @@ func TestEveryPingIsLikeTheFirst(t *testing.T) {
 	}
 }
 
+func TestManyPingsAreNoStorm(t *testing.T) {
+	e := find(t, experiment.Nested)
+	all, err := Experiment(e, Options{Pings: 2000, Rows: []string{"promiscuous-dual"}})
+	if err != nil || all[0].UplinkFrames != 6000 {
+		t.Errorf("2000 pings: %+v, %v", all, err)
+	}
+}
+
 // tap notes what passes in a world.
 type tap struct {
 	node
