@@ -276,3 +276,67 @@ func TestDownFindsTheDevicesInTheirNamespace(t *testing.T) {
 		t.Errorf("not as before: %s", cmp.Diff(strings.Split(before, "\n"), strings.Split(after, "\n")))
 	}
 }
+
+func TestFailedFirstStartLeavesNothing(t *testing.T) {
+	config := strings.Replace(twoGuests, "name: lab", "name: lab\n    uplinks: [{name: u1, device: up1}]", 1) +
+		"  - {name: vmk0, switch: lab, portGroup: web, role: host, addresses: [192.0.2.1/24]}\n"
+	for _, c := range []struct {
+		name, want string
+		breakIt    func(h *host)
+	}{
+		{"state cannot be written", "state.json.new", func(h *host) {
+			if err := os.MkdirAll(filepath.Join(h.dir, "state", h.name, "state.json.new"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"socket cannot be made", "remove the socket", func(h *host) {
+			inTheWay := filepath.Join(h.dir, "run", h.name+".sock")
+			if err := os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			h.t.Cleanup(func() { _ = os.RemoveAll(inTheWay) })
+		}},
+		{"uplink with a small MTU", "up1", func(h *host) { h.ip("link set up1 mtu 1300") }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHost(t)
+			h.guest("up1", "02:00:00:00:00:f1", "198.51.100.1/24")
+			h.guest("pa", "02:00:00:00:00:0a", "192.0.2.10/24")
+			c.breakIt(h)
+			before := snapshot(t, h.ns)
+			_, errs, status := h.heddle("agent", "--config", h.file("heddle.yaml", config))
+			if status == 0 || !strings.Contains(errs, c.want) {
+				t.Errorf("status %d: %s", status, errs)
+			}
+			if after := snapshot(t, h.ns); after != before {
+				t.Errorf("not as before: %s", cmp.Diff(strings.Split(before, "\n"), strings.Split(after, "\n")))
+			}
+			if _, err := os.Stat(filepath.Join(h.dir, "run", "bpf")); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the bpf file system is left: %v", err)
+			}
+		})
+	}
+}
+
+func TestDownWithADamagedStateRemovesWhatHeddleMade(t *testing.T) {
+	h, _, _, _ := twoVMs(t)
+	h.must("port", "connect", "vmk0", "--port-group", "web", "--role", "host")
+	h.kill(syscall.SIGKILL)
+	if err := os.WriteFile(filepath.Join(h.dir, "state", h.name, "state.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, errs, status := h.heddle("down")
+	if status == 0 || !strings.Contains(errs, "damaged") {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	if left := run(t, h.ns, "ip -o link"); strings.Contains(left, "vmk0") {
+		t.Errorf("left:\n%s", left)
+	}
+	if _, err := os.Stat(filepath.Join(h.dir, "run", "bpf")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the bpf file system is left: %v", err)
+	}
+	h.heddle("down", "--purge")
+	if _, err := os.Stat(filepath.Join(h.dir, "state", h.name)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the state is left: %v", err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"time"
 
 	"heddle/internal/dataplane"
@@ -59,9 +60,11 @@ type Agent struct {
 	retry    bool // the last reconcile failed
 	lastErr  string
 
-	calls   chan func()
-	stopped chan struct{} // closed when the loop has ended
-	quit    context.CancelFunc
+	listener net.Listener   // for commands
+	closers  []func() error // of what the process has open, in the order it was opened
+	calls    chan func()
+	stopped  chan struct{} // closed when the loop has ended
+	quit     context.CancelFunc
 }
 
 // run is the loop. It returns when ctx ends; the kernel goes on as it is.

@@ -34,30 +34,43 @@ func Down(ctx context.Context, p Paths, name string, purge bool) error {
 	if err != nil {
 		return err
 	}
+	return errors.Join(removeAll(p, store, name, purge), removeFile(p.lock(name)))
+}
+
+// removeAll takes everything of the agent out of the kernel, gives the devices back and, with purge, forgets the state. What
+// fails does not stop the rest.
+func removeAll(p Paths, store *Store, name string, purge bool) error {
 	// The programs go first: a device is not given back while frames still pass through the switch.
-	errs := []error{dataplane.Remove(p.pins(name)), giveAllBack(store, name)}
-	if err := errors.Join(errs...); err != nil {
-		return err
+	errRemove := dataplane.Remove(p.pins(name))
+	st, err := store.Load()
+	switch {
+	case err != nil:
+		err = errors.Join(fmt.Errorf("%w; how devices were before is not known: those Heddle made are removed, others stay as they are (promiscuous uplinks, silenced IPv6)", err),
+			giveBackHere(&State{}, name))
+		if purge {
+			err = errors.Join(err, store.Remove())
+		}
+	default:
+		had := len(st.Held)+len(st.Released) > 0
+		err = giveAllBack(st, name)
+		switch {
+		case err == nil && purge:
+			err = store.Remove()
+		case had:
+			err = errors.Join(err, store.Save(st))
+		}
 	}
-	if purge {
-		errs = append(errs, store.Remove())
-	}
-	errs = append(errs, unmountBPF(p), removeFile(api.SocketPath(p.Run, name)), removeFile(p.lock(name)))
-	return errors.Join(errs...)
+	return errors.Join(errRemove, err, unmountBPF(p), removeFile(api.SocketPath(p.Run, name)))
 }
 
 // giveAllBack gives the devices back in the network namespace they are in, which need not be the caller's.
-func giveAllBack(store *Store, name string) error {
-	st, err := store.Load()
-	if err != nil {
-		return err
-	}
+func giveAllBack(st *State, name string) error {
 	here, err := hostPlace()
 	if err != nil {
 		return err
 	}
 	if st.Place == "" || st.Place == here {
-		return giveBackHere(store, st, name)
+		return giveBackHere(st, name)
 	}
 	path, err := findPlace(st.Place)
 	if err != nil {
@@ -65,12 +78,12 @@ func giveAllBack(store *Store, name string) error {
 	}
 	if path == "" { // gone, and its devices with it
 		st.Held, st.Released = nil, nil
-		return errors.Join(giveBackHere(store, st, name), store.Save(st))
+		return giveBackHere(st, name)
 	}
-	return inNamespace(path, func() error { return giveBackHere(store, st, name) })
+	return inNamespace(path, func() error { return giveBackHere(st, name) })
 }
 
-func giveBackHere(store *Store, st *State, name string) error {
+func giveBackHere(st *State, name string) error {
 	dev, err := hostdev.Open()
 	if err != nil {
 		return err
@@ -80,7 +93,7 @@ func giveBackHere(store *Store, st *State, name string) error {
 	for _, d := range dev.WithAlias(aliasPrefix(name)) {
 		errs = append(errs, dev.Delete(d))
 	}
-	return errors.Join(append(errs, store.Save(st))...)
+	return errors.Join(errs...)
 }
 
 // stopAndLock ends a running agent and takes its place, so that none can start meanwhile.

@@ -187,7 +187,14 @@ func (r *rig) restart(content string) error {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.Agent = &Agent{name: "test", place: "here", log: slog.New(slog.DiscardHandler), dev: r.dev, kernel: r.kernel, store: store,
+	st, err := store.Load()
+	if err == nil {
+		err = st.takePlace("test")
+	}
+	if err != nil {
+		return err
+	}
+	r.Agent = &Agent{name: "test", place: "here", log: slog.New(slog.DiscardHandler), dev: r.dev, kernel: r.kernel, store: store, state: st,
 		stale: true, calls: make(chan func()), stopped: make(chan struct{})}
 	var given *givenConfig
 	if content != "" {

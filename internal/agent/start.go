@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -75,34 +76,33 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer lock.release()
-	if err := mountBPF(o.Paths, o.Name); err != nil {
-		return err
-	}
-	kernel, err := dataplane.Open(dataplane.Options{PinDir: o.Paths.pins(o.Name), Log: o.Log})
-	if err != nil {
-		return err
-	}
-	defer kernel.Close()
-	dev, err := hostdev.Open()
-	if err != nil {
-		return err
-	}
-	defer dev.Close()
 	store, err := OpenStore(o.Paths.state(o.Name))
 	if err != nil {
 		return err
 	}
-	ctx, quit := context.WithCancel(ctx)
-	defer quit()
-	a := &Agent{
-		name: o.Name, version: o.Version, place: machineID() + "/" + o.Name, log: o.Log, dev: dev, kernel: kernel, store: store,
-		started: time.Now(), stale: true, configFile: o.Config, calls: make(chan func()), stopped: make(chan struct{}), quit: quit,
+	st, err := store.Load()
+	if err == nil {
+		err = st.takePlace(o.Name)
 	}
-	if err := a.begin(given); err != nil {
+	if err != nil {
 		return err
 	}
+	first := len(st.Held) == 0 && !exists(o.Paths.pins(o.Name))
+	a, err := start(o, store, st, given)
+	if err != nil && first { // nothing was in the kernel before, so nothing is left there
+		err = errors.Join(err, removeAll(o.Paths, store, o.Name, false))
+	}
+	if err != nil {
+		return err
+	}
+	defer a.close()
 	debug.FreeOSMemory() // loading programs takes several times the memory that keeping them does
 	return a.serve(ctx, o)
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // givenConfig is the file named with --config.
@@ -111,36 +111,71 @@ type givenConfig struct {
 	src Source
 }
 
+// start makes an agent whose plan is in force. On an error it holds nothing open.
+func start(o Options, store *Store, st *State, given *givenConfig) (a *Agent, err error) {
+	if err := mountBPF(o.Paths, o.Name); err != nil {
+		return nil, err
+	}
+	a = &Agent{
+		name: o.Name, version: o.Version, place: machineID() + "/" + o.Name, log: o.Log, store: store, state: st,
+		started: time.Now(), stale: true, configFile: o.Config, calls: make(chan func()), stopped: make(chan struct{}), quit: func() {},
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.close())
+			a = nil
+		}
+	}()
+	kernel, err := dataplane.Open(dataplane.Options{PinDir: o.Paths.pins(o.Name), Log: o.Log})
+	if err != nil {
+		return a, err
+	}
+	a.kernel, a.closers = kernel, append(a.closers, kernel.Close)
+	dev, err := hostdev.Open()
+	if err != nil {
+		return a, err
+	}
+	a.dev, a.closers = dev, append(a.closers, func() error { dev.Close(); return nil })
+	// Commands wait from here on and are answered when the plan is in force.
+	a.listener, err = api.Listen(api.SocketPath(o.Paths.Run, o.Name))
+	if err != nil {
+		return a, err
+	}
+	if err := a.begin(given); err != nil {
+		return a, errors.Join(err, a.listener.Close())
+	}
+	return a, nil
+}
+
+// close gives up what the process has open; the kernel goes on forwarding.
+func (a *Agent) close() error {
+	var errs []error
+	for _, f := range slices.Backward(a.closers) {
+		errs = append(errs, f())
+	}
+	return errors.Join(errs...)
+}
+
 // serve answers commands and runs the loop until ctx ends.
 func (a *Agent) serve(ctx context.Context, o Options) error {
-	l, err := api.Listen(api.SocketPath(o.Paths.Run, o.Name))
-	if err != nil {
-		return err
-	}
+	ctx, a.quit = context.WithCancel(ctx)
+	defer a.quit()
 	g, ctx := errgroup.WithContext(ctx)
 	// The socket outlives the loop by what it takes to answer the command that stops it.
-	g.Go(func() error { return api.Serve(ctx, l, a, a.log) })
+	g.Go(func() error { return api.Serve(ctx, a.listener, a, a.log) })
 	g.Go(func() error { return a.run(ctx, o.Reload) })
-	a.log.Info("ready", "agent", a.name, "socket", l.Addr().String(), "switches", len(a.plan.Switches))
+	a.log.Info("ready", "agent", a.name, "socket", a.listener.Addr().String(), "switches", len(a.plan.Switches))
 	if o.Ready != nil {
 		o.Ready()
 	}
-	err = g.Wait()
+	err := g.Wait()
 	a.log.Info("stopped; the kernel goes on forwarding", "agent", a.name)
 	return err
 }
 
-// begin loads the state and puts the configuration into force. The file given wins when it was edited since it was last read;
+// begin puts the configuration into force. The file given wins when it was edited since it was last read;
 // otherwise what was last applied stands, so that a restart never takes back an apply.
 func (a *Agent) begin(given *givenConfig) error {
-	st, err := a.store.Load()
-	if err != nil {
-		return err
-	}
-	a.state = st
-	if err := a.takePlace(); err != nil {
-		return err
-	}
 	fresh, err := a.chooseConfig(given)
 	if err != nil {
 		return err
@@ -169,15 +204,14 @@ func (a *Agent) begin(given *givenConfig) error {
 
 // takePlace makes this boot and namespace the ones whose devices are in hand. Those of an earlier boot, or of a namespace that is
 // gone, are gone with it; those of one that still exists are another host's.
-func (a *Agent) takePlace() error {
-	st := a.state
+func (st *State) takePlace(agent string) error {
 	here, err := hostPlace()
 	if err != nil || st.Place == here {
 		return err
 	}
 	if len(st.Held) > 0 {
 		if path, err := findPlace(st.Place); err != nil || path != "" {
-			return errors.Join(err, fmt.Errorf("agent %s has its devices in another network namespace (%s): end it there with heddle down --agent %s, or give this agent another --name", a.name, path, a.name))
+			return errors.Join(err, fmt.Errorf("agent %s has its devices in another network namespace (%s): end it there with heddle down --agent %s, or give this agent another --name", agent, path, agent))
 		}
 	}
 	st.Place, st.Held, st.Released = here, nil, nil

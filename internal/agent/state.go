@@ -108,21 +108,26 @@ func (s *Store) path() string { return filepath.Join(s.dir, "state.json") }
 // Load reads the state; without a file it is empty. A file that cannot be read is an error: to start without it would forget
 // which ports were connected.
 func (s *Store) Load() (*State, error) {
-	st := &State{Format: stateFormat, Overrides: map[string]Override{}}
+	st := &State{Overrides: map[string]Override{}}
 	b, err := os.ReadFile(s.path())
 	if errors.Is(err, os.ErrNotExist) {
+		st.Format = stateFormat
 		return st, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the agent's state: %w", err)
 	}
-	if err := json.Unmarshal(b, st); err != nil {
+	err = json.Unmarshal(b, st)
+	if err == nil && st.Format < 1 {
+		err = errors.New("it has no format")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("the agent's state in %s is damaged (%w): restore the file, or remove it to start without the ports connected by command", s.path(), err)
 	}
 	if st.Format > stateFormat {
 		return nil, fmt.Errorf("the agent's state in %s has format %d, this program knows %d: use the newer heddle program", s.path(), st.Format, stateFormat)
 	}
-	st.Format = stateFormat
+	s.last, st.Format = b, stateFormat
 	if st.Overrides == nil {
 		st.Overrides = map[string]Override{}
 	}

@@ -53,7 +53,7 @@ func TestHalfWrittenStateOfACrashIsNotRead(t *testing.T) {
 }
 
 func TestDamagedOrNewerStateIsAnErrorAndNotForgotten(t *testing.T) {
-	for content, want := range map[string]string{"{": "damaged", `{"format": 99}`: "newer"} {
+	for content, want := range map[string]string{"{": "damaged", "": "damaged", "null": "damaged", `{"format": 99}`: "newer"} {
 		s := &Store{dir: t.TempDir()}
 		if err := os.WriteFile(s.path(), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
