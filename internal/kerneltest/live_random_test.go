@@ -14,6 +14,7 @@ import (
 	"heddle/internal/difftest"
 	"heddle/internal/model"
 	"heddle/internal/plan"
+	"heddle/internal/testkit"
 )
 
 // The statements that ask for the time look one second back and more. A case is over before that, so that its clock stands
@@ -23,6 +24,7 @@ const shortCase = 900 * time.Millisecond
 // TestS94_RandomFramesOnRealDevicesDoWhatTheModelSays plays the differential test's cases where dry runs can't look: tags
 // beside the frame, clones, redirects, veths and taps.
 func TestS94_RandomFramesOnRealDevicesDoWhatTheModelSays(t *testing.T) {
+	testkit.Root(t)
 	frames, cases := 0, 0
 	for seed := uint64(1); cases < 6; seed++ {
 		c := difftest.Generate(seed, 160)
