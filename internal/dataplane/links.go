@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/cilium/ebpf"
@@ -27,8 +28,8 @@ type links struct {
 	slots   map[uint32]uint32 // what slot_by_ifindex was told
 }
 
-// adoptLinks opens what is pinned and gives it the program; nil leaves the programs alone. Pins of devices that are gone are
-// removed (K4).
+// adoptLinks opens what is pinned and gives it the program; nil leaves the programs alone, wherever their devices are. Pins of
+// devices that are gone are removed (K4).
 func adoptLinks(dir string, program *ebpf.Program, log *slog.Logger) (*links, error) {
 	l := &links{dir: dir, program: program, log: log, byIndex: map[uint32]link.Link{}, slots: map[uint32]uint32{}}
 	entries, err := os.ReadDir(dir)
@@ -58,7 +59,7 @@ func (l *links) adopt(index uint32) error {
 	if err != nil {
 		return errors.Join(err, k.Close())
 	}
-	if t := info.TCX(); t == nil || t.Ifindex != index {
+	if t := info.TCX(); t == nil || t.Ifindex != index || l.program != nil && !attachedHere(index, info.ID) {
 		l.log.Info("device of an attachment is gone", "ifindex", index)
 		return errors.Join(k.Unpin(), k.Close())
 	}
@@ -71,6 +72,16 @@ func (l *links) adopt(index uint32) error {
 	}
 	l.byIndex[index] = k
 	return nil
+}
+
+// attachedHere says whether the device of that index in this namespace carries the link. One that moved to another namespace
+// takes its link, and often its index, along, and another device may have the index here by now (K4).
+func attachedHere(index uint32, id link.ID) bool {
+	there, err := link.QueryPrograms(link.QueryOptions{Target: int(index), Attach: ebpf.AttachTCXIngress})
+	return err == nil && slices.ContainsFunc(there.Programs, func(p link.AttachedProgram) bool {
+		have, ok := p.LinkID()
+		return ok && have == id
+	})
 }
 
 // match attaches what is missing, detaches what is not wanted, and tells the program which slot each device has. One device's

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"heddle/internal/api"
+	"heddle/internal/testkit"
+)
+
+// A device takes its attachment along into another namespace, and may leave its index to another one. An agent that was dead
+// meanwhile knows both only by asking.
+func TestDeviceReplacedWhileTheAgentWasDead(t *testing.T) {
+	testkit.Tool(t, "bpftool")
+	h, file, _, _ := twoVMs(t)
+	h.kill(syscall.SIGKILL)
+	elsewhere := testkit.NS(t, "else")
+	index, _, _ := strings.Cut(run(t, h.ns, "ip -o link show pa"), ":")
+	h.ip("link set pa netns " + elsewhere.Name)
+	run(t, elsewhere, "ip link set pa up")
+	next := testkit.NS(t, "vm")
+	h.ip(fmt.Sprintf("link add pa index %s type veth peer name eth0 address 02:00:00:00:00:0a netns %s", index, next.Name))
+	h.ip("link set pa up")
+	run(t, next, "ip link set eth0 up")
+	run(t, next, "ip addr add 192.0.2.10/24 dev eth0")
+	h.start("--config", file)
+	h.awaitPort("a", api.Up)
+	if !pings(next, "192.0.2.11") {
+		t.Error("the new device is up and carries nothing")
+	}
+	if out := run(t, elsewhere, "bpftool net show"); strings.Contains(out, "heddle") {
+		t.Errorf("the device in the other namespace still has the program:\n%s", out)
+	}
+}
