@@ -14,7 +14,8 @@ INLINE bool alive(const struct sweep *s, const struct mac_key *k, const struct l
 	struct port *p = port_at(s->half, e->slot);
 	u32 need = PORT_CONNECTED | PORT_LEARNS;
 
-	return p && (p->flags & need) == need && admits(s->half, p, k->segment) && elapsed(s->now, e->seen) <= p->ageing;
+	return p && (p->flags & need) == need && admits(s->half, p, k->segment) &&
+	       elapsed(s->now, e->seen) <= p->ageing;
 }
 
 static s64 sweep_mac(void *map, struct mac_key *key, struct learned *e, struct sweep *s)
