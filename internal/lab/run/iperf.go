@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"heddle/internal/netns"
@@ -37,7 +38,7 @@ func iperf(ctx context.Context, p traffic.Pair, d time.Duration) (iperfResult, e
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	server := exec.CommandContext(ctx, "iperf3", "--server", "--one-off", "--bind", p.Addr.String(), "--port", iperfPort, "--forceflush")
+	server := iperfCommand(ctx, "--server", "--one-off", "--bind", p.Addr.String(), "--port", iperfPort, "--forceflush")
 	out, err := server.StdoutPipe()
 	if err != nil {
 		return iperfResult{}, err
@@ -57,6 +58,13 @@ func iperf(ctx context.Context, p traffic.Pair, d time.Duration) (iperfResult, e
 	_, _ = io.Copy(io.Discard, lines) // what it prints is what the client tells; it must not block on a full pipe
 	waitErr := server.Wait()
 	return res, errors.Join(err, ignoreIf(err != nil, waitErr))
+}
+
+// iperfCommand is a group of its own: a Ctrl-C reaches it by way of ctx alone, and is not reported as its failure.
+func iperfCommand(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "iperf3", args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return cmd
 }
 
 // ignoreIf drops an error that only follows from another.
@@ -83,7 +91,7 @@ func awaitListening(lines *bufio.Reader) error {
 }
 
 func iperfClient(ctx context.Context, ns *netns.NS, addr string, d time.Duration) (iperfResult, error) {
-	client := exec.CommandContext(ctx, "iperf3", "--client", addr, "--port", iperfPort, "--json",
+	client := iperfCommand(ctx, "--client", addr, "--port", iperfPort, "--json",
 		"--time", strconv.Itoa(max(1, int(d.Seconds()+0.5))))
 	var out bytes.Buffer
 	client.Stdout = &out
