@@ -204,17 +204,17 @@ func (a *Agent) begin(given *givenConfig) error {
 
 // takePlace makes this boot and namespace the ones whose devices are in hand. Those of an earlier boot, or of a namespace that is
 // gone, are gone with it; those of one that still exists are another host's.
-func (st *State) takePlace(agent string) error {
+func (s *State) takePlace(agent string) error {
 	here, err := hostPlace()
-	if err != nil || st.Place == here {
+	if err != nil || s.Place == here {
 		return err
 	}
-	if len(st.Held) > 0 {
-		if path, err := findPlace(st.Place); err != nil || path != "" {
+	if len(s.Held) > 0 {
+		if path, err := findPlace(s.Place); err != nil || path != "" {
 			return errors.Join(err, fmt.Errorf("agent %s has its devices in another network namespace (%s): end it there with heddle down --agent %s, or give this agent another --name", agent, path, agent))
 		}
 	}
-	st.Place, st.Held, st.Released = here, nil, nil
+	s.Place, s.Held, s.Released = here, nil, nil
 	return nil
 }
 
