@@ -34,3 +34,16 @@ func TestDeviceReplacedWhileTheAgentWasDead(t *testing.T) {
 		t.Errorf("the device in the other namespace still has the program:\n%s", out)
 	}
 }
+
+// Two ports on one device would take each other's frames.
+func TestSwitchEndOfAHostPortServesNoOtherPort(t *testing.T) {
+	h, _, a, _ := twoVMs(t)
+	h.must("port", "connect", "vmk0", "--port-group", "web", "--role", "host", "--address", "192.0.2.1/24")
+	h.must("port", "connect", "thief", "--port-group", "web", "--device", "sw-vmk0")
+	if p := h.port("thief"); p.State != api.Pending || !strings.Contains(p.Reason, "connected already") {
+		t.Errorf("port thief is %s: %s", p.State, p.Reason)
+	}
+	if !pings(a, "192.0.2.1") {
+		t.Error("the host port lost its traffic")
+	}
+}

@@ -52,6 +52,8 @@ func usable(d hostdev.Device, role spec.Role) string {
 	switch {
 	case d.Name == "lo":
 		return "lo is the loopback device: it has no wire to switch"
+	case strings.HasPrefix(d.Alias, "heddle/") && strings.HasPrefix(d.Name, switchEndPrefix):
+		return fmt.Sprintf("device %s is the switch's end of a host port's interface (%s): it is connected already", d.Name, d.Alias)
 	case role == spec.VNIC && d.Kind == hostdev.Other:
 		kind := d.Driver
 		if kind == "" {
@@ -71,15 +73,16 @@ func derivedMAC(id plan.PortID, place string) plan.MAC {
 	return m
 }
 
+const switchEndPrefix = "sw-"
+
 // switchEnd is the name of the switch's end of a host interface's pair: recognisable, at most 15 bytes, and the same at
 // every start.
 func switchEnd(device string) string {
-	const prefix = "sw-"
-	if len(prefix)+len(device) <= hostdev.NameMax {
-		return prefix + device
+	if len(switchEndPrefix)+len(device) <= hostdev.NameMax {
+		return switchEndPrefix + device
 	}
 	h := sha256.Sum256([]byte(device))
-	return fmt.Sprintf("%s%s%x", prefix, strings.ToValidUTF8(device[:hostdev.NameMax-len(prefix)-4], ""), h[:2])
+	return fmt.Sprintf("%s%s%x", switchEndPrefix, strings.ToValidUTF8(device[:hostdev.NameMax-len(switchEndPrefix)-4], ""), h[:2])
 }
 
 // aliasPrefix begins the alias of every device the agent of that name makes.

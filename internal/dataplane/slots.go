@@ -51,7 +51,7 @@ func (s *slots) assign(p *plan.Plan) (*assignment, error) {
 				nextID++
 			}
 			if nextID >= abi.MaxSwitches {
-				return nil, fmt.Errorf("switch %s: this host has room for %d switches", sw.Name, abi.MaxSwitches)
+				return nil, fmt.Errorf("switch %s: this host has room for %d switches, and %d that this change removes are there until it is in force: remove them by a change of their own first", sw.Name, abi.MaxSwitches, len(a.goneIDs))
 			}
 			usedIDs[nextID], a.newSwitches[sw.Name] = true, nextID
 		}
@@ -63,7 +63,7 @@ func (s *slots) assign(p *plan.Plan) (*assignment, error) {
 				nextSlot++
 			}
 			if nextSlot >= abi.MaxPorts {
-				return nil, fmt.Errorf("port %s: this host has room for %d ports and uplinks", id, abi.MaxPorts-1)
+				return nil, fmt.Errorf("port %s: this host has room for %d ports and uplinks, and %d that this change removes are there until it is in force: remove them by a change of their own first", id, abi.MaxPorts-1, len(a.goneSlots))
 			}
 			usedSlots[nextSlot], a.newPorts[id] = true, nextSlot
 		}

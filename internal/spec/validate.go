@@ -109,6 +109,7 @@ func (v *validator) config() {
 		v.port(a, p)
 		v.claim(i)
 	}
+	v.room()
 }
 
 func (v *validator) oneSwitch(a at, i int) {

@@ -8,6 +8,9 @@ import (
 // port checks p at a, against the switches and the ports claimed so far.
 func (v *validator) port(a at, p *Port) {
 	v.portName(a, p)
+	if v.connecting && v.members() >= MaxMembers {
+		v.fault(a, "", "this host has room for %d ports and uplinks, and has as many", MaxMembers)
+	}
 	i, g := v.attachment(a, p)
 	enum(v, a, "role", p.Role, VNIC, Host)
 	v.portDevice(a, p)
