@@ -160,3 +160,23 @@ func (s *source) spoilt(key string) bool {
 	}
 	return false
 }
+
+// namesLost says whether a name may be missing from the list of n objects at a because part of the file could not be read,
+// so that a reference to one that seems not to be there may be right all the same. Faults in other fields of the objects
+// take no name away.
+func (s *source) namesLost(list at, n int) bool {
+	for key := list.key; ; key = parentKey(key) {
+		if s.bad[key] {
+			return true
+		}
+		if key == "" {
+			break
+		}
+	}
+	for i := range n {
+		if e := list.item(i, ""); s.bad[e.key] || s.spoilt(e.field("name").key) {
+			return true
+		}
+	}
+	return false
+}

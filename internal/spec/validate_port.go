@@ -69,7 +69,7 @@ func (v *validator) attachment(a at, p *Port) (int, *PortGroup) {
 	}
 	i, ok := v.switches[p.Switch]
 	if !ok {
-		if !v.src.spoilt("switches") {
+		if !v.src.namesLost(at{}.field("switches"), len(v.cfg.Switches)) {
 			names := make([]string, len(v.cfg.Switches))
 			for k := range v.cfg.Switches {
 				names[k] = v.cfg.Switches[k].Name
@@ -81,7 +81,8 @@ func (v *validator) attachment(a at, p *Port) (int, *PortGroup) {
 	s := &v.cfg.Switches[i]
 	j, ok := v.groups[i][p.PortGroup]
 	if !ok {
-		if (p.PortGroup != "" || v.written(a, "portGroup")) && !v.src.spoilt("switches") {
+		groups := at{}.field("switches").item(i, "").field("portGroups")
+		if (p.PortGroup != "" || v.written(a, "portGroup")) && !v.src.namesLost(groups, len(s.PortGroups)) {
 			names := make([]string, len(s.PortGroups))
 			for k := range s.PortGroups {
 				names[k] = s.PortGroups[k].Name
