@@ -72,6 +72,9 @@ func prepare(s *scenario.Scenario, o Options) (*Lab, error) {
 		Dir: filepath.Join(recordDir(o.RunDir), o.Name),
 	}
 	r.Nodes = r.nodes(s)
+	if _, err := Find(o.RunDir, r.Name); err == nil {
+		return nil, r.taken()
+	}
 	for _, n := range r.Nodes {
 		if _, err := os.Stat(filepath.Join(netnsDir, n.Namespace)); n.Namespace != "" && err == nil {
 			return nil, fmt.Errorf("network namespace %q exists already and may belong to somebody else; give the lab another name, or remove it with: ip netns del %s", n.Namespace, n.Namespace)

@@ -130,7 +130,8 @@ func TestBuildReportsAnAgentThatEnds(t *testing.T) {
 
 func TestBuildRefusesATakenName(t *testing.T) {
 	testkit.Root(t)
-	runDir, name := t.TempDir(), labName(t)
+	ns := testkit.NS(t, "taken-n1") // as the lab that is there has one
+	runDir, name := t.TempDir(), strings.TrimSuffix(ns.Name, "-n1")
 	r := &Record{Name: name, Dir: filepath.Join(runDir, "lab", name)}
 	if err := r.create(runDir); err != nil {
 		t.Fatal(err)
@@ -141,6 +142,20 @@ func TestBuildRefusesATakenName(t *testing.T) {
 	}
 	if _, err := Find(runDir, name); err != nil {
 		t.Errorf("the other lab's record: %v", err)
+	}
+}
+
+func TestNamespaceOfAMachineSaysThatThereIsNone(t *testing.T) {
+	runDir := t.TempDir()
+	r := &Record{Name: "mixed", Dir: filepath.Join(runDir, "lab", "mixed"), Nodes: []Node{
+		{Name: "esx1", Kind: NodeHost, Namespace: "mixed-esx1"}, {Name: "vm1", Kind: NodeVM}}}
+	if err := r.create(runDir); err != nil {
+		t.Fatal(err)
+	}
+	for node, want := range map[string]string{"vm1": "QEMU", "vm2": "there are esx1"} {
+		if _, err := Namespace(runDir, "mixed", node); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Namespace of %s = %v, want %q in it", node, err, want)
+		}
 	}
 }
 

@@ -74,13 +74,17 @@ func (r *Record) create(runDir string) error {
 	}
 	f, err := os.OpenFile(recordFile(runDir, r.Name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("a lab %q exists already; remove it with: heddle lab down %s", r.Name, r.Name)
+		return r.taken()
 	}
 	if err != nil {
 		return fmt.Errorf("write the lab's record: %w", err)
 	}
 	err = json.NewEncoder(f).Encode(r)
 	return errors.Join(err, f.Close())
+}
+
+func (r *Record) taken() error {
+	return fmt.Errorf("a lab %q exists already; remove it with: heddle lab down %s", r.Name, r.Name)
 }
 
 // save replaces the record in one step, so that a reader never sees half of it.
@@ -140,7 +144,7 @@ func List(runDir string) ([]*Record, error) {
 	return all, nil
 }
 
-// Namespace finds the namespace of a node of a lab.
+// Namespace finds the namespace of a node of a lab; a guest under QEMU has none.
 func Namespace(runDir, name, node string) (*netns.NS, error) {
 	r, err := Find(runDir, name)
 	if err != nil {
@@ -150,6 +154,9 @@ func Namespace(runDir, name, node string) (*netns.NS, error) {
 	for _, n := range r.Nodes {
 		if n.Name == node && n.Namespace != "" {
 			return netns.Open(n.Namespace)
+		}
+		if n.Name == node {
+			return nil, fmt.Errorf("node %q of lab %q is a machine under QEMU and not a namespace: reach it over the network, from another node", node, name)
 		}
 		if n.Namespace != "" {
 			known = append(known, n.Name)
