@@ -38,7 +38,7 @@ func (a *Agent) view() *api.State {
 		perGroup := map[string][2]int{}
 		own := ownMACs(sw, a.applied.Facts)
 		for _, p := range sw.Ports {
-			pv := a.viewPort(p, own[p.ID].violation)
+			pv := a.viewPort(sw, p, own[p.ID].violation)
 			up := one(pv.State == api.Up)
 			n := perGroup[p.PortGroup]
 			perGroup[p.PortGroup] = [2]int{n[0] + 1, n[1] + up}
@@ -86,7 +86,7 @@ func (a *Agent) viewUplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
 	return v
 }
 
-func (a *Agent) viewPort(p *plan.Port, violation string) api.Port {
+func (a *Agent) viewPort(sw *plan.Switch, p *plan.Port, violation string) api.Port {
 	v := api.Port{
 		Switch: p.ID.Switch, Name: p.ID.Name, PortGroup: p.PortGroup, Role: p.Role, Origin: api.FromFile, Number: p.Number,
 		Device: p.Device, VLAN: p.Policy.VLAN.V.String(), Addresses: p.Addresses, Promiscuous: "unknown",
@@ -104,6 +104,7 @@ func (a *Agent) viewPort(p *plan.Port, violation string) api.Port {
 		return v
 	}
 	v.MTU = f.MTU
+	v.Uplinks = a.applied.UplinksInUse(sw, p)
 	v.Violation = violation
 	v.Promiscuous = map[plan.Asks]string{plan.AsksYes: "yes", plan.AsksNo: "no", plan.AsksUnknown: "unknown"}[f.Promiscuous]
 	if !f.SeenMAC.IsZero() {

@@ -111,9 +111,11 @@ type Port struct {
 	// Violation says what the owner does that the policy rejects (S3).
 	Violation string `json:"violation,omitempty"`
 	// Promiscuous is what the owner asks for: "yes", "no" or "unknown" (D1).
-	Promiscuous string   `json:"promiscuous"`
-	MTU         int      `json:"mtu,omitempty"`
-	Addresses   []string `json:"addresses,omitempty"`
+	Promiscuous string `json:"promiscuous"`
+	// Uplinks are those the port's frames may leave by at present: one, none, or all that a hashing policy spreads over.
+	Uplinks   []string `json:"uplinks,omitempty"`
+	MTU       int      `json:"mtu,omitempty"`
+	Addresses []string `json:"addresses,omitempty"`
 	// Overrides are the things set on this port by command, on top of what the file says.
 	Overrides []string   `json:"overrides,omitempty"`
 	Effective []plan.Row `json:"effective"`

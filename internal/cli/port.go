@@ -83,6 +83,7 @@ func portProperties(d Deps, p api.Port) [][2]string {
 		{"set by command", strings.Join(p.Overrides, ", ")},
 		{"state", d.coloured(stateColour(string(p.State)), string(p.State))}, {"reason", p.Reason}, {"violation", d.coloured(red, p.Violation)},
 		{"number", strconv.FormatUint(uint64(p.Number), 10)}, {"device", p.Device}, {"mtu", number(p.MTU)}, {"vlan", p.VLAN},
+		{"uplink in use", strings.Join(p.Uplinks, ", ")},
 		{"mac", p.MAC}, {"mac in use", p.SeenMAC}, {"asks for promiscuous", p.Promiscuous}, {"addresses", strings.Join(p.Addresses, ", ")},
 	}
 }

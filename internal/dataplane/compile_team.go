@@ -48,6 +48,33 @@ func (c *compiler) compileTeam(sw *plan.Switch, p *plan.Port, rec *abi.Port) err
 	return nil
 }
 
+// UplinksInUse names, in the order of the switch, the uplinks that frames of p may leave by at present: one, or none when no
+// uplink of its team is usable; with a hashing policy every uplink that some frame is hashed to.
+func (d Desired) UplinksInUse(sw *plan.Switch, p *plan.Port) []string {
+	s := newSlots()
+	for i, u := range sw.Uplinks {
+		s.ports[u.ID] = uint32(i + 1)
+	}
+	c := &compiler{d: d, slots: s, img: &image{}, teamIndex: map[abi.Team]uint16{}}
+	names := []string{}
+	var rec abi.Port
+	if c.compileTeam(sw, p, &rec) != nil {
+		return names
+	}
+	used := map[uint16]bool{rec.Uplink: true}
+	for _, t := range c.img.teams {
+		for _, slot := range t.Uplink {
+			used[slot] = true
+		}
+	}
+	for i, u := range sw.Uplinks {
+		if used[uint16(i+1)] {
+			names = append(names, u.ID.Name)
+		}
+	}
+	return names
+}
+
 // uplinkSlots lists the uplinks by slot, 0 standing for one that is not usable at present.
 func (c *compiler) uplinkSlots(sw *plan.Switch, names []string) []uint16 {
 	out := make([]uint16, 0, len(names))
