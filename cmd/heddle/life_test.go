@@ -340,3 +340,36 @@ func TestDownWithADamagedStateRemovesWhatHeddleMade(t *testing.T) {
 		t.Errorf("the state is left: %v", err)
 	}
 }
+
+func TestDownEndsAnAgentThatIsStarting(t *testing.T) {
+	h := newHost(t)
+	h.guest("pa", "02:00:00:00:00:0a", "192.0.2.10/24")
+	before := snapshot(t, h.ns)
+	cmd := h.command("agent", "--config", h.file("heddle.yaml", twoGuests))
+	cmd.Stdout, cmd.Stderr = h.log, h.log
+	if err := h.ns.Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	h.await("the agent has its lock and does not listen yet", func() bool {
+		_, err := os.Stat(filepath.Join(h.dir, "run", h.name+".lock"))
+		return err == nil
+	})
+	downs := make(chan string, 2)
+	for range 2 {
+		go func() {
+			_, errs, status := h.heddle("down")
+			downs <- fmt.Sprint(status, errs)
+		}()
+	}
+	for range 2 {
+		if got := <-downs; got != "0" {
+			t.Errorf("down: %s", got)
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the agent: %v", err)
+	}
+	if after := snapshot(t, h.ns); after != before {
+		t.Errorf("not as before: %s", cmp.Diff(strings.Split(before, "\n"), strings.Split(after, "\n")))
+	}
+}

@@ -96,15 +96,10 @@ func giveBackHere(st *State, name string) error {
 	return errors.Join(errs...)
 }
 
-// stopAndLock ends a running agent and takes its place, so that none can start meanwhile.
+// stopAndLock ends a running agent and takes its place, so that none can start meanwhile. An agent that is still starting is
+// asked as soon as it listens; whoever else holds the lock (another "heddle down") is waited for.
 func stopAndLock(ctx context.Context, p Paths, name string) (*instanceLock, error) {
-	lock, err := takeLock(p, name)
-	if !errors.Is(err, ErrRunning) {
-		return lock, err
-	}
-	if err := api.NewClient(api.SocketPath(p.Run, name)).Stop(ctx); err != nil && !errors.Is(err, api.ErrNoAgent) {
-		return nil, fmt.Errorf("ask the running agent to stop: %w", err)
-	}
+	client := api.NewClient(api.SocketPath(p.Run, name))
 	ctx, cancel := context.WithTimeout(ctx, stopWait)
 	defer cancel()
 	try := time.NewTicker(20 * time.Millisecond)
@@ -113,6 +108,10 @@ func stopAndLock(ctx context.Context, p Paths, name string) (*instanceLock, erro
 		lock, err := takeLock(p, name)
 		if !errors.Is(err, ErrRunning) {
 			return lock, err
+		}
+		asked := client.Stop(ctx)
+		if asked != nil && ctx.Err() == nil && !errors.Is(asked, api.ErrNoAgent) && !errors.Is(asked, api.ErrEnded) {
+			return nil, fmt.Errorf("ask the running agent to stop: %w", asked)
 		}
 		select {
 		case <-try.C:

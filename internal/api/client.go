@@ -19,6 +19,9 @@ import (
 // ErrNoAgent says that no agent of that name is running.
 var ErrNoAgent = errors.New("no agent is running")
 
+// ErrEnded says that the agent ended before it answered.
+var ErrEnded = errors.New("the agent ended before it answered")
+
 // Client talks to the agent behind a socket. It implements Service.
 type Client struct {
 	path string
@@ -115,11 +118,13 @@ func call[T any](ctx context.Context, c *Client, method, path string, q any) (T,
 	return zero, e
 }
 
-// explain tells the errors an operator meets apart: no agent, and no permission.
+// explain tells the errors an operator meets apart: no agent, one that ended, and no permission.
 func (c *Client) explain(err error) error {
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w at %s: start one with \"heddle agent\", or name another with --agent or HEDDLE_AGENT", ErrNoAgent, c.path)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return fmt.Errorf("%w at %s: what it was asked to do may be in force or not; ask again when it runs", ErrEnded, c.path)
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("no permission for the agent's socket %s: run the command as root", c.path)
 	default:

@@ -41,14 +41,14 @@ func Frame(ctx context.Context, opts FrameOptions) (rep *report.Report, err erro
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, ns.Delete()) }()
+	defer func() { err = orLeft(err, ns.Delete()) }()
 	env := report.Collect(opts.Now())
-	err = ns.Do(func() error {
+	err = ns.Do(func() (err error) {
 		rig, err := newFrameRig(ctx, opts.Quick)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, rig.close()) }()
+		defer func() { err = orLeft(err, rig.close()) }()
 		if err := rig.run(ctx, opts); err != nil {
 			return err
 		}

@@ -113,13 +113,13 @@ func Switch(ctx context.Context, opts SwitchOptions) (rep *report.Report, err er
 	}
 	r := &run{opts: opts, tests: switchTests(), samples: map[cell][]traffic.Result{}}
 	env := report.Collect(opts.Now())
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer func() { err = orLeft(err, r.close()) }()
 	if err = r.open(ctx, chosen); err == nil {
 		err = r.measure(ctx)
 	}
 	switch {
 	case err != nil && ctx.Err() != nil: // whatever was under way says only that it was ended
-		return nil, fmt.Errorf("interrupted, and everything removed: %w", ctx.Err())
+		return nil, ctx.Err()
 	case err != nil:
 		return nil, err
 	}
@@ -159,6 +159,17 @@ func twoCPUs(asked []int) ([]int, error) {
 		cpus = append(cpus, cpus[0])
 	}
 	return cpus, nil
+}
+
+// orLeft is err, unless something could not be removed: that is worth more than how the run ended.
+func orLeft(err, left error) error {
+	switch {
+	case left == nil:
+		return err
+	case err == nil:
+		return left
+	}
+	return fmt.Errorf("%w (the run ended with: %v)", left, err)
 }
 
 // open sets up the peers. One that this machine doesn't have is left out with a note, unless it was asked for by name.

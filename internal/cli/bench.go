@@ -79,10 +79,12 @@ func newBenchSwitch(d Deps) *cobra.Command {
 			opts.Heddle = []string{self}
 			progress, end := progressLine(d)
 			opts.Progress = progress
-			rep, err := bench.Switch(c.Context(), opts)
+			ctx, stop := untilHangup(c.Context())
+			defer stop()
+			rep, err := bench.Switch(ctx, opts)
 			end()
 			if err != nil {
-				return err
+				return interrupted(ctx, err)
 			}
 			return flags.publish(d.Stdout, format, rep)
 		},

@@ -32,10 +32,12 @@ func newBenchFrame(d Deps) *cobra.Command {
 			}
 			progress, end := progressLine(d)
 			opts.Progress = progress
-			rep, err := bench.Frame(c.Context(), opts)
+			ctx, stop := untilHangup(c.Context())
+			defer stop()
+			rep, err := bench.Frame(ctx, opts)
 			end()
 			if err != nil {
-				return err
+				return interrupted(ctx, err)
 			}
 			return flags.publish(d.Stdout, format, rep)
 		},
