@@ -89,9 +89,6 @@ func (f *labRun) onTraffic(ctx context.Context, d Deps, e *experiment.Experiment
 
 // onModel runs the experiment on the model alone.
 func (f *labRun) onModel(d Deps, e *experiment.Experiment) error {
-	if f.check {
-		return usagef("--simulate measures nothing that a budget is about; leave out --check")
-	}
 	all, err := sim.Experiment(e, sim.Options{Rows: f.rows})
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"heddle/internal/lab/scenario"
+	"heddle/internal/report"
 )
 
 // Experiment is a named series of measurements.
@@ -35,6 +36,14 @@ type Row struct {
 	Counted []Uplink
 	// Apart names ports of one host that must use different uplinks for the row to mean what it says.
 	Apart []Port
+}
+
+// Budgets hold the replies per ping that were counted in the row, on real traffic or in simulation, against its promise.
+func (r *Row) Budgets(repliesPerPing float64) []report.Budget {
+	if !r.SingleReply {
+		return nil
+	}
+	return []report.Budget{report.Hold(r.Name+" replies per ping", repliesPerPing, report.None, report.AtMost, 1)}
 }
 
 // Endpoint is one end of the traffic: a node and its address there.

@@ -16,8 +16,8 @@ func Report(e *experiment.Experiment, all []Measured) *report.Report {
 		} else {
 			r.Rows = append(r.Rows, nestedRow(m, all[0]))
 		}
+		r.Budgets = append(r.Budgets, m.Row.Budgets(m.RepliesPerPing)...)
 	}
-	r.Budgets = budgets(all)
 	r.Notes = Explain(e, all)
 	for _, m := range all {
 		if len(m.Throughput) == 0 {
@@ -26,18 +26,6 @@ func Report(e *experiment.Experiment, all []Measured) *report.Report {
 		}
 	}
 	return r
-}
-
-// budgets hold the rows whose policy promises exactly one reply per ping against it.
-func budgets(all []Measured) []report.Budget {
-	var held []report.Budget
-	for _, m := range all {
-		if m.Row.SingleReply {
-			name := m.Row.Name + " replies per ping"
-			held = append(held, report.Hold(name, m.RepliesPerPing, report.None, report.AtMost, 1))
-		}
-	}
-	return held
 }
 
 // nestedRow is a row of the nested experiment; first is the row that ratios refer to.

@@ -22,6 +22,7 @@ func Report(e *experiment.Experiment, all []Result) *report.Report {
 			row = append(row, report.Field{Name: "leaves_host", Title: "leaves host", Value: m.leaves()})
 		}
 		r.Rows = append(r.Rows, append(append(row, counts(m)...), links(m)...))
+		r.Budgets = append(r.Budgets, m.Row.Budgets(m.RepliesPerPing)...)
 	}
 	r.Notes = Explain(e, all)
 	return r
