@@ -191,6 +191,7 @@ func TestCommandsAskTheAgentForWhatWasSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.stdin = content
+	yes := true
 	for _, want := range []struct {
 		args []string
 		q    any
@@ -200,6 +201,7 @@ func TestCommandsAskTheAgentForWhatWasSaid(t *testing.T) {
 		{[]string{"port", "move", "p", "--port-group", "g"}, api.Move{Port: "p", PortGroup: "g"}},
 		{[]string{"port", "disconnect", "p"}, api.Disconnect{Port: "p"}},
 		{[]string{"port", "connect", "p", "--switch", "s", "--port-group", "g", "--device", "d", "--mac", "02:00:00:00:00:01"}, spec.Port{Name: "p", Switch: "s", PortGroup: "g", Device: "d", MAC: "02:00:00:00:00:01"}},
+		{[]string{"port", "connect", "q", "--port-group", "g", "--blocked", "--tx-uplink"}, spec.Port{Name: "q", PortGroup: "g", TxUplink: true, Policy: spec.Policy{Blocked: &yes}}},
 		{[]string{"port", "connect", "h", "--port-group", "g", "--role", "host", "--address", "192.0.2.1/24", "--mtu", "1400"}, spec.Port{Name: "h", PortGroup: "g", Role: spec.Host, Addresses: []string{"192.0.2.1/24"}, MTU: 1400}},
 		{[]string{"apply", "-f", file, "--dry-run"}, api.Apply{File: file, Content: content, DryRun: true}},
 		{[]string{"apply", "-f", "-"}, api.Apply{File: "<stdin>", Content: content}},

@@ -91,6 +91,7 @@ func portProperties(d Deps, p api.Port) [][2]string {
 func newPortConnect(d Deps, t *target) *cobra.Command {
 	var p spec.Port
 	var role string
+	var blocked bool
 	c := &cobra.Command{
 		Use:   "connect PORT",
 		Short: "Connect a port, as when a virtual machine starts",
@@ -102,6 +103,9 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 			p.Name, p.Role = args[0], spec.Role(role)
 			if p.PortGroup == "" {
 				return usagef("say which port group the port belongs to, with --port-group")
+			}
+			if c.Flags().Changed("blocked") {
+				p.Blocked = &blocked
 			}
 			out, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Connect(ctx, p) })
 			if err != nil {
@@ -121,6 +125,8 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 	f.StringVar(&role, "role", "", "vnic (default) or host")
 	f.StringSliceVar(&p.Addresses, "address", nil, "address of a host port's interface, such as 192.0.2.1/24; may be repeated")
 	f.IntVar(&p.MTU, "mtu", 0, "MTU of a host port's interface; default: the switch's")
+	f.BoolVar(&blocked, "blocked", false, "connect it blocked, where the port group lets a port be blocked")
+	f.BoolVar(&p.TxUplink, "tx-uplink", false, "send a copy of everything the port sends to its uplink too")
 	return c
 }
 
