@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -18,6 +19,7 @@ import (
 type fakeDevices struct {
 	byName  map[string]*hostdev.Device
 	ipv6Off map[string]bool
+	arp     map[string]string // arp_ignore; absent = 0
 	next    uint32
 	changes []string
 	fail    map[string]error // by change
@@ -26,7 +28,7 @@ type fakeDevices struct {
 }
 
 func newFakeDevices() *fakeDevices {
-	return &fakeDevices{byName: map[string]*hostdev.Device{}, ipv6Off: map[string]bool{}, next: 1, fail: map[string]error{}, before: func(string) {}}
+	return &fakeDevices{byName: map[string]*hostdev.Device{}, ipv6Off: map[string]bool{}, arp: map[string]string{}, next: 1, fail: map[string]error{}, before: func(string) {}}
 }
 
 // veth adds a veth whose other end is up in another namespace with that MAC.
@@ -137,6 +139,16 @@ func (f *fakeDevices) IPv6(d hostdev.Device) (bool, error) { return !f.ipv6Off[d
 func (f *fakeDevices) SetIPv6(d hostdev.Device, on bool) error {
 	err := f.did("ipv6 %s %v", d.Name, on)
 	f.ipv6Off[d.Name] = !on
+	return err
+}
+
+func (f *fakeDevices) ARPIgnore(d hostdev.Device) (string, error) {
+	return cmp.Or(f.arp[d.Name], "0"), nil
+}
+
+func (f *fakeDevices) SetARPIgnore(d hostdev.Device, value string) error {
+	err := f.did("arp_ignore %s %s", d.Name, value)
+	f.arp[d.Name] = value
 	return err
 }
 

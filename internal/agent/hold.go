@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"heddle/internal/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -27,6 +29,8 @@ type Devices interface {
 	SetAddresses(d hostdev.Device, want []netip.Prefix) error
 	IPv6(d hostdev.Device) (bool, error)
 	SetIPv6(d hostdev.Device, on bool) error
+	ARPIgnore(d hostdev.Device) (string, error)
+	SetARPIgnore(d hostdev.Device, value string) error
 }
 
 // takeHold compares the devices that ports have now with those in hand. What changed is written down, with how new devices
@@ -80,7 +84,7 @@ func (a *Agent) holdOf(b bound) (Held, error) {
 	}
 	for _, r := range a.state.Released {
 		if r.Index == d.Index { // from one port's hand into another's
-			h.WasUp, h.WasPromiscuous, h.WasIPv6 = r.WasUp, r.WasPromiscuous, r.WasIPv6
+			h.WasUp, h.WasPromiscuous, h.WasIPv6, h.WasARPIgnore = r.WasUp, r.WasPromiscuous, r.WasIPv6, r.WasARPIgnore
 		}
 	}
 	return h, err
@@ -201,11 +205,17 @@ func giveBack(dev Devices, h Held) error {
 	if h.Uplink && !h.WasPromiscuous && d.FlagPromiscuous {
 		errs = append(errs, dev.SetPromiscuous(d, false))
 	}
+	if h.WasARPIgnore != "" {
+		errs = append(errs, dev.SetARPIgnore(d, h.WasARPIgnore))
+	}
 	if !h.Uplink && h.WasIPv6 {
 		errs = append(errs, dev.SetIPv6(d, true))
 	}
 	if !h.WasUp && d.AdminUp {
 		errs = append(errs, dev.SetUp(d, false))
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); !errors.Is(err, unix.ENODEV) { // gone in the meantime: there is nothing to give back
+		return err
+	}
+	return nil
 }

@@ -2,9 +2,12 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"heddle/internal/plan"
 )
@@ -166,5 +169,18 @@ func TestStrayPairsOfAKilledAgentAreRemoved(t *testing.T) {
 	}
 	if r.dev.byName["sw-old"] != nil || r.dev.byName["sw-x"] == nil || r.dev.byName["sw-vmk0"] == nil {
 		t.Errorf("left: %v", r.dev.byName)
+	}
+}
+
+func TestDeviceThatGoesWhileGivenBack(t *testing.T) {
+	r := newRig(t, base)
+	r.dev.veth("pa", "02:00:00:00:00:0a")
+	r.settle()
+	r.dev.fail["up pa false"] = fmt.Errorf("set the state of device pa: %w", unix.ENODEV)
+	if err := r.apply("switches: [{name: lab}]"); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.state.Released) != 0 {
+		t.Errorf("still to give back: %+v", r.state.Released)
 	}
 }

@@ -53,7 +53,7 @@ func (a *Agent) reconcile() error {
 		a.stale = true
 		return a.reconcile()
 	}
-	errPrepare := a.prepareAll(bounds)
+	errPrepare := errors.Join(a.prepareAll(bounds), a.keepARPApart(bounds))
 	a.adoptMACs()
 	desired := a.desired(bounds)
 	if a.applied == nil || !reflect.DeepEqual(*a.applied, desired) {

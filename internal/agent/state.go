@@ -68,6 +68,8 @@ type Held struct {
 	WasUp          bool `json:"wasUp,omitzero"`
 	WasPromiscuous bool `json:"wasPromiscuous,omitzero"`
 	WasIPv6        bool `json:"wasIPv6,omitzero"`
+	// WasARPIgnore is the arp_ignore of an uplink's device before the agent set it; empty when it did not.
+	WasARPIgnore string `json:"wasARPIgnore,omitzero"`
 	// Prepared: everything done to the device on connecting it has been done.
 	Prepared bool `json:"prepared,omitzero"`
 }

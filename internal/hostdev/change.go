@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -178,46 +175,4 @@ func addrOf(p netip.Prefix) *netlink.Addr {
 		a.Flags = unix.IFA_F_NODAD
 	}
 	return a
-}
-
-// ipv6Switch is the file that switches the host's own IPv6 on a device. /proc/sys/net shows the namespace of the thread that
-// opens it, like the sockets the Host was opened with.
-func ipv6Switch(d Device) (string, error) {
-	if strings.ContainsRune(d.Name, '/') || d.Name == "" || d.Name == "." || d.Name == ".." {
-		return "", fmt.Errorf("%q is not a device name", d.Name)
-	}
-	return filepath.Join("/proc/sys/net/ipv6/conf", d.Name, "disable_ipv6"), nil
-}
-
-// IPv6 says whether the host's own IPv6 speaks on the device; false on a kernel without IPv6.
-func (h *Host) IPv6(d Device) (bool, error) {
-	path, err := ipv6Switch(d)
-	if err != nil {
-		return false, err
-	}
-	b, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("read whether IPv6 is on for device %s: %w", d.Name, err)
-	}
-	return strings.TrimSpace(string(b)) == "0", nil
-}
-
-// SetIPv6 lets the host's own IPv6 speak on a device, or silences it. The device of a port is the guest's cable: the host's
-// neighbour and multicast-listener messages have no business on it. A kernel without IPv6 has nothing to silence.
-func (h *Host) SetIPv6(d Device, on bool) error {
-	path, err := ipv6Switch(d)
-	if err != nil {
-		return err
-	}
-	v := "1"
-	if on {
-		v = "0"
-	}
-	if err := os.WriteFile(path, []byte(v), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("set IPv6 of device %s: %w", d.Name, err)
-	}
-	return nil
 }

@@ -190,11 +190,6 @@ func settle(ns *netns.NS, n Node) error {
 		// Without IPv6 addresses of its own a node stays silent: its neighbour discovery would be in every count.
 		set["ipv6/conf/all/disable_ipv6"], set["ipv6/conf/default/disable_ipv6"] = "1", "1"
 	}
-	if n.Agent {
-		// A host answers ARP on the interface that has the address. By default Linux answers on all of them, and the address
-		// of a host interface would be found at the uplink device's MAC.
-		set["ipv4/conf/all/arp_ignore"] = "1"
-	}
 	if n.Kind == NodeRouter {
 		set["ipv4/ip_forward"] = "1"
 		if v6 {

@@ -1,0 +1,65 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// ownAddressesOnly is the arp_ignore under which a device answers ARP for its own addresses and for no other of the host.
+const ownAddressesOnly = "1"
+
+// keepARPApart makes the uplink devices of switches with host interfaces answer ARP for their own addresses alone. Linux
+// answers on every interface for every address of the host: an outsider asking for a host interface's address would get the
+// uplink device's MAC as well as the interface's, and send past the switch. A switch without host interfaces leaves the
+// device as it is (S96). How it was is written down first, so that a crash cannot lose that.
+func (a *Agent) keepARPApart(bounds []bound) error {
+	var errs []error
+	for _, b := range bounds {
+		h := a.state.held(b.id)
+		if b.uplink == nil || h == nil {
+			continue
+		}
+		var err error
+		switch hosts := hasHostInterface(a.plan.Switch(b.id.Switch)); {
+		case hosts:
+			err = a.ignoreForeignARP(b, h)
+		case h.WasARPIgnore != "":
+			if err = a.dev.SetARPIgnore(b.device, h.WasARPIgnore); err == nil {
+				h.WasARPIgnore = ""
+			}
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("uplink %s: %w", b.id, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (a *Agent) ignoreForeignARP(b bound, h *Held) error {
+	now, err := a.dev.ARPIgnore(b.device)
+	if err != nil || now != "0" { // set already, or an operator has chosen more
+		return err
+	}
+	if h.WasARPIgnore == "" {
+		h.WasARPIgnore = now
+		if err := a.store.Save(a.state); err != nil {
+			return err
+		}
+	}
+	return a.dev.SetARPIgnore(b.device, ownAddressesOnly)
+}
+
+func hasHostInterface(sw *plan.Switch) bool {
+	if sw == nil {
+		return false
+	}
+	for _, p := range sw.Ports {
+		if p.Role == spec.Host {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,71 @@
+package hostdev
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// sysctl is the file of a device's kernel parameter. /proc/sys/net shows the namespace of the thread that opens it, like the
+// sockets the Host was opened with.
+func sysctl(d Device, family, name string) (string, error) {
+	if strings.ContainsRune(d.Name, '/') || d.Name == "" || d.Name == "." || d.Name == ".." {
+		return "", fmt.Errorf("%q is not a device name", d.Name)
+	}
+	return filepath.Join("/proc/sys/net", family, "conf", d.Name, name), nil
+}
+
+// readSysctl returns "" on a kernel without the parameter.
+func readSysctl(d Device, family, name string) (string, error) {
+	path, err := sysctl(d, family, name)
+	if err != nil {
+		return "", err
+	}
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read %s of device %s: %w", name, d.Name, err)
+	}
+	return strings.TrimSpace(string(b)), nil
+}
+
+// writeSysctl does nothing on a kernel without the parameter.
+func writeSysctl(d Device, family, name, value string) error {
+	path, err := sysctl(d, family, name)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, []byte(value), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("set %s of device %s: %w", name, d.Name, err)
+	}
+	return nil
+}
+
+// IPv6 says whether the host's own IPv6 speaks on the device; false on a kernel without IPv6.
+func (h *Host) IPv6(d Device) (bool, error) {
+	v, err := readSysctl(d, "ipv6", "disable_ipv6")
+	return v == "0", err
+}
+
+// SetIPv6 lets the host's own IPv6 speak on a device, or silences it. The device of a port is the guest's cable: the host's
+// neighbour and multicast-listener messages have no business on it. A kernel without IPv6 has nothing to silence.
+func (h *Host) SetIPv6(d Device, on bool) error {
+	v := "1"
+	if on {
+		v = "0"
+	}
+	return writeSysctl(d, "ipv6", "disable_ipv6", v)
+}
+
+// ARPIgnore is the kernel's arp_ignore of the device: "0" answers ARP requests that arrive on it for any address of the host,
+// "1" only for the device's own. "" on a kernel without IPv4.
+func (h *Host) ARPIgnore(d Device) (string, error) { return readSysctl(d, "ipv4", "arp_ignore") }
+
+// SetARPIgnore sets what ARPIgnore returns.
+func (h *Host) SetARPIgnore(d Device, value string) error {
+	return writeSysctl(d, "ipv4", "arp_ignore", value)
+}
