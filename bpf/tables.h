@@ -9,8 +9,8 @@
 enum limits {
 	MAX_PORTS = 2048, /* slots of ports and uplinks; slot 0 is nobody */
 	MAX_SWITCHES = 32,
-	MAX_VLAN_SETS = 1024,
-	MAX_TEAMS = 512,
+	MAX_VLAN_SETS = MAX_PORTS, /* no two ports need share one */
+	MAX_TEAMS = MAX_PORTS,
 	MAX_GROUPS = 4096, /* distinct sets of receivers; group 0 is empty */
 	MAX_MEMBER_CHUNKS = 8192,
 	CHUNK = 32,

@@ -63,8 +63,8 @@ var reasonNames = [...]string{
 const (
 	MaxPorts          = 2048
 	MaxSwitches       = 32
-	MaxVLANSets       = 1024
-	MaxTeams          = 512
+	MaxVLANSets       = 2048
+	MaxTeams          = 2048
 	MaxGroups         = 4096
 	MaxMemberChunks   = 8192
 	Chunk             = 32

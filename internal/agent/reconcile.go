@@ -74,7 +74,12 @@ func (a *Agent) resolve() (*plan.Plan, error) {
 	if len(a.cfg.Switches) == 0 {
 		return &plan.Plan{}, nil
 	}
-	return plan.Resolve(a.cfg, a.state.numbers())
+	p, err := plan.Resolve(a.cfg, a.state.numbers())
+	if err != nil {
+		return nil, err
+	}
+	// Asked now, with every port connected, and not when the device that is one too many appears.
+	return p, dataplane.Fits(p)
 }
 
 // save writes the state where it changed. It keeps the numbers of the ports there are; a port that is gone gives its number back.

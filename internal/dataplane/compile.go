@@ -79,9 +79,7 @@ func (c *compiler) compileSwitch(sw *plan.Switch) error {
 			c.owners[owner{id, m}] = slot
 		}
 	}
-	if err := c.compileUplinks(sw, id, flags); err != nil {
-		return err
-	}
+	c.compileUplinks(sw, id, flags)
 	return c.compileSegments(id, receivers)
 }
 
@@ -147,28 +145,20 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, owners map[plan.Po
 		rec.VLANMode, rec.Access = abi.VLANAccess, v.ID
 	case plan.VLANTrunk:
 		rec.VLANMode = abi.VLANTrunk
-		rec.VLANSet, err = c.vlanSet(v.Set)
+		rec.VLANSet = c.vlanSet(v.Set)
 	}
-	if err != nil {
-		return rec, true, err
-	}
-	err = c.compileTeam(sw, p, &rec)
-	return rec, true, err
+	return rec, true, c.compileTeam(sw, p, &rec)
 }
 
-func (c *compiler) compileUplinks(sw *plan.Switch, id uint8, flags uint32) error {
+func (c *compiler) compileUplinks(sw *plan.Switch, id uint8, flags uint32) {
 	for _, u := range sw.Uplinks {
 		f, a, ok := c.connected(u.ID)
 		if !ok {
 			continue
 		}
-		set, err := c.vlanSet(u.VLANs)
-		if err != nil {
-			return fmt.Errorf("uplink %s: %w", u.ID.Name, err)
-		}
 		rec := abi.Port{
 			Ifindex: a.Ifindex, MAC: f.DeviceMAC, MTU: uint32(f.MTU), SwitchID: id, SwitchMTU: uint32(sw.MTU),
-			VLANMode: abi.VLANTrunk, VLANSet: set, Flags: abi.PortConnected | abi.PortUplink | flags,
+			VLANMode: abi.VLANTrunk, VLANSet: c.vlanSet(u.VLANs), Flags: abi.PortConnected | abi.PortUplink | flags,
 		}
 		if f.Up {
 			rec.Flags |= abi.PortUp
@@ -183,18 +173,15 @@ func (c *compiler) compileUplinks(sw *plan.Switch, id uint8, flags uint32) error
 			c.owners[key] = slot
 		}
 	}
-	return nil
 }
 
-func (c *compiler) vlanSet(s plan.VLANSet) (uint16, error) {
+// vlanSet finds the set's place. There is one for every port, so that none can be missing; likewise for teams.
+func (c *compiler) vlanSet(s plan.VLANSet) uint16 {
 	if i, ok := c.setIndex[s]; ok {
-		return i, nil
-	}
-	if len(c.img.vlanSets) >= abi.MaxVLANSets {
-		return 0, fmt.Errorf("this host has room for %d different VLAN ranges", abi.MaxVLANSets)
+		return i
 	}
 	i := uint16(len(c.img.vlanSets))
 	c.img.vlanSets = append(c.img.vlanSets, abi.VLANSet{Bits: s})
 	c.setIndex[s] = i
-	return i, nil
+	return i
 }

@@ -37,9 +37,6 @@ func (c *compiler) compileTeam(sw *plan.Switch, p *plan.Port, rec *abi.Port) err
 	}
 	i, ok := c.teamIndex[table]
 	if !ok {
-		if len(c.img.teams) >= abi.MaxTeams {
-			return fmt.Errorf("this host has room for %d different hashing teams", abi.MaxTeams)
-		}
 		i = uint16(len(c.img.teams))
 		c.img.teams = append(c.img.teams, table)
 		c.teamIndex[table] = i

@@ -55,6 +55,8 @@ type Bound string
 const (
 	AtLeast Bound = ">="
 	AtMost  Bound = "<="
+	// Exactly is for counts that come out to the frame; a thousandth off is not met.
+	Exactly Bound = "="
 )
 
 // Budget is a promise and whether the run kept it.
@@ -77,6 +79,8 @@ func Hold(name string, value float64, unit Unit, bound Bound, budget float64) Bu
 		b.Met = value >= budget
 	case bound == AtMost:
 		b.Met = value <= budget
+	case bound == Exactly:
+		b.Met = math.Abs(value-budget) < 1e-3
 	}
 	return b
 }

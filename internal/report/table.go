@@ -123,7 +123,7 @@ func budgetGrid(budgets []Budget) grid {
 		if !b.Met {
 			met = "NO"
 		}
-		sign := map[Bound]string{AtLeast: "≥ ", AtMost: "≤ "}[b.Bound]
+		sign := map[Bound]string{AtLeast: "≥ ", AtMost: "≤ ", Exactly: "= "}[b.Bound]
 		g = append(g, []string{b.Name, b.Unit.Format(b.Value), sign + b.Unit.Format(b.Budget), met})
 	}
 	return g

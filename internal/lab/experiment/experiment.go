@@ -43,7 +43,7 @@ func (r *Row) Budgets(repliesPerPing float64) []report.Budget {
 	if !r.SingleReply {
 		return nil
 	}
-	return []report.Budget{report.Hold(r.Name+" replies per ping", repliesPerPing, report.None, report.AtMost, 1)}
+	return []report.Budget{report.Hold(r.Name+" replies per ping", repliesPerPing, report.None, report.Exactly, 1)}
 }
 
 // Endpoint is one end of the traffic: a node and its address there.
