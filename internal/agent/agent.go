@@ -22,6 +22,7 @@ type Kernel interface {
 	Counters() (map[plan.PortID]dataplane.Counters, error)
 	MACs() ([]dataplane.MACEntry, error)
 	Sweep() (int, error)
+	Repin() (int, error)
 	Close() error
 }
 
@@ -61,6 +62,7 @@ type Agent struct {
 	lastErr  string
 
 	listener net.Listener   // for commands
+	mount    func() error   // makes sure that there is a file system to pin in
 	closers  []func() error // of what the process has open, in the order it was opened
 	calls    chan func()
 	stopped  chan struct{} // closed when the loop has ended
@@ -95,7 +97,24 @@ func (a *Agent) run(ctx context.Context, reload <-chan struct{}) error {
 				continue
 			}
 			a.settle()
+			a.guardPins()
 		}
+	}
+}
+
+// guardPins puts back what somebody removed from the pin directory, such as a cleaner of temporary files: without it the
+// switch would stop with this process.
+func (a *Agent) guardPins() {
+	if err := a.mount(); err != nil {
+		a.complain("keep the kernel's objects pinned", err)
+		return
+	}
+	missing, err := a.kernel.Repin()
+	if missing > 0 {
+		a.log.Warn("somebody removed pinned kernel objects; they were put back", "missing", missing)
+	}
+	if err != nil {
+		a.complain("keep the kernel's objects pinned", err)
 	}
 }
 

@@ -169,6 +169,7 @@ func (k *fakeKernel) Apply(d dataplane.Desired) error {
 func (k *fakeKernel) Counters() (map[plan.PortID]dataplane.Counters, error) { return nil, nil }
 func (k *fakeKernel) MACs() ([]dataplane.MACEntry, error)                   { return nil, nil }
 func (k *fakeKernel) Sweep() (int, error)                                   { return 0, nil }
+func (k *fakeKernel) Repin() (int, error)                                   { return 0, nil }
 func (k *fakeKernel) Close() error                                          { return nil }
 
 func (k *fakeKernel) last() dataplane.Desired { return k.applied[len(k.applied)-1] }

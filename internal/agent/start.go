@@ -113,11 +113,13 @@ type givenConfig struct {
 
 // start makes an agent whose plan is in force. On an error it holds nothing open.
 func start(o Options, store *Store, st *State, given *givenConfig) (a *Agent, err error) {
-	if err := mountBPF(o.Paths, o.Name); err != nil {
+	mount := func() error { return mountBPF(o.Paths, o.Name) }
+	if err := mount(); err != nil {
 		return nil, err
 	}
 	a = &Agent{
-		name: o.Name, version: o.Version, place: machineID() + "/" + o.Name, log: o.Log, store: store, state: st,
+		mount: mount,
+		name:  o.Name, version: o.Version, place: machineID() + "/" + o.Name, log: o.Log, store: store, state: st,
 		started: time.Now(), stale: true, configFile: o.Config, calls: make(chan func()), stopped: make(chan struct{}), quit: func() {},
 	}
 	defer func() {

@@ -1,0 +1,76 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+)
+
+// Repin puts back the pins that somebody removed while this process held what they stood for, and returns how many were
+// missing. Without them the switch would stop with the process. The directory must be on a bpf file system again.
+func (k *Kernel) Repin() (missing int, err error) {
+	if err := os.MkdirAll(filepath.Join(k.dir, linkDir), 0o700); err != nil {
+		return 0, fmt.Errorf("make the pin directory: %w", err)
+	}
+	var errs []error
+	put := func(path string, pin func(string) error) {
+		_, err := os.Lstat(path)
+		if err == nil {
+			return
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			missing++
+			err = pin(path)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("put back %s: %w", path, err))
+		}
+	}
+	for name, m := range k.sharedMaps() {
+		put(filepath.Join(k.dir, name), func(path string) error { return pinAgain(m, path) })
+	}
+	for index, l := range k.links.byIndex {
+		put(k.links.path(index), func(path string) error { return pinLinkAgain(l, path) })
+	}
+	return missing, errors.Join(errs...)
+}
+
+// sharedMaps are the tables that outlive the process, by the name they are pinned under.
+func (k *Kernel) sharedMaps() map[string]*ebpf.Map {
+	out := map[string]*ebpf.Map{}
+	v := reflect.ValueOf(k.objects.vswitchMaps)
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Tag.Get("ebpf")
+		if m, ok := v.Field(i).Interface().(*ebpf.Map); ok && pinned(name) {
+			out[name] = m
+		}
+	}
+	return out
+}
+
+// pinAgain pins by way of a second handle: the first believes that it is pinned.
+func pinAgain(m *ebpf.Map, path string) error {
+	again, err := m.Clone()
+	if err != nil {
+		return err
+	}
+	return errors.Join(again.Pin(path), again.Close())
+}
+
+func pinLinkAgain(l link.Link, path string) error {
+	info, err := l.Info()
+	if err != nil {
+		return err
+	}
+	again, err := link.NewFromID(info.ID)
+	if err != nil {
+		return err
+	}
+	return errors.Join(again.Pin(path), again.Close())
+}
