@@ -48,7 +48,16 @@ func Down(ctx context.Context, runDir, name string) error {
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("%w: take down lab %q: %w; try again with: heddle lab down %s", ErrLeft, name, err, name)
 	}
-	return os.Remove(recordFile(runDir, name))
+	if err := os.Remove(recordFile(runDir, name)); err != nil {
+		return err
+	}
+	// The directories above go with the last lab, unless something else is in them: a directory that is not empty stays.
+	for _, dir := range []string{recordDir(runDir), runDir} {
+		if err := os.Remove(dir); err != nil {
+			break
+		}
+	}
+	return nil
 }
 
 // removeNamespace removes a named namespace, also one whose making was interrupted between its file and its mount.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -197,6 +198,9 @@ func TestDownRemovesWhatAKilledBuilderLeft(t *testing.T) {
 	}
 	if left := leftovers(t, runDir, name, namespaces); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+	if _, err := os.Stat(runDir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the last lab's directory: %v, want it gone", err)
 	}
 	if err := Down(context.Background(), runDir, name); !errors.Is(err, ErrUnknown) {
 		t.Errorf("second Down = %v, want that there is no such lab", err)
