@@ -22,31 +22,18 @@ func newPort(d Deps) *cobra.Command {
 }
 
 func newPortList(d Deps, t *target) *cobra.Command {
-	o, sw := &output{}, ""
-	c := &cobra.Command{
-		Use: "list", Short: "List the ports", Example: "  heddle port list --switch lab\n  heddle port list -o json", Args: exactly(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
-			s, err := t.state(c)
-			if err != nil {
-				return err
-			}
-			ports := ofSwitch(s.Ports, sw, func(p api.Port) string { return p.Switch })
-			return o.print(d, ports, func(w io.Writer) error {
-				tab := &table{head: []string{"SWITCH", "PORT", "PORT GROUP", "VLAN", "DEVICE", "STATE", "MAC", "FROM"},
-					keep: map[int]bool{5: true, 6: true, 7: true}, paint: paintState(d, 5)}
-				for _, p := range ports {
-					tab.add(p.Switch, p.Name, p.PortGroup, p.VLAN, dash(p.Device), string(p.State), dash(p.MAC), string(p.Origin))
-				}
-				return tab.write(w)
-			})
+	return listing[api.Port]{
+		what: "the ports", example: "  heddle port list --switch lab\n  heddle port list -o json",
+		of:    func(s *api.State) []api.Port { return s.Ports },
+		owner: func(p api.Port) string { return p.Switch },
+		table: func() *table {
+			return &table{head: []string{"SWITCH", "PORT", "PORT GROUP", "VLAN", "DEVICE", "STATE", "MAC", "FROM"},
+				keep: map[int]bool{5: true, 6: true, 7: true}, paint: paintState(d, 5)}
 		},
-	}
-	o.flag(c)
-	switchFlag(c, &sw)
-	return c
+		row: func(p api.Port) []string {
+			return []string{p.Switch, p.Name, p.PortGroup, p.VLAN, dash(p.Device), string(p.State), dash(p.MAC), string(p.Origin)}
+		},
+	}.command(d, t)
 }
 
 func newPortShow(d Deps, t *target) *cobra.Command {

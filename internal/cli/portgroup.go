@@ -21,46 +21,18 @@ func newPortGroup(d Deps) *cobra.Command {
 }
 
 func newPortGroupList(d Deps, t *target) *cobra.Command {
-	o, sw := &output{}, ""
-	c := &cobra.Command{
-		Use: "list", Short: "List the port groups", Example: "  heddle portgroup list --switch lab", Args: exactly(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
-			s, err := t.state(c)
-			if err != nil {
-				return err
-			}
-			groups := ofSwitch(s.PortGroups, sw, func(g api.PortGroup) string { return g.Switch })
-			return o.print(d, groups, func(w io.Writer) error {
-				tab := &table{head: []string{"SWITCH", "PORT GROUP", "VLAN", "PORTS UP", "PROMISCUOUS", "MAC CHANGES", "FORGED", "LEARNING"}, keep: map[int]bool{3: true}}
-				for _, g := range groups {
-					tab.add(g.Switch, g.Name, g.VLAN, of(g.PortsUp, g.Ports), value(g.Policy, "security.promiscuous"), value(g.Policy, "security.macChanges"),
-						value(g.Policy, "security.forgedTransmits"), onOff(value(g.Policy, "security.macLearning.enabled")))
-				}
-				return tab.write(w)
-			})
+	return listing[api.PortGroup]{
+		what: "the port groups", example: "  heddle portgroup list --switch lab",
+		of:    func(s *api.State) []api.PortGroup { return s.PortGroups },
+		owner: func(g api.PortGroup) string { return g.Switch },
+		table: func() *table {
+			return &table{head: []string{"SWITCH", "PORT GROUP", "VLAN", "PORTS UP", "PROMISCUOUS", "MAC CHANGES", "FORGED", "LEARNING"}, keep: map[int]bool{3: true}}
 		},
-	}
-	o.flag(c)
-	switchFlag(c, &sw)
-	return c
-}
-
-func switchFlag(c *cobra.Command, sw *string) {
-	c.Flags().StringVar(sw, "switch", "", "only of this switch")
-}
-
-// ofSwitch keeps what belongs to the switch; "" keeps all. The result is never nil, so that JSON has a list.
-func ofSwitch[T any](all []T, sw string, of func(T) string) []T {
-	kept := []T{}
-	for _, v := range all {
-		if sw == "" || of(v) == sw {
-			kept = append(kept, v)
-		}
-	}
-	return kept
+		row: func(g api.PortGroup) []string {
+			return []string{g.Switch, g.Name, g.VLAN, of(g.PortsUp, g.Ports), value(g.Policy, "security.promiscuous"), value(g.Policy, "security.macChanges"),
+				value(g.Policy, "security.forgedTransmits"), onOff(value(g.Policy, "security.macLearning.enabled"))}
+		},
+	}.command(d, t)
 }
 
 func value(rows []plan.Row, field string) string {

@@ -20,29 +20,17 @@ func newSwitch(d Deps) *cobra.Command {
 }
 
 func newSwitchList(d Deps, t *target) *cobra.Command {
-	o := &output{}
-	c := &cobra.Command{
-		Use: "list", Short: "List the switches", Example: "  heddle switch list\n  heddle switch list -o json", Args: exactly(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
-			s, err := t.state(c)
-			if err != nil {
-				return err
-			}
-			return o.print(d, s.Switches, func(w io.Writer) error {
-				tab := &table{head: []string{"SWITCH", "KIND", "MTU", "PORT GROUPS", "PORTS UP", "UPLINKS UP", "UPLINKS"}, right: map[int]bool{2: true, 3: true}}
-				for _, sw := range s.Switches {
-					tab.add(sw.Name, string(sw.Kind), strconv.Itoa(sw.MTU), strconv.Itoa(sw.PortGroups), of(sw.PortsUp, sw.Ports),
-						of(sw.UplinksUp, len(sw.Uplinks)), dash(strings.Join(sw.Uplinks, ",")))
-				}
-				return tab.write(w)
-			})
+	return listing[api.Switch]{
+		what: "the switches", example: "  heddle switch list\n  heddle switch list -o json",
+		of: func(s *api.State) []api.Switch { return s.Switches },
+		table: func() *table {
+			return &table{head: []string{"SWITCH", "KIND", "MTU", "PORT GROUPS", "PORTS UP", "UPLINKS UP", "UPLINKS"}, right: map[int]bool{2: true, 3: true}}
 		},
-	}
-	o.flag(c)
-	return c
+		row: func(sw api.Switch) []string {
+			return []string{sw.Name, string(sw.Kind), strconv.Itoa(sw.MTU), strconv.Itoa(sw.PortGroups), of(sw.PortsUp, sw.Ports),
+				of(sw.UplinksUp, len(sw.Uplinks)), dash(strings.Join(sw.Uplinks, ","))}
+		},
+	}.command(d, t)
 }
 
 func of(up, all int) string { return fmt.Sprintf("%d of %d", up, all) }

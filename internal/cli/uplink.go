@@ -18,31 +18,18 @@ func newUplink(d Deps) *cobra.Command {
 }
 
 func newUplinkList(d Deps, t *target) *cobra.Command {
-	o, sw := &output{}, ""
-	c := &cobra.Command{
-		Use: "list", Short: "List the uplinks", Example: "  heddle uplink list --switch lab", Args: exactly(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
-			s, err := t.state(c)
-			if err != nil {
-				return err
-			}
-			uplinks := ofSwitch(s.Uplinks, sw, func(u api.Uplink) string { return u.Switch })
-			return o.print(d, uplinks, func(w io.Writer) error {
-				tab := &table{head: []string{"SWITCH", "UPLINK", "DEVICE", "STATE", "MTU", "MAC", "VLANS"},
-					right: map[int]bool{4: true}, keep: map[int]bool{3: true, 5: true}, paint: paintState(d, 3)}
-				for _, u := range uplinks {
-					tab.add(u.Switch, u.Name, dash(u.Device), string(u.State), number(u.MTU), dash(u.MAC), u.VLANs)
-				}
-				return tab.write(w)
-			})
+	return listing[api.Uplink]{
+		what: "the uplinks", example: "  heddle uplink list --switch lab",
+		of:    func(s *api.State) []api.Uplink { return s.Uplinks },
+		owner: func(u api.Uplink) string { return u.Switch },
+		table: func() *table {
+			return &table{head: []string{"SWITCH", "UPLINK", "DEVICE", "STATE", "MTU", "MAC", "VLANS"},
+				right: map[int]bool{4: true}, keep: map[int]bool{3: true, 5: true}, paint: paintState(d, 3)}
 		},
-	}
-	o.flag(c)
-	switchFlag(c, &sw)
-	return c
+		row: func(u api.Uplink) []string {
+			return []string{u.Switch, u.Name, dash(u.Device), string(u.State), number(u.MTU), dash(u.MAC), u.VLANs}
+		},
+	}.command(d, t)
 }
 
 // number is a number as text, "-" for 0.
