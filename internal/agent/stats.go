@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"heddle/internal/abi"
 	"heddle/internal/api"
@@ -101,7 +102,7 @@ func (a *Agent) MACs(ctx context.Context) (out []api.MAC, err error) {
 			for _, p := range sw.Ports {
 				mac := own[p.ID].mac
 				if _, connected := a.applied.Facts[p.ID]; connected && !mac.IsZero() {
-					out = append(out, api.MAC{Switch: sw.Name, VLAN: "any", MAC: mac.String(), Port: p.ID.Name, Kind: "port"})
+					out = append(out, api.MAC{Switch: sw.Name, VLAN: ownVLAN(p), MAC: mac.String(), Port: p.ID.Name, Kind: "port"})
 				}
 			}
 		}
@@ -111,6 +112,17 @@ func (a *Agent) MACs(ctx context.Context) (out []api.MAC, err error) {
 		return nil
 	})
 	return out, err
+}
+
+// ownVLAN is where a port's own address is known: in the port's one VLAN, or in every VLAN of its trunk.
+func ownVLAN(p *plan.Port) string {
+	switch v := p.Policy.VLAN.V; v.Mode {
+	case plan.VLANAccess:
+		return strconv.Itoa(int(v.ID))
+	case plan.VLANTrunk:
+		return "trunk"
+	}
+	return "untagged"
 }
 
 func vlanText(e dataplane.MACEntry) string {

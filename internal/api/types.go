@@ -147,7 +147,7 @@ type ReasonNo struct {
 // MAC is one address a switch knows.
 type MAC struct {
 	Switch string `json:"switch"`
-	// VLAN is the VLAN id, "untagged", or "ad:100" for an 802.1ad one; "any" for a port's own address.
+	// VLAN is the VLAN id, "untagged", or "ad:100" for an 802.1ad one; "trunk" for the own address of a trunk port.
 	VLAN string `json:"vlan"`
 	MAC  string `json:"mac"`
 	Port string `json:"port"`

@@ -105,7 +105,7 @@ func furnished() *standIn {
 	}}
 	s.stats = []api.Stats{{Switch: "lab", Name: "vm1/eth0", Counters: []api.Counter{{Name: "packetsInUnicast", Value: 12}, {Name: "packetsInBroadcast", Value: 3}, {Name: "packetsInDropped", Value: 7}, {Name: "bytesInFromPnic"}},
 		Extra: []api.Counter{{Name: "delivered", Value: 15}}, Drops: []api.ReasonNo{{Reason: "forged-transmit", Value: 7}}, Refused: []api.ReasonNo{}}}
-	s.macs = []api.MAC{{Switch: "lab", VLAN: "100", MAC: "02:00:00:00:05:05", Port: "vm1/eth0", Kind: "learned", IdleSeconds: 4.2}, {Switch: "lab", VLAN: "any", MAC: "02:00:00:00:01:01", Port: "vm1/eth0", Kind: "port"}}
+	s.macs = []api.MAC{{Switch: "lab", VLAN: "100", MAC: "02:00:00:00:05:05", Port: "vm1/eth0", Kind: "learned", IdleSeconds: 4.2}, {Switch: "lab", VLAN: "200", MAC: "02:00:00:00:01:01", Port: "vm1/eth0", Kind: "port"}}
 	return s
 }
 
