@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"heddle/internal/dataplane"
 	"heddle/internal/plan"
 )
 
@@ -14,12 +15,12 @@ func (a *Agent) report() {
 			a.logChange("uplink", u.ID, o)
 			now[u.ID] = o
 		}
-		own := ownMACs(sw, a.applied.Facts)
+		own := dataplane.EffectiveMACs(sw, a.applied.Facts)
 		for _, p := range sw.Ports {
 			f, ok := a.applied.Facts[p.ID]
 			o := observation{up: ok && f.Up, blocked: p.Policy.Blocked.V, problem: a.problems[p.ID]}
 			if ok {
-				o.violation = own[p.ID].violation
+				o.violation = own[p.ID].Violation
 			}
 			a.logChange("port", p.ID, o)
 			now[p.ID] = o

@@ -98,9 +98,9 @@ func (a *Agent) MACs(ctx context.Context) (out []api.MAC, err error) {
 		}
 		out = []api.MAC{}
 		for _, sw := range a.plan.Switches {
-			own := ownMACs(sw, a.applied.Facts)
+			own := dataplane.EffectiveMACs(sw, a.applied.Facts)
 			for _, p := range sw.Ports {
-				mac := own[p.ID].mac
+				mac := own[p.ID].MAC
 				if _, connected := a.applied.Facts[p.ID]; connected && !mac.IsZero() {
 					out = append(out, api.MAC{Switch: sw.Name, VLAN: ownVLAN(p), MAC: mac.String(), Port: p.ID.Name, Kind: "port"})
 				}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"heddle/internal/api"
+	"heddle/internal/dataplane"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -36,9 +37,9 @@ func (a *Agent) view() *api.State {
 			s.Uplinks = append(s.Uplinks, uv)
 		}
 		perGroup := map[string][2]int{}
-		own := ownMACs(sw, a.applied.Facts)
+		own := dataplane.EffectiveMACs(sw, a.applied.Facts)
 		for _, p := range sw.Ports {
-			pv := a.viewPort(sw, p, own[p.ID].violation)
+			pv := a.viewPort(sw, p, own[p.ID].Violation)
 			up := one(pv.State == api.Up)
 			n := perGroup[p.PortGroup]
 			perGroup[p.PortGroup] = [2]int{n[0] + 1, n[1] + up}

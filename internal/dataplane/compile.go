@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"heddle/internal/abi"
@@ -24,6 +25,7 @@ type image struct {
 
 // compile turns what is desired into tables. It is pure: the same input gives the same image.
 func compile(d Desired, s *slots, ticksPerSecond uint64) (*image, error) {
+	d.Facts = connectedFacts(d)
 	c := &compiler{
 		d: d, slots: s, hz: ticksPerSecond,
 		img:      &image{ports: make([]abi.Port, abi.MaxPorts), segments: map[uint8][]abi.SegmentChunk{}},
@@ -53,13 +55,22 @@ type compiler struct {
 // connected is the state of a port whose device exists.
 func (c *compiler) connected(id plan.PortID) (plan.Fact, Attachment, bool) {
 	f, ok := c.d.Facts[id]
-	a, attached := c.d.Attachments[id]
-	return f, a, ok && attached
+	return f, c.d.Attachments[id], ok
+}
+
+// connectedFacts leaves out what has no attachment: the device of such a port is not there for the kernel.
+func connectedFacts(d Desired) plan.Facts {
+	facts := maps.Clone(d.Facts)
+	maps.DeleteFunc(facts, func(id plan.PortID, _ plan.Fact) bool {
+		_, attached := d.Attachments[id]
+		return !attached
+	})
+	return facts
 }
 
 func (c *compiler) compileSwitch(sw *plan.Switch) error {
 	id := c.slots.switches[sw.Name]
-	owners := c.effectiveMACs(sw)
+	owners := EffectiveMACs(sw, c.d.Facts)
 	flags := c.switchFlags(sw)
 	var receivers []receiver
 	for _, p := range sw.Ports {
@@ -75,7 +86,7 @@ func (c *compiler) compileSwitch(sw *plan.Switch) error {
 		slot := c.slots.ports[p.ID]
 		c.img.ports[slot] = rec
 		receivers = append(receivers, receiver{slot: uint16(slot), port: p, floods: rec.Flags&abi.PortFloods != 0, promiscuous: rec.Flags&abi.PortPromiscuous != 0})
-		if m := owners[p.ID].mac; !m.IsZero() {
+		if m := owners[p.ID].MAC; !m.IsZero() {
 			c.owners[owner{id, m}] = slot
 		}
 	}
@@ -109,13 +120,13 @@ func listens(p *plan.Port, f plan.Fact) bool {
 }
 
 // compilePort makes the record of a connected port; ok is false for one that is not connected.
-func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, owners map[plan.PortID]ownMAC) (rec abi.Port, ok bool, err error) {
+func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, owners map[plan.PortID]OwnMAC) (rec abi.Port, ok bool, err error) {
 	f, a, ok := c.connected(p.ID)
 	if !ok {
 		return abi.Port{}, false, nil
 	}
 	pol, own := p.Policy, owners[p.ID]
-	rec = abi.Port{Ifindex: a.Ifindex, MAC: own.mac, MTU: uint32(f.MTU), Flags: abi.PortConnected}
+	rec = abi.Port{Ifindex: a.Ifindex, MAC: own.MAC, MTU: uint32(f.MTU), Flags: abi.PortConnected}
 	for _, b := range []struct {
 		on   bool
 		flag uint32
@@ -129,7 +140,7 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, owners map[plan.Po
 		{listens(p, f), abi.PortPromiscuous},
 		{pol.ForgedTransmits.V, abi.PortForgedOk},
 		{p.TxUplink, abi.PortTxUplink},
-		{own.violation, abi.PortViolation},
+		{own.Violation != "", abi.PortViolation},
 		{pol.VLAN.V.AD, abi.PortOuterAD},
 	} {
 		if b.on {

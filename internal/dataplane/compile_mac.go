@@ -2,47 +2,59 @@ package dataplane
 
 import (
 	"encoding/binary"
+	"fmt"
 
 	"heddle/internal/abi"
 	"heddle/internal/plan"
 )
 
-// ownMAC is a port's effective MAC and whether its owner uses one it may not use (S3, S4, D2).
-type ownMAC struct {
-	mac       plan.MAC
-	violation bool
+// OwnMAC is the address a port answers to, its effective MAC, and what its owner does that the port may not; "" when nothing
+// (S3, S4, D2).
+type OwnMAC struct {
+	MAC       plan.MAC
+	Violation string
 }
 
-func (c *compiler) effectiveMACs(sw *plan.Switch) map[plan.PortID]ownMAC {
-	initial := map[plan.MAC]int{}
-	taken := map[plan.MAC]bool{}
-	for _, p := range sw.Ports {
-		initial[p.InitialMAC]++
-	}
+// EffectiveMACs are the effective MACs of a switch's ports (docs/reference/frame-rules.md section 1), as the kernel enforces
+// them. Facts holds the connected ports and uplinks.
+func EffectiveMACs(sw *plan.Switch, facts plan.Facts) map[plan.PortID]OwnMAC {
+	taken := map[plan.MAC]string{}
 	for _, u := range sw.Uplinks {
-		if f, _, ok := c.connected(u.ID); ok {
-			taken[f.DeviceMAC] = true
+		if f, ok := facts[u.ID]; ok && !f.DeviceMAC.IsZero() {
+			taken[f.DeviceMAC] = "uplink " + u.ID.Name
 		}
 	}
-	out := make(map[plan.PortID]ownMAC, len(sw.Ports))
 	for _, p := range sw.Ports {
-		own := ownMAC{mac: p.InitialMAC}
-		seen := plan.MAC{}
-		if f, _, ok := c.connected(p.ID); ok {
-			seen = f.SeenMAC
+		if !p.InitialMAC.IsZero() {
+			taken[p.InitialMAC] = "port " + p.ID.Name
 		}
-		if !seen.IsZero() && seen != p.InitialMAC {
-			free := !seen.IsGroup() && initial[seen] == 0 && !taken[seen]
-			if free && (p.Policy.MACChanges.V || p.InitialMAC.IsZero()) {
-				own.mac = seen
-			} else {
-				own.violation = true
-			}
-		}
-		taken[own.mac] = true
-		out[p.ID] = own
 	}
-	return out
+	own := make(map[plan.PortID]OwnMAC, len(sw.Ports))
+	for _, p := range sw.Ports {
+		o := effectiveMAC(p, facts[p.ID].SeenMAC, taken)
+		if !o.MAC.IsZero() && o.MAC != p.InitialMAC {
+			taken[o.MAC] = "port " + p.ID.Name
+		}
+		own[p.ID] = o
+	}
+	return own
+}
+
+// effectiveMAC is one port's, given the address its adapter is seen to use and whose the others are.
+func effectiveMAC(p *plan.Port, seen plan.MAC, taken map[plan.MAC]string) OwnMAC {
+	if seen.IsZero() || seen == p.InitialMAC {
+		return OwnMAC{MAC: p.InitialMAC}
+	}
+	other, dup := taken[seen]
+	switch {
+	case seen.IsGroup():
+		return OwnMAC{p.InitialMAC, fmt.Sprintf("the adapter uses the group address %s", seen)}
+	case dup:
+		return OwnMAC{p.InitialMAC, fmt.Sprintf("the adapter uses %s, the MAC of %s", seen, other)}
+	case !p.InitialMAC.IsZero() && !p.Policy.MACChanges.V:
+		return OwnMAC{p.InitialMAC, fmt.Sprintf("the adapter uses %s instead of %s, and the policy rejects MAC changes", seen, p.InitialMAC)}
+	}
+	return OwnMAC{MAC: seen}
 }
 
 // owner is a MAC of a switch that belongs to one of its ports or uplink devices.
