@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heddle/internal/dataplane"
+	"heddle/internal/event"
 	"heddle/internal/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -60,6 +61,10 @@ type Agent struct {
 	last     map[plan.PortID]observation
 	retry    bool // the last reconcile failed
 	lastErr  string
+
+	followers []follower
+	verdicts  verdicts
+	events    *event.Bus
 
 	listener net.Listener   // for commands
 	mount    func() error   // makes sure that there is a file system to pin in
@@ -171,6 +176,9 @@ func (a *Agent) settle() {
 	}
 	a.lastErr = ""
 }
+
+// keptEvents is how many events a late follower still sees.
+const keptEvents = 4096
 
 // complain logs an error once, until it changes or goes away.
 func (a *Agent) complain(what string, err error) {

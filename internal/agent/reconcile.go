@@ -66,6 +66,7 @@ func (a *Agent) reconcile() error {
 	}
 	errRelease := a.releaseAll()
 	a.report()
+	a.tellFollowers(bounds)
 	return errors.Join(errPrepare, errRelease, a.save())
 }
 
@@ -190,7 +191,9 @@ func (a *Agent) desired(bounds []bound) dataplane.Desired {
 	d := dataplane.Desired{Plan: a.plan, Facts: plan.Facts{}, Attachments: map[plan.PortID]dataplane.Attachment{}}
 	for _, b := range bounds {
 		if b.uplink != nil {
-			d.Facts[b.id] = uplinkFact(b.device)
+			f := uplinkFact(b.device)
+			f.Out = a.verdicts.why(b.id)
+			d.Facts[b.id] = f
 			d.Attachments[b.id] = dataplane.Attachment{Ifindex: b.device.Index}
 			continue
 		}

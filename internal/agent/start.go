@@ -16,6 +16,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
+	"heddle/internal/event"
 	"heddle/internal/hostdev"
 	"heddle/internal/spec"
 )
@@ -121,6 +122,7 @@ func start(o Options, store *Store, st *State, given *givenConfig) (a *Agent, er
 		mount: mount,
 		name:  o.Name, version: o.Version, place: machineID() + "/" + o.Name, log: o.Log, store: store, state: st,
 		started: time.Now(), stale: true, configFile: o.Config, calls: make(chan func()), stopped: make(chan struct{}), quit: func() {},
+		verdicts: verdicts{}, events: event.NewBus(keptEvents),
 	}
 	defer func() {
 		if err != nil {

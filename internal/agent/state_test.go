@@ -3,6 +3,7 @@ package agent
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -129,7 +130,7 @@ func TestD1_D2_FactsOfADevice(t *testing.T) {
 			plan.Fact{MTU: 1400, SeenMAC: peer.MAC, Promiscuous: plan.AsksYes}},
 		{"veth not seen", hostdev.Device{Kind: hostdev.Veth, End: up, Peer: hostdev.Peer{Index: 2}}, plan.Fact{Up: true, MTU: 1500}},
 	} {
-		if got := portFact(c.d); got != c.want {
+		if got := portFact(c.d); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", c.what, got, c.want)
 		}
 	}

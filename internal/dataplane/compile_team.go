@@ -21,7 +21,7 @@ func (c *compiler) compileTeam(sw *plan.Switch, p *plan.Port, rec *abi.Port) err
 			rec.Uplink = reserve
 		}
 		return nil
-	case spec.OriginatingPort:
+	case spec.OriginatingPort, spec.LoadBased:
 		rec.Uplink = pick(active, p.Number, reserve)
 		return nil
 	case spec.SourceMAC:
@@ -78,7 +78,7 @@ func (c *compiler) uplinkSlots(sw *plan.Switch, names []string) []uint16 {
 	for _, name := range names {
 		id := plan.PortID{Switch: sw.Name, Name: name}
 		f, _, ok := c.connected(id)
-		if ok && f.Up {
+		if ok && f.Usable() {
 			out = append(out, uint16(c.slots.ports[id]))
 		} else {
 			out = append(out, 0)

@@ -59,7 +59,7 @@ type uplink struct {
 }
 
 // usable says whether teaming may choose the uplink; nil stands for a name that is not in the plan.
-func (u *uplink) usable() bool { return u != nil && u.connected && u.fact.Up }
+func (u *uplink) usable() bool { return u != nil && u.connected && u.fact.Usable() }
 
 // index prepares a switch for forwarding: names to pointers, facts beside the plan, effective MACs.
 func (h *Host) index(p *plan.Switch, f plan.Facts, t *tables) *vswitch {

@@ -44,8 +44,22 @@ type Switch struct {
 	ReversePath            bool      `json:"reversePath"`
 	ReversePathPromiscuous bool      `json:"reversePathPromiscuous"`
 	BlockGuestBPDU         bool      `json:"blockGuestBPDU"`
-	Uplinks                []*Uplink `json:"uplinks"`
-	Ports                  []*Port   `json:"ports"`
+	// UpDelay is how long an uplink's link has to stay up before it is used again.
+	UpDelay time.Duration `json:"upDelay"`
+	LLDP    spec.LLDPMode `json:"lldp"`
+	LAGs    []*LAG        `json:"lags,omitzero"`
+	Uplinks []*Uplink     `json:"uplinks"`
+	Ports   []*Port       `json:"ports"`
+}
+
+// LAG is a link aggregation group: one choice of a team, whose frames are spread over its usable members.
+type LAG struct {
+	Name     string           `json:"name"`
+	Uplinks  []string         `json:"uplinks"` // members, in order
+	Mode     spec.LACPMode    `json:"mode"`
+	Timeout  spec.LACPTimeout `json:"timeout"`
+	Hash     spec.LAGHash     `json:"hash"`
+	Fallback spec.LAGFallback `json:"fallback"`
 }
 
 // Uplink is a named uplink and the device it is bound to on this host.
@@ -101,11 +115,15 @@ type Learning struct {
 }
 
 // Teaming is the effective teaming policy. Active and Standby name uplinks of the switch; when no level sets Active,
-// every uplink of the switch that is not standby is active, in the order of the file.
+// every uplink of the switch that is neither standby nor a LAG's member is active, in the order of the file. Both lists may
+// name a LAG.
 type Teaming struct {
-	Policy  Value[spec.TeamingPolicy] `json:"policy"`
-	Active  Value[[]string]           `json:"active"`
-	Standby Value[[]string]           `json:"standby"`
+	Policy           Value[spec.TeamingPolicy]    `json:"policy"`
+	Active           Value[[]string]              `json:"active"`
+	Standby          Value[[]string]              `json:"standby"`
+	Failback         Value[bool]                  `json:"failback"`
+	NotifySwitches   Value[bool]                  `json:"notifySwitches"`
+	FailureDetection Value[spec.FailureDetection] `json:"failureDetection"`
 }
 
 // VLANMode is how a port treats tags (semantics §3.1).
@@ -142,7 +160,18 @@ type Fact struct {
 	SeenMAC MAC `json:"seenMAC,omitzero"`
 	// Promiscuous says whether the owner's adapter asks for promiscuous mode (D1).
 	Promiscuous Asks `json:"promiscuous,omitzero"`
+	// Out says why an uplink is not used though it is up: it has to stay up first, its beacons get lost, LACP has not
+	// bundled it. "" = it is used. What arrives on it counts all the same.
+	Out string `json:"out,omitzero"`
+	// Resting names uplinks and LAGs that came back and that this port does not return to while another is usable
+	// (failback off, S44).
+	Resting []string `json:"resting,omitzero"`
+	// Assigned is the uplink that load-based teaming has moved this port to (S47); "" = the one its number gives.
+	Assigned string `json:"assigned,omitzero"`
 }
+
+// Usable says whether frames may leave by the uplink of that fact.
+func (f Fact) Usable() bool { return f.Up && f.Out == "" }
 
 // Asks is what can be seen of a request.
 type Asks uint8

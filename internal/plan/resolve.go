@@ -70,6 +70,16 @@ func resolveSwitch(s *spec.Switch) *Switch {
 		ReversePath:            or(s.Checks.ReversePath, true),
 		ReversePathPromiscuous: or(s.Checks.ReversePathPromiscuous, true),
 		BlockGuestBPDU:         or(s.Checks.BlockGuestBPDU, true),
+		UpDelay:                s.ActualUpDelay(),
+		LLDP:                   orText(s.Discovery.LLDP, spec.LLDPListen),
+	}
+	for i := range s.LAGs {
+		g := &s.LAGs[i]
+		sw.LAGs = append(sw.LAGs, &LAG{
+			Name: g.Name, Uplinks: slices.Clone(g.Uplinks), Mode: orText(g.Mode, spec.LACPActive),
+			Timeout: orText(g.Timeout, spec.LACPSlow), Hash: orText(g.Hash, spec.HashIPPortVLAN),
+			Fallback: orText(g.Fallback, spec.FallbackSingle),
+		})
 	}
 	for i := range s.Uplinks {
 		u := &s.Uplinks[i]
@@ -87,6 +97,13 @@ func or[T any](p *T, otherwise T) T {
 		return otherwise
 	}
 	return *p
+}
+
+func orText[T ~string](s, otherwise T) T {
+	if s == "" {
+		return otherwise
+	}
+	return s
 }
 
 // vlanSet is the union of valid ids and ranges.
@@ -159,10 +176,6 @@ func effective(s *spec.Switch, levels []level) Effective {
 // builtIn is what holds where no level says anything: VLAN none, all security rejected (C3), no learning, a team of all
 // uplinks by originating port.
 func builtIn(s *spec.Switch) Effective {
-	active := make([]string, len(s.Uplinks))
-	for i := range s.Uplinks {
-		active[i] = s.Uplinks[i].Name
-	}
 	return Effective{
 		Blocked:         Value[bool]{false, FromBuiltIn},
 		VLAN:            Value[VLAN]{VLAN{Mode: VLANNone}, FromBuiltIn},
@@ -178,8 +191,12 @@ func builtIn(s *spec.Switch) Effective {
 		},
 		Teaming: Teaming{
 			Policy:  Value[spec.TeamingPolicy]{spec.OriginatingPort, FromBuiltIn},
-			Active:  Value[[]string]{active, FromBuiltIn},
+			Active:  Value[[]string]{s.DefaultActive(), FromBuiltIn},
 			Standby: Value[[]string]{[]string{}, FromBuiltIn},
+
+			Failback:         Value[bool]{true, FromBuiltIn},
+			NotifySwitches:   Value[bool]{true, FromBuiltIn},
+			FailureDetection: Value[spec.FailureDetection]{spec.DetectLink, FromBuiltIn},
 		},
 		Monitoring: Monitoring{IPFIX: Value[bool]{false, FromBuiltIn}},
 	}
@@ -219,6 +236,11 @@ func setTeaming(t *Teaming, own spec.Teaming, from Level) {
 	if own.Standby != nil {
 		t.Standby = Value[[]string]{slices.Clone(*own.Standby), from}
 	}
+	set(&t.Failback, own.Failback, from)
+	set(&t.NotifySwitches, own.NotifySwitches, from)
+	if own.FailureDetection != "" {
+		t.FailureDetection = Value[spec.FailureDetection]{own.FailureDetection, from}
+	}
 }
 
 func vlan(w *spec.VLAN) VLAN {
@@ -250,6 +272,26 @@ func (p *Plan) Switch(name string) *Switch {
 	for _, s := range p.Switches {
 		if s.Name == name {
 			return s
+		}
+	}
+	return nil
+}
+
+// LAG is the LAG of that name, nil when there is none.
+func (s *Switch) LAG(name string) *LAG {
+	for _, g := range s.LAGs {
+		if g.Name == name {
+			return g
+		}
+	}
+	return nil
+}
+
+// LAGOf is the LAG that the uplink of that name is a member of, nil when it is in none.
+func (s *Switch) LAGOf(uplink string) *LAG {
+	for _, g := range s.LAGs {
+		if slices.Contains(g.Uplinks, uplink) {
+			return g
 		}
 	}
 	return nil

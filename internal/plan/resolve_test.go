@@ -72,6 +72,9 @@ func TestRows_BuiltInDefaults(t *testing.T) {
 		{"teaming.policy", "originating-port", "built-in default"},
 		{"teaming.active", "uplink1, uplink2, uplink3", "built-in default"},
 		{"teaming.standby", "none", "built-in default"},
+		{"teaming.failback", "true", "built-in default"},
+		{"teaming.notifySwitches", "true", "built-in default"},
+		{"teaming.failureDetection", "link", "built-in default"},
 		{"monitoring.ipfix", "false", "built-in default"},
 	}
 	if diff := cmp.Diff(want, port(t, "", "", "").Rows()); diff != "" {

@@ -37,6 +37,9 @@ func (p *Port) Rows() []Row {
 		row(p, "teaming.policy", t.Policy, text),
 		row(p, "teaming.active", t.Active, names),
 		row(p, "teaming.standby", t.Standby, names),
+		row(p, "teaming.failback", t.Failback, yesNo),
+		row(p, "teaming.notifySwitches", t.NotifySwitches, yesNo),
+		row(p, "teaming.failureDetection", t.FailureDetection, text),
 		row(p, "monitoring.ipfix", e.Monitoring.IPFIX, yesNo),
 	}
 }

@@ -33,6 +33,13 @@ type Switch struct {
 	MTU int `yaml:"mtu,omitempty" json:"mtu,omitzero"`
 	// Uplinks lead to the physical network; a switch without any is fine.
 	Uplinks []Uplink `yaml:"uplinks,omitempty" json:"uplinks,omitzero"`
+	// LAGs bundle uplinks by LACP; a LAG stands in teaming lists like an uplink. Needs a distributed switch.
+	LAGs []LAG `yaml:"lags,omitempty" json:"lags,omitzero"`
+	// UpDelay is how long an uplink whose link came back has to stay up before it is used again, a duration of 0s–30m;
+	// default 100ms (semantics §5.3).
+	UpDelay string `yaml:"upDelay,omitempty" json:"upDelay,omitzero"`
+	// Discovery is what the switch tells its neighbours on the uplinks and hears from them.
+	Discovery Discovery `yaml:"discovery,omitempty" json:"discovery,omitzero"`
 	// Checks are properties of the switch, so that they travel with the port from host to host.
 	Checks Checks `yaml:"checks,omitempty" json:"checks,omitzero"`
 	// Defaults are the policies every port group inherits.
@@ -50,6 +57,78 @@ type Checks struct {
 	ReversePathPromiscuous *bool `yaml:"reversePathPromiscuous,omitempty" json:"reversePathPromiscuous,omitzero"`
 	// BlockGuestBPDU drops spanning-tree frames that guests send (S36).
 	BlockGuestBPDU *bool `yaml:"blockGuestBPDU,omitempty" json:"blockGuestBPDU,omitzero"`
+}
+
+// LACPMode says who speaks first.
+type LACPMode string
+
+// The LACP modes.
+const (
+	LACPActive  LACPMode = "active"
+	LACPPassive LACPMode = "passive" // speaks when spoken to (S53)
+)
+
+// LACPTimeout is how often LACPDUs are asked for, and how long a silent peer counts.
+type LACPTimeout string
+
+// The LACP timeouts (IEEE 802.1AX).
+const (
+	LACPFast LACPTimeout = "fast" // every second, 3 s
+	LACPSlow LACPTimeout = "slow" // every 30 s, 90 s
+)
+
+// LAGHash is what of a frame chooses the member of a LAG (semantics §5.6).
+type LAGHash string
+
+// The hash sets of a LAG; each takes source and destination.
+const (
+	HashMAC        LAGHash = "mac"
+	HashIP         LAGHash = "ip"
+	HashIPVLAN     LAGHash = "ip-vlan"
+	HashIPPort     LAGHash = "ip-port"
+	HashIPPortVLAN LAGHash = "ip-port-vlan"
+)
+
+// LAGFallback is what a LAG does while its peer speaks no LACP.
+type LAGFallback string
+
+// The fallbacks of a LAG.
+const (
+	FallbackSingle LAGFallback = "single" // one member carries everything, as a plain uplink would
+	FallbackNone   LAGFallback = "none"   // no member is used
+)
+
+// LAG is a link aggregation group of the switch's uplinks, negotiated by LACP (S52, S53).
+type LAG struct {
+	// Name is the LAG's name; it shares one namespace with the switch's uplinks.
+	Name string `yaml:"name" json:"name"`
+	// Uplinks names the members, at least one and at most 32, in order. A member is in one LAG and in no teaming list.
+	Uplinks []string `yaml:"uplinks" json:"uplinks"`
+	// Mode is active (default) or passive.
+	Mode LACPMode `yaml:"mode,omitempty" json:"mode,omitzero"`
+	// Timeout is slow (default) or fast.
+	Timeout LACPTimeout `yaml:"timeout,omitempty" json:"timeout,omitzero"`
+	// Hash is mac, ip, ip-vlan, ip-port or ip-port-vlan (default).
+	Hash LAGHash `yaml:"hash,omitempty" json:"hash,omitzero"`
+	// Fallback is single (default) or none.
+	Fallback LAGFallback `yaml:"fallback,omitempty" json:"fallback,omitzero"`
+}
+
+// LLDPMode is what a switch does with LLDP on its uplinks.
+type LLDPMode string
+
+// The LLDP modes.
+const (
+	LLDPNone      LLDPMode = "none"
+	LLDPListen    LLDPMode = "listen"
+	LLDPAdvertise LLDPMode = "advertise"
+	LLDPBoth      LLDPMode = "both"
+)
+
+// Discovery is link discovery on the uplinks.
+type Discovery struct {
+	// LLDP is listen (default), none, advertise or both.
+	LLDP LLDPMode `yaml:"lldp,omitempty" json:"lldp,omitzero"`
 }
 
 // Uplink is a host-independent uplink name bound to a device of this host.
@@ -174,17 +253,35 @@ const (
 	SourceMAC       TeamingPolicy = "source-mac"
 	IPHash          TeamingPolicy = "ip-hash"
 	ExplicitOrder   TeamingPolicy = "explicit"
+	LoadBased       TeamingPolicy = "load-based" // S47, S48; needs a distributed switch
+)
+
+// FailureDetection is how a dead uplink is found out.
+type FailureDetection string
+
+// The ways to find out.
+const (
+	DetectLink   FailureDetection = "link"   // the link's state
+	DetectBeacon FailureDetection = "beacon" // also beacon probing (S51)
 )
 
 // Teaming is the teaming policy; a field that is left out is inherited. An explicit empty list means "none"; an uplink in
 // neither list is unused.
 type Teaming struct {
-	// Policy is originating-port (default), source-mac, ip-hash or explicit (D10, S43, S46).
+	// Policy is originating-port (default), source-mac, ip-hash, explicit or load-based (D10, S43, S46–S48). A LAG's own
+	// hash goes before it.
 	Policy TeamingPolicy `yaml:"policy,omitempty" json:"policy,omitzero"`
-	// Active names the uplinks in use, in order; by default every uplink of the switch that is not standby.
+	// Active names the uplinks in use, in order, or one LAG alone; by default every uplink of the switch that is neither
+	// standby nor a LAG's member, or, where there is none, the switch's only LAG.
 	Active *[]string `yaml:"active,omitempty" json:"active,omitzero"`
 	// Standby names the uplinks used when no active one is usable (S45); default none. Not with ip-hash.
 	Standby *[]string `yaml:"standby,omitempty" json:"standby,omitzero"`
+	// Failback has traffic return to an uplink that works again (S43, S44); default true.
+	Failback *bool `yaml:"failback,omitempty" json:"failback,omitzero"`
+	// NotifySwitches announces a port's MAC on its new uplink by RARP (S49); default true.
+	NotifySwitches *bool `yaml:"notifySwitches,omitempty" json:"notifySwitches,omitzero"`
+	// FailureDetection is link (default) or beacon. Not beacon with ip-hash.
+	FailureDetection FailureDetection `yaml:"failureDetection,omitempty" json:"failureDetection,omitzero"`
 }
 
 // Role is what is on the other side of a port.

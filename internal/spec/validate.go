@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Validate checks a configuration made in memory the way Parse checks a file's. The error is Faults, nil when all is
@@ -131,10 +132,23 @@ func (v *validator) oneSwitch(a at, i int) {
 	for j := range s.Uplinks {
 		v.uplink(a, i, j)
 	}
+	v.lags(a, i)
+	v.duration(a, "upDelay", s.UpDelay, 0, MaxUpDelay, "100ms")
+	enum(v, a.field("discovery"), "lldp", s.Discovery.LLDP, LLDPNone, LLDPListen, LLDPAdvertise, LLDPBoth)
 	chain := []level{{at: a.field("defaults"), policy: &s.Defaults, what: "switch " + s.Name}}
 	v.policy(i, chain)
 	for j := range s.PortGroups {
 		v.group(a, i, j, chain)
+	}
+}
+
+// duration checks that a field at a, if it is set, is a duration of least–most.
+func (v *validator) duration(a at, field, value string, least, most time.Duration, example string) {
+	if value == "" && !v.written(a, field) {
+		return
+	}
+	if d, err := time.ParseDuration(value); err != nil || d < least || d > most {
+		v.fault(a.field(field), shown(value), "must be a duration of %v–%v, such as %s", least, most, example)
 	}
 }
 

@@ -80,15 +80,23 @@ func (v *validator) teaming(i int, chain []level) {
 	own := chain[len(chain)-1]
 	t := own.policy.Teaming
 	a := own.at.field("teaming")
-	enum(v, a, "policy", t.Policy, OriginatingPort, SourceMAC, IPHash, ExplicitOrder)
+	enum(v, a, "policy", t.Policy, OriginatingPort, SourceMAC, IPHash, ExplicitOrder, LoadBased)
+	enum(v, a, "failureDetection", t.FailureDetection, DetectLink, DetectBeacon)
+	if sw := &v.cfg.Switches[i]; t.Policy == LoadBased && sw.Kind == Standard {
+		v.fault(a.field("policy"), string(LoadBased), "load-based teaming needs a distributed switch, and %s is a standard one: set kind: distributed on it", sw.Name)
+	}
 	v.uplinkList(a.field("active"), i, t.Active)
 	v.uplinkList(a.field("standby"), i, t.Standby)
 	var policy TeamingPolicy
+	var detection FailureDetection
 	var active, standby []string
 	var activeFrom, standbyFrom string
 	for _, l := range chain {
 		if l.policy.Teaming.Policy != "" {
 			policy = l.policy.Teaming.Policy
+		}
+		if l.policy.Teaming.FailureDetection != "" {
+			detection = l.policy.Teaming.FailureDetection
 		}
 		if l.policy.Teaming.Active != nil {
 			active, activeFrom = *l.policy.Teaming.Active, l.what
@@ -99,6 +107,9 @@ func (v *validator) teaming(i int, chain []level) {
 	}
 	if t.Active != nil || t.Standby != nil {
 		v.overlap(a, t, active, standby, activeFrom, standbyFrom)
+	}
+	if policy == IPHash && detection == DetectBeacon && (t.Policy != "" || t.FailureDetection != "") {
+		v.fault(a, "", "beacon probing does not go with ip-hash: the physical switch sends a beacon back to any link of the channel; use failureDetection: link")
 	}
 	if policy != IPHash || len(standby) == 0 {
 		return
@@ -129,12 +140,19 @@ func (v *validator) uplinkList(a at, i int, list *[]string) {
 	if list == nil {
 		return
 	}
-	known := v.uplinks[i]
+	sw := &v.cfg.Switches[i]
 	seen := map[string]bool{}
+	if why := sw.aloneFault(*list); why != "" {
+		v.fault(a, listText(*list), "%s", why)
+	}
 	for k, name := range *list {
-		switch _, ok := known[name]; {
-		case !ok:
-			v.fault(a.item(k, ""), shown(name), "%s", v.noSuchUplink(i, name))
+		_, isUplink := v.uplinks[i][name]
+		lag := sw.lagOf(name)
+		switch {
+		case !isUplink && sw.LAG(name) == nil:
+			v.fault(a.item(k, ""), shown(name), "%s", v.noSuchUplink(i, name, true))
+		case isUplink && lag != "":
+			v.fault(a.item(k, ""), shown(name), "this uplink is a member of LAG %s: list the LAG instead", lag)
 		case seen[name]:
 			v.fault(a.item(k, ""), shown(name), "listed twice: keep one")
 		}
@@ -142,11 +160,16 @@ func (v *validator) uplinkList(a at, i int, list *[]string) {
 	}
 }
 
-func (v *validator) noSuchUplink(i int, name string) string {
+func (v *validator) noSuchUplink(i int, name string, lags bool) string {
 	s := &v.cfg.Switches[i]
-	names := make([]string, len(s.Uplinks))
+	names := make([]string, 0, len(s.Uplinks)+len(s.LAGs))
 	for j := range s.Uplinks {
-		names[j] = s.Uplinks[j].Name
+		names = append(names, s.Uplinks[j].Name)
+	}
+	for j := range s.LAGs {
+		if _, also := v.uplinks[i][s.LAGs[j].Name]; lags && !also {
+			names = append(names, s.LAGs[j].Name)
+		}
 	}
 	return "switch " + s.Name + " has no such uplink" + known(name, names)
 }

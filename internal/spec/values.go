@@ -16,10 +16,15 @@ const (
 	MaxMTU     = 9000
 	DefaultMTU = 1500
 	// MaxMACs is the largest learning limit of a port, and the default (semantics §2).
-	MaxMACs        = 4096
-	MinAgeing      = time.Second
-	MaxAgeing      = 24 * time.Hour
-	DefaultAgeing  = 10 * time.Minute
+	MaxMACs       = 4096
+	MinAgeing     = time.Second
+	MaxAgeing     = 24 * time.Hour
+	DefaultAgeing = 10 * time.Minute
+	// DefaultUpDelay and MaxUpDelay bound how long a link has to stay up (semantics §5.3).
+	DefaultUpDelay = 100 * time.Millisecond
+	MaxUpDelay     = 30 * time.Minute
+	// MaxLAGMembers is the largest number of uplinks in a LAG (C5).
+	MaxLAGMembers  = 32
 	maxName        = 63 // bytes
 	maxDeviceName  = 15 // bytes, the kernel's IFNAMSIZ without its final zero
 	maxVLAN        = 4094
@@ -52,6 +57,15 @@ func ParseVLANRange(s string) (VLANRange, error) {
 func (l MACLearning) AgeingTime() (time.Duration, bool) {
 	d, err := time.ParseDuration(l.Ageing)
 	return d, err == nil && d >= MinAgeing && d <= MaxAgeing
+}
+
+// ActualUpDelay is how long an uplink's link has to stay up before it is used again: what is set, or the default.
+func (s *Switch) ActualUpDelay() time.Duration {
+	d, err := time.ParseDuration(s.UpDelay)
+	if err != nil {
+		return DefaultUpDelay
+	}
+	return d
 }
 
 // ActualMTU is the MTU the switch has, in bytes of layer 3: what is set, or the default.

@@ -1,0 +1,72 @@
+package event
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Bus keeps the last events and hands them to any number of followers, each at its own speed. A follower that is too slow
+// misses events and is told how many; it never holds up the publisher.
+type Bus struct {
+	mu   sync.Mutex
+	ring []Event
+	next uint64        // Seq of the next event
+	more chan struct{} // closed at the next event
+}
+
+// NewBus makes a bus that keeps the last keep events.
+func NewBus(keep int) *Bus {
+	return &Bus{ring: make([]Event, keep), next: 1, more: make(chan struct{})}
+}
+
+// Publish numbers the event, stamps it unless it has a time, and wakes the followers.
+func (b *Bus) Publish(e Event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e.Seq = b.next
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	b.ring[b.next%uint64(len(b.ring))] = e
+	b.next++
+	close(b.more)
+	b.more = make(chan struct{})
+}
+
+// Last is the Seq of the last event, 0 when there was none.
+func (b *Bus) Last() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.next - 1
+}
+
+// After gives the events with a Seq above seq that are still kept, and how many of them are not. When there are none yet it
+// waits for the next; the error is the context's.
+func (b *Bus) After(ctx context.Context, seq uint64) (events []Event, missed uint64, err error) {
+	for {
+		events, missed, more := b.since(seq)
+		if len(events) > 0 {
+			return events, missed, nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return nil, 0, ctx.Err()
+		}
+	}
+}
+
+func (b *Bus) since(seq uint64) (events []Event, missed uint64, more <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	first := seq + 1
+	if kept := uint64(len(b.ring)); b.next > kept && first < b.next-kept {
+		missed = b.next - kept - first
+		first = b.next - kept
+	}
+	for s := first; s < b.next; s++ {
+		events = append(events, b.ring[s%uint64(len(b.ring))])
+	}
+	return events, missed, b.more
+}

@@ -1,0 +1,46 @@
+// Package event is what happened on a host, in the user's words: the agent publishes, "heddle events" follows.
+package event
+
+import "time"
+
+// Kind says what happened.
+type Kind string
+
+// The kinds of event.
+const (
+	Connected    Kind = "connected"     // a device serves its port from now on
+	Disconnected Kind = "disconnected"  // it does not any more
+	Learned      Kind = "learned"       // a source MAC was learned (S12)
+	Moved        Kind = "moved"         // a learned MAC is on another port now (S20)
+	LimitReached Kind = "limit-reached" // a port learns no more MACs (S15, S16)
+	Violation    Kind = "violation"     // an owner does what its policy rejects (S3), or the end of that
+	Blocked      Kind = "blocked"       // a port was blocked or unblocked (S41)
+	Link         Kind = "link"          // a port's or uplink's device went up or down
+	Failover     Kind = "failover"      // ports use another uplink, and why (S42–S48)
+	Applied      Kind = "applied"       // another plan is in force
+	Neighbour    Kind = "neighbour"     // LLDP or LACP: another device is at the other end of an uplink
+	Reverted     Kind = "reverted"      // a change was taken back by itself (S81)
+)
+
+// Event is one thing that happened. Fields that do not apply are empty.
+type Event struct {
+	// Seq counts the agent's events from 1.
+	Seq  uint64    `json:"seq"`
+	Time time.Time `json:"time"`
+	Kind Kind      `json:"kind"`
+	// Switch, Port, Uplink, Device say where.
+	Switch string `json:"switch,omitzero"`
+	Port   string `json:"port,omitzero"`
+	Uplink string `json:"uplink,omitzero"`
+	Device string `json:"device,omitzero"`
+	// MAC and VLAN are those of a learned address; VLAN as "heddle mac list" shows it.
+	MAC  string `json:"mac,omitzero"`
+	VLAN string `json:"vlan,omitzero"`
+	// From and To are the value before and after: uplinks of a failover, ports of a moved MAC, up and down.
+	From string `json:"from,omitzero"`
+	To   string `json:"to,omitzero"`
+	// Ports is how many ports it concerns, for a failover or an apply.
+	Ports int `json:"ports,omitzero"`
+	// Text says it in one sentence.
+	Text string `json:"text"`
+}
