@@ -16,7 +16,7 @@ endif
 endif
 
 .DEFAULT_GOAL := build
-.PHONY: help build check-go deps deps-all test soak fuzz demo bench generate lint format clean
+.PHONY: help build check-go deps deps-all test soak kernels fuzz demo bench generate lint format clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,11 @@ endif
 
 soak: check-go ## hold the kernel program against the model for DURATION (default 60s; root)
 	HEDDLE_SOAK=$(DURATION) $(GO) test -count=1 -timeout 0 -v -run '^TestSoak' ./internal/difftest
+
+# KERNELS are kernel series that apt knows, or paths of .deb files.
+KERNELS ?= 6.12
+kernels: check-go ## run the tests on other kernels, in QEMU guests: KERNELS="6.12 /path/linux-image.deb" (root)
+	HEDDLE_KERNELS="$(KERNELS)" HEDDLE_KERNELS_ALL=1 HEDDLE_REQUIRE_ALL=1 $(GO) test -count=1 -timeout 30m -v ./internal/kernels
 
 fuzz: check-go ## run every fuzz target for DURATION
 	@scripts/fuzz $(DURATION)

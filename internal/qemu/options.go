@@ -67,6 +67,8 @@ type Options struct {
 	// Queues is the number of queue pairs and of the guest's CPUs, 1…8; 0 means 1. More than one needs VirtioNet.
 	Queues   int
 	MemoryMB int // 0 means 256
+	// Modules are loaded in the guest besides those its card needs; the image must have them (image.Image.Modules).
+	Modules []string
 	// Files are copied into the guest before it starts: path in the guest → file of this machine.
 	Files map[string]string
 	// Image is what to boot; nil means the one for the card from the default cache, built if needed.
@@ -168,6 +170,7 @@ func (o Options) kernelCommandLine(modules []string) string {
 		// Each message costs milliseconds of emulated serial port.
 		words = append(words, "quiet")
 	}
+	modules = append(modules, o.Modules...)
 	if o.VLAN != 0 {
 		modules = append(modules, "8021q")
 		words = append(words, "heddle.vlan="+strconv.Itoa(o.VLAN))

@@ -75,23 +75,24 @@ func (o Options) packages(ctx context.Context, work, root string) (names []strin
 	if err != nil {
 		return nil, err
 	}
-	for i, p := range list {
-		o.Log("unpacking %s", p.name)
+	for _, p := range list {
+		names = append(names, p.name+"="+p.version)
+	}
+	for _, file := range o.kernelFiles() {
+		names, debs = append(names, filepath.Base(file)), append(debs, file)
+	}
+	for i, name := range names {
+		o.Log("unpacking %s", name)
 		if err := unpack(ctx, debs[i], root); err != nil {
 			return nil, err
 		}
-		names = append(names, p.name+"="+p.version)
 	}
 	return names, nil
 }
 
 // fetch finds out which packages the image needs and gives them with the paths of their .deb files.
 func (o Options) fetch(ctx context.Context, a apt) (list []*debPackage, debs []string, err error) {
-	metas, _, err := o.Flavour.contents()
-	if err != nil {
-		return nil, nil, err
-	}
-	if list, err = a.kernel(ctx, metas); err != nil {
+	if list, err = o.findKernel(ctx, a); err != nil {
 		return nil, nil, err
 	}
 	busybox, err := a.show(ctx, "busybox-static")

@@ -28,7 +28,13 @@ const (
 	Cloud Flavour = "cloud"
 	// Full is the distribution's kernel for any machine: it has e1000 and e1000e too.
 	Full Flavour = "full"
+	// Host is a kernel that Heddle runs on, for any machine: it also has what a hypervisor uses, such as taps, bonds and
+	// bridges. Options.Kernel says which; by default it is OldestKernel.
+	Host Flavour = "host"
 )
+
+// OldestKernel is the oldest kernel series with tcx (Linux 6.6) that Debian 12 and 13 have packages of.
+const OldestKernel = "6.12"
 
 // contents gives the kernel's meta packages, Debian's name before Ubuntu's, and the modules that guests may ask for.
 func (f Flavour) contents() (metas, modules []string, err error) {
@@ -38,13 +44,18 @@ func (f Flavour) contents() (metas, modules []string, err error) {
 		return []string{"linux-image-cloud-amd64", "linux-image-virtual"}, modules, nil
 	case Full:
 		return []string{"linux-image-amd64", "linux-image-generic"}, append(modules, "e1000", "e1000e"), nil
+	case Host:
+		return nil, append(modules, "e1000e", "igb", "veth", "tun", "bonding", "bridge"), nil
 	}
-	return nil, nil, fmt.Errorf("guest image: unknown flavour %q (known: %s, %s)", f, Cloud, Full)
+	return nil, nil, fmt.Errorf("guest image: unknown flavour %q (known: %s, %s, %s)", f, Cloud, Full, Host)
 }
 
 // Options says what to build and where to keep it.
 type Options struct {
 	Flavour Flavour
+	// Kernel is for the flavour Host: a kernel series that apt knows, such as "6.12", or the paths of the .deb files that a
+	// kernel and its modules come in, separated by commas. Empty means OldestKernel.
+	Kernel string
 	// CacheDir keeps downloads and images between runs; empty means DefaultCacheDir.
 	CacheDir string
 	// Log is told about steps that take seconds; nil means silence.
@@ -82,13 +93,20 @@ func Build(ctx context.Context, o Options) (*Image, error) {
 	if _, _, err := o.Flavour.contents(); err != nil {
 		return nil, err
 	}
+	if err := o.checkKernel(); err != nil {
+		return nil, err
+	}
 	if o.CacheDir == "" {
 		o.CacheDir = DefaultCacheDir()
 	}
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
-	dir := filepath.Join(o.CacheDir, fmt.Sprintf("%s-%s", o.Flavour, o.recipe()))
+	recipe, err := o.recipe()
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(o.CacheDir, fmt.Sprintf("%s-%s", o.Flavour, recipe))
 	if img, err := load(dir); err == nil {
 		return img, nil
 	}
@@ -109,13 +127,24 @@ func Build(ctx context.Context, o Options) (*Image, error) {
 	return load(dir)
 }
 
-// recipe names what the image is made of besides packages, so that a changed program makes a new image.
-func (o Options) recipe() string {
+// recipe names what the image is made of besides packages of the distribution, so that a changed program or another kernel makes
+// a new image.
+func (o Options) recipe() (string, error) {
 	metas, modules, _ := o.Flavour.contents()
 	h := sha256.New()
 	fmt.Fprintln(h, "layout 2", metas, modules)
 	h.Write(initScript)
-	return fmt.Sprintf("%x", h.Sum(nil))[:12]
+	if o.Flavour == Host {
+		fmt.Fprintln(h, o.kernelSeries())
+	}
+	for _, file := range o.kernelFiles() {
+		about, err := os.Stat(file)
+		if err != nil {
+			return "", fmt.Errorf("guest image: kernel package: %w", err)
+		}
+		fmt.Fprintln(h, file, about.Size(), about.ModTime().UnixNano())
+	}
+	return fmt.Sprintf("%x", h.Sum(nil))[:12], nil
 }
 
 // explain adds what to do to errors whose text does not say it.

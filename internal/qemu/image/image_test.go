@@ -76,6 +76,34 @@ printf 'Package: %s\nVersion: 6.8\nDepends: %s\n' "$name" "$deps"
 	}
 }
 
+// TestFindKernel_TakesTheSeriesAskedFor: from the meta package named after it, or from the release's own when it is of that series.
+func TestFindKernel_TakesTheSeriesAskedFor(t *testing.T) {
+	fakeTools(t, map[string]string{"apt-cache": `
+for name; do :; done
+case $name in
+linux-image-6.12-amd64) deps=linux-image-6.12.9+deb12-amd64 ;;
+linux-image-amd64) deps=linux-image-6.1.0-56-amd64 ;;
+linux-image-6.*) deps=kmod ;;
+*) exit 100 ;;
+esac
+printf 'Package: %s\nVersion: 1\nDepends: %s\n' "$name" "$deps"
+`})
+	for series, want := range map[string]string{"": "linux-image-6.12.9+deb12-amd64", "6.12": "linux-image-6.12.9+deb12-amd64", "6.1": "linux-image-6.1.0-56-amd64", "6.6": ""} {
+		found, err := Options{Flavour: Host, Kernel: series}.findKernel(t.Context(), apt{})
+		switch {
+		case want == "" && (err == nil || !strings.Contains(err.Error(), "kernel "+series)):
+			t.Errorf("series %s: %v, %v", series, found, err)
+		case want != "" && (err != nil || len(found) != 1 || found[0].name != want):
+			t.Errorf("series %q: %v, %v, want %s", series, found, err, want)
+		}
+	}
+	for _, o := range []Options{{Flavour: Host, Kernel: "new"}, {Flavour: Cloud, Kernel: "6.12"}} {
+		if _, err := Build(t.Context(), o); err == nil || !strings.Contains(err.Error(), o.Kernel) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
 // TestBuild_FailuresSayWhatIsMissing: and leave neither an image nor work files.
 func TestBuild_FailuresSayWhatIsMissing(t *testing.T) {
 	known := `printf 'Package: %s\nVersion: 1\nDepends: linux-image-1\n' "$3"`

@@ -8,7 +8,8 @@
 #
 # Everything it needs to know is on the kernel command line, as words that begin with "heddle.".
 
-/bin/busybox mkdir -p /bin /sbin /usr/bin /usr/sbin /proc /sys /dev /run/jobs /tmp /root
+/bin/busybox mkdir -p /bin /sbin /usr/bin /usr/sbin /proc /sys /dev /run/jobs /run/netns /tmp /root /var
+/bin/busybox ln -s /run /var/run
 /bin/busybox --install -s
 export PATH=/bin:/sbin:/usr/bin:/usr/sbin HOME=/root
 mount -t proc proc /proc
