@@ -1,0 +1,119 @@
+package lacp
+
+import "time"
+
+// muxState is the state of a member's mux machine (802.1AX 6.4.15, independent control: a member sends only to a partner that
+// takes frames, and takes frames before its partner sends).
+type muxState string
+
+const (
+	muxDetached     muxState = "detached"     // not in the LAG
+	muxWaiting      muxState = "waiting"      // will be, when others had time to find their partner
+	muxAttached     muxState = "attached"     // in the LAG; its partner is not yet
+	muxCollecting   muxState = "collecting"   // takes frames
+	muxDistributing muxState = "distributing" // takes and sends frames
+)
+
+// group is what members that may be in one LAG have in common: their partner. A partner that is individual is alone.
+type group struct {
+	system System
+	key    uint16
+	alone  string // the member's name, when its partner is individual
+}
+
+// group is the partner's, ok only when there is one and it is not this system itself.
+func (m *member) group(own System) (group, bool) {
+	if !m.up || m.actor.has(Defaulted) || m.partner.System.MAC == own.MAC {
+		return group{}, false
+	}
+	g := group{system: m.partner.System, key: m.partner.Key}
+	if !m.partner.State.has(Aggregation) {
+		g.alone = m.Name
+	}
+	return g, true
+}
+
+// reselect takes the member out of the LAG; it may come back at once, by way of waiting.
+func (m *member) reselect() {
+	m.selected = false
+	m.detach()
+}
+
+func (m *member) detach() {
+	if m.mux != muxDetached {
+		m.enter(muxDetached)
+	}
+}
+
+// selectMembers chooses the LAG's partner and selects the members that have it. A partner stays chosen as long as a member is
+// attached to it; otherwise it is the one of most members, the first of these in order.
+func (l *LAG) selectMembers() {
+	votes, attached := map[group]int{}, map[group]bool{}
+	for _, m := range l.members {
+		if g, ok := m.group(l.cfg.System); ok {
+			votes[g]++
+			attached[g] = attached[g] || m.mux != muxDetached && m.mux != muxWaiting
+		}
+	}
+	if l.choice == nil || !attached[*l.choice] {
+		l.choice = nil
+		for _, m := range l.members {
+			g, ok := m.group(l.cfg.System)
+			if ok && (l.choice == nil || weight(votes[g], attached[g]) > weight(votes[*l.choice], attached[*l.choice])) {
+				l.choice = &g
+			}
+		}
+	}
+	for _, m := range l.members {
+		g, ok := m.group(l.cfg.System)
+		m.selected = ok && l.choice != nil && g == *l.choice
+	}
+}
+
+// weight ranks partners: after a restart members are attached before a partner is chosen, and they count more than any number that
+// is not.
+func weight(votes int, attached bool) int {
+	if attached {
+		return votes + 1<<16
+	}
+	return votes
+}
+
+// stepMux makes at most one transition.
+func (m *member) stepMux(now time.Time) (moved bool) {
+	next := m.nextMux(now)
+	if next == m.mux {
+		return false
+	}
+	if next == muxWaiting {
+		m.waits = now.Add(aggregateWait)
+	}
+	m.enter(next)
+	return true
+}
+
+func (m *member) nextMux(now time.Time) muxState {
+	sync, takes := m.partner.State.has(Synchronization), m.partner.State.has(Collecting)
+	switch {
+	case !m.selected:
+		return muxDetached
+	case m.mux == muxDetached:
+		return muxWaiting
+	case m.mux == muxWaiting && now.Before(m.waits):
+		return muxWaiting
+	case !sync || m.mux == muxWaiting:
+		return muxAttached
+	case m.mux == muxAttached || !takes:
+		return muxCollecting
+	}
+	return muxDistributing
+}
+
+// enter sets what the partner is told about the state.
+func (m *member) enter(s muxState) {
+	m.mux, m.changed, m.ntt = s, true, true
+	m.actor = m.actor.
+		with(Synchronization, s == muxAttached || s == muxCollecting || s == muxDistributing).
+		with(Collecting, s == muxCollecting || s == muxDistributing).
+		with(Distributing, s == muxDistributing)
+}

@@ -1,0 +1,194 @@
+// Package lacp is the link aggregation control protocol (IEEE 802.1AX): its frames, and the machines that decide which members of a
+// LAG are usable, as pure functions of events and time. It opens no socket and reads no clock.
+package lacp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"heddle/internal/plan"
+)
+
+// EtherType is that of the slow protocols (802.1AX annex 57A in 802.3).
+const EtherType = 0x8809
+
+// Destination is the slow protocols' group address. No bridge forwards it.
+var Destination = plan.MAC{0x01, 0x80, 0xc2, 0x00, 0x00, 0x02}
+
+// Subtypes of the slow protocols.
+const (
+	subtypeLACP   = 1
+	subtypeMarker = 2
+)
+
+// Size is the length of a LACPDU and of a marker PDU after the Ethernet header, in bytes.
+const Size = 110
+
+// version is the LACPDU version we speak. Later versions add TLVs behind the ones of version 1, which stay where they are.
+const version = 1
+
+// TLV types and lengths of a LACPDU, in their fixed order.
+const (
+	tlvActor, tlvPartner, lenInfo = 1, 2, 20
+	tlvCollector, lenCollector    = 3, 16
+)
+
+// Offsets of the TLVs of a LACPDU.
+const (
+	atActor     = 2
+	atPartner   = atActor + lenInfo
+	atCollector = atPartner + lenInfo
+)
+
+// State is the eight flags of an actor or partner.
+type State uint8
+
+// The flags of a State (802.1AX 6.4.2.3).
+const (
+	Activity        State = 1 << iota // speaks unasked
+	ShortTimeout                      // wants a PDU every second and gives up after three
+	Aggregation                       // may be one of several links; otherwise individual
+	Synchronization                   // attached to the right aggregator
+	Collecting                        // takes frames
+	Distributing                      // sends frames
+	Defaulted                         // knows its partner from its configuration only
+	Expired                           // has not heard its partner in time
+)
+
+// Words are the flags that are set, in the order of the bits; the timeout and aggregation bits always have a word.
+func (s State) Words() []string {
+	words := []string{}
+	for _, f := range []struct {
+		flag    State
+		set, no string
+	}{
+		{Activity, "active", "passive"}, {ShortTimeout, "fast", "slow"}, {Aggregation, "aggregatable", "individual"},
+		{Synchronization, "in-sync", ""}, {Collecting, "collecting", ""}, {Distributing, "distributing", ""},
+		{Defaulted, "defaulted", ""}, {Expired, "expired", ""},
+	} {
+		switch {
+		case s&f.flag != 0:
+			words = append(words, f.set)
+		case f.no != "":
+			words = append(words, f.no)
+		}
+	}
+	return words
+}
+
+func (s State) String() string { return strings.Join(s.Words(), " ") }
+
+func (s State) has(f State) bool { return s&f == f }
+
+// with is the state with a flag set or cleared.
+func (s State) with(f State, on bool) State {
+	if on {
+		return s | f
+	}
+	return s &^ f
+}
+
+// System names a device that aggregates links. Smaller values have priority.
+type System struct {
+	Priority uint16   `json:"priority"`
+	MAC      plan.MAC `json:"mac"`
+}
+
+// String is the usual notation: priority,MAC.
+func (s System) String() string { return fmt.Sprintf("%d,%s", s.Priority, s.MAC) }
+
+// Port names a port of a system.
+type Port struct {
+	Priority uint16 `json:"priority"`
+	Number   uint16 `json:"number"`
+}
+
+// Info is what a LACPDU says of one side of a link.
+type Info struct {
+	System System `json:"system"`
+	Key    uint16 `json:"key"`
+	Port   Port   `json:"port"`
+	State  State  `json:"state"`
+}
+
+// PDU is a LACPDU.
+type PDU struct {
+	Actor   Info // its sender
+	Partner Info // what the sender knows of its receiver
+	// MaxDelay is how long the sender may take to deliver a frame, in tens of microseconds.
+	MaxDelay uint16
+}
+
+// Encode is the PDU as it follows the Ethernet header: Size bytes.
+func (p PDU) Encode() []byte {
+	b := make([]byte, Size)
+	b[0], b[1] = subtypeLACP, version
+	p.Actor.put(b[atActor:], tlvActor)
+	p.Partner.put(b[atPartner:], tlvPartner)
+	c := b[atCollector:]
+	c[0], c[1] = tlvCollector, lenCollector
+	binary.BigEndian.PutUint16(c[2:], p.MaxDelay)
+	return b // a terminator, type 0 and length 0, and reserved bytes
+}
+
+func (i Info) put(b []byte, tlv byte) {
+	b[0], b[1] = tlv, lenInfo
+	binary.BigEndian.PutUint16(b[2:], i.System.Priority)
+	copy(b[4:10], i.System.MAC[:])
+	binary.BigEndian.PutUint16(b[10:], i.Key)
+	binary.BigEndian.PutUint16(b[12:], i.Port.Priority)
+	binary.BigEndian.PutUint16(b[14:], i.Port.Number)
+	b[16] = byte(i.State)
+}
+
+func readInfo(b []byte) Info {
+	return Info{
+		System: System{Priority: binary.BigEndian.Uint16(b[2:]), MAC: plan.MAC(b[4:10])},
+		Key:    binary.BigEndian.Uint16(b[10:]),
+		Port:   Port{Priority: binary.BigEndian.Uint16(b[12:]), Number: binary.BigEndian.Uint16(b[14:])},
+		State:  State(b[16]),
+	}
+}
+
+// errEmpty is a frame that ends with its Ethernet header.
+var errEmpty = errors.New("slow protocol frame: offset 0: no subtype")
+
+// Decode reads what follows the Ethernet header of a frame of EtherType. Exactly one of its first two results is not nil, except
+// for subtypes that are of no concern (such as OAM): then all three are nil. Bytes behind Size are not looked at, and no reserved byte
+// is: they are for later versions.
+func Decode(b []byte) (*PDU, *Marker, error) {
+	if len(b) == 0 {
+		return nil, nil, errEmpty
+	}
+	switch b[0] {
+	case subtypeLACP:
+		p, err := decodePDU(b)
+		return p, nil, err
+	case subtypeMarker:
+		m, err := decodeMarker(b)
+		return nil, m, err
+	}
+	return nil, nil, nil
+}
+
+// decodePDU checks the fixed layout. A receiver need not check the version or the reserved fields (802.1AX 6.4.2.4), and must not
+// check the terminator.
+func decodePDU(b []byte) (*PDU, error) {
+	if len(b) < Size {
+		return nil, fmt.Errorf("LACPDU: offset %d: it ends here, %d bytes are needed", len(b), Size)
+	}
+	for _, t := range []struct {
+		at        int
+		kind, len byte
+	}{{atActor, tlvActor, lenInfo}, {atPartner, tlvPartner, lenInfo}, {atCollector, tlvCollector, lenCollector}} {
+		if b[t.at] != t.kind {
+			return nil, fmt.Errorf("LACPDU: offset %d: TLV type %d, want %d", t.at, b[t.at], t.kind)
+		}
+		if b[t.at+1] != t.len {
+			return nil, fmt.Errorf("LACPDU: offset %d: TLV length %d, want %d", t.at+1, b[t.at+1], t.len)
+		}
+	}
+	return &PDU{Actor: readInfo(b[atActor:]), Partner: readInfo(b[atPartner:]), MaxDelay: binary.BigEndian.Uint16(b[atCollector+2:])}, nil
+}

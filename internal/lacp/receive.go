@@ -1,0 +1,154 @@
+package lacp
+
+import "time"
+
+// rxState is the state of a member's receive machine (802.1AX 6.4.12).
+type rxState string
+
+//	carrier                3 s                    3 s
+//
+// disabled ─────────▶ expired ─────────▶ defaulted
+//
+//	▲                 ▲  │ PDU              │ PDU
+//	│ no carrier      │  ▼                  ▼
+//	└──────────────── current ◀─────────────┘
+//	             timeout │ ▲ PDU
+//	                     └─┘
+const (
+	rxDisabled  rxState = "disabled"  // no carrier
+	rxExpired   rxState = "expired"   // waits for a first PDU, or for one more
+	rxDefaulted rxState = "defaulted" // there is no partner
+	rxCurrent   rxState = "current"   // the partner is heard
+)
+
+// member is one member's machines.
+type member struct {
+	Member
+	up      bool
+	rx      rxState
+	mux     muxState
+	actor   State
+	partner Info
+	// selected: its partner is the LAG's.
+	selected bool
+	until    time.Time // expired, current: when that ends
+	waits    time.Time // muxWaiting: when that ends
+	periodAt time.Time // when the next periodic PDU is due; zero: none
+	ntt      bool      // need to transmit
+	sent     window
+	answered window
+	count    Counters
+	changed  bool
+}
+
+// newMember is the machine's INITIALIZE: nothing is known of a partner, and there is no carrier.
+func newMember(c Member, cfg Config) *member {
+	m := &member{Member: c, rx: rxDisabled, mux: muxDetached, actor: Aggregation}
+	m.configure(cfg)
+	m.recordDefault(cfg)
+	return m
+}
+
+// configure takes in what a change of the configuration may change without a new start.
+func (m *member) configure(cfg Config) {
+	now := m.actor.with(Activity, cfg.Active).with(ShortTimeout, cfg.Fast)
+	if now != m.actor {
+		m.actor, m.ntt = now, true
+	}
+	if m.actor.has(Defaulted) {
+		m.recordDefault(cfg)
+	}
+}
+
+// recordDefault forgets the partner. The default one is passive, so that a passive LAG stays silent towards it (S53), and
+// would like PDUs as often as we would, so that an active LAG keeps looking for it at its own rate.
+func (m *member) recordDefault(cfg Config) {
+	m.partner = Info{State: State(0).with(ShortTimeout, cfg.Fast)}
+	m.actor |= Defaulted
+}
+
+func timeout(s State) time.Duration {
+	if s.has(ShortTimeout) {
+		return shortTimeout
+	}
+	return longTimeout
+}
+
+func (m *member) carrier(now time.Time, up bool, cfg Config) {
+	m.up, m.changed = up, true
+	m.partner.State &^= Synchronization
+	if !up {
+		m.rx = rxDisabled
+		m.actor &^= Expired
+		return
+	}
+	m.becomeExpired(now)
+	m.periodAt, m.ntt = time.Time{}, true
+}
+
+func (m *member) becomeExpired(now time.Time) {
+	m.rx, m.changed = rxExpired, true
+	m.partner.State = m.partner.State&^Synchronization | ShortTimeout
+	m.until = now.Add(shortTimeout)
+	m.actor |= Expired
+	m.ntt = true
+}
+
+// expire lets time pass. After a long absence of the caller both timeouts may have passed.
+func (m *member) expire(now time.Time, cfg Config) {
+	if m.rx == rxCurrent && !now.Before(m.until) {
+		m.becomeExpired(m.until)
+	}
+	if m.rx == rxExpired && !now.Before(m.until) {
+		m.rx, m.changed = rxDefaulted, true
+		m.recordDefault(cfg)
+		m.actor &^= Expired
+		m.reselect()
+		m.ntt = true
+	}
+}
+
+// received takes a PDU in, on a member that has carrier: the notice of a carrier may come after the first PDU, and there will be more.
+func (l *LAG) received(now time.Time, m *member, p PDU) {
+	m.count.In++
+	if !m.up {
+		return
+	}
+	if !sameLink(p.Actor, m.partner) {
+		m.reselect()
+	}
+	own := m.info(l.cfg)
+	if !l.knowsUs(own, p) {
+		m.ntt = true
+	}
+	before := m.partner
+	m.partner = p.Actor
+	m.partner.State = m.partner.State.with(Synchronization, inSync(own, p))
+	m.changed = m.changed || m.partner != before || m.rx != rxCurrent
+	m.rx = rxCurrent
+	m.actor &^= Defaulted | Expired
+	m.until = now.Add(timeout(m.actor))
+}
+
+// sameLink says whether two PDUs tell of the same partner (802.1AX update_Selected).
+func sameLink(a, b Info) bool {
+	return a.System == b.System && a.Key == b.Key && a.Port == b.Port && a.State&Aggregation == b.State&Aggregation
+}
+
+// knowsUs says whether the sender's view of us is right; if not it is told (802.1AX update_NTT).
+func (l *LAG) knowsUs(own Info, p PDU) bool {
+	const told = Activity | ShortTimeout | Synchronization | Aggregation
+	return sameLink(own, p.Partner) && own.State&told == p.Partner.State&told
+}
+
+// inSync says whether the partner is attached to an aggregator that fits ours and will tell when it leaves (802.1AX recordPDU).
+func inSync(own Info, p PDU) bool {
+	speaks := p.Actor.State.has(Activity) || own.State.has(Activity) && p.Partner.State.has(Activity)
+	fits := sameLink(own, p.Partner) || !p.Actor.State.has(Aggregation)
+	return speaks && fits && p.Actor.State.has(Synchronization)
+}
+
+// info is what the member says of itself.
+func (m *member) info(cfg Config) Info {
+	return Info{System: cfg.System, Key: cfg.Key, Port: m.Port, State: m.actor}
+}

@@ -1,0 +1,106 @@
+package lacp
+
+import "fmt"
+
+// Counters count one member's frames since the agent started.
+type Counters struct {
+	In      uint64 // LACPDUs received
+	Out     uint64 // LACPDUs sent
+	Bad     uint64 // slow protocol frames that could not be read
+	Markers uint64 // marker PDUs received
+}
+
+// Status is what has become of a LAG.
+type Status struct {
+	// Partner is the system the members in use are attached to, PartnerKey its key; nil without one.
+	Partner    *System
+	PartnerKey uint16
+	Members    []MemberStatus // in the order of the configuration
+}
+
+// MemberStatus is what has become of one member.
+type MemberStatus struct {
+	Name string
+	// Usable: frames may be sent on it.
+	Usable bool
+	// Single: it is usable alone, as a link without a partner (FallbackSingle).
+	Single bool
+	// Reason says why it is not usable; "" when it is.
+	Reason   string
+	Receive  string // state of the receive machine: disabled, expired, defaulted or current
+	Mux      string // state of the mux machine: detached, waiting, attached, collecting or distributing
+	Actor    Info
+	Partner  Info
+	Counters Counters
+}
+
+// Status is the LAG as it is.
+func (l *LAG) Status() Status {
+	var s Status
+	if l.choice != nil {
+		s.Partner, s.PartnerKey = &l.choice.system, l.choice.key
+	}
+	single := l.single()
+	for _, m := range l.members {
+		s.Members = append(s.Members, MemberStatus{
+			Name: m.Name, Usable: m.mux == muxDistributing || m == single, Single: m == single, Reason: l.reason(m, single),
+			Receive: string(m.rx), Mux: string(m.mux), Actor: m.info(l.cfg), Partner: m.partner, Counters: m.count,
+		})
+	}
+	return s
+}
+
+// single is the member that is used alone: no member has a partner, or may still hear the one it had.
+func (l *LAG) single() *member {
+	if l.cfg.Fallback != FallbackSingle {
+		return nil
+	}
+	var first *member
+	for _, m := range l.members {
+		switch {
+		case m.up && !m.actor.has(Defaulted):
+			return nil
+		case m.rx == rxDefaulted && first == nil:
+			first = m
+		}
+	}
+	return first
+}
+
+// reason says in the operator's words why a member is not usable.
+func (l *LAG) reason(m, single *member) string {
+	switch {
+	case m == single || m.mux == muxDistributing:
+		return ""
+	case !m.up:
+		return "lacp: no carrier"
+	case m.actor.has(Defaulted) && single != nil:
+		return "lacp: no partner; " + single.Name + " is used as a single link"
+	case m.rx == rxExpired && m.actor.has(Defaulted):
+		return "lacp: no partner yet"
+	case m.actor.has(Defaulted):
+		return "lacp: no partner"
+	case m.partner.System.MAC == l.cfg.System.MAC:
+		return "lacp: it hears this host itself: the link is a loop"
+	case !m.selected:
+		return l.unlike(m)
+	case m.rx == rxExpired:
+		return "lacp: partner silent"
+	case m.mux == muxWaiting:
+		return "lacp: waiting for the other members"
+	case m.mux == muxAttached:
+		return "lacp: partner not in sync"
+	}
+	return "lacp: partner takes no frames yet"
+}
+
+// unlike says how a member's partner differs from the LAG's.
+func (l *LAG) unlike(m *member) string {
+	switch {
+	case l.choice == nil:
+		return "lacp: no partner"
+	case m.partner.System == l.choice.system && m.partner.Key == l.choice.key:
+		return "lacp: the partner takes the link as an individual one"
+	}
+	return fmt.Sprintf("lacp: partner %s key %d is not that of the LAG (%s key %d)", m.partner.System, m.partner.Key, l.choice.system, l.choice.key)
+}
