@@ -1,0 +1,51 @@
+package testkit
+
+import (
+	"context"
+	"encoding/binary"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Dissect has tshark take Ethernet frames apart and returns, per frame, the values of the fields asked for, joined by tabs; a field
+// that occurs several times has its values joined by commas.
+func Dissect(t testing.TB, frames [][]byte, fields ...string) []byte {
+	t.Helper()
+	Tool(t, "tshark")
+	file := filepath.Join(t.TempDir(), "frames.pcap")
+	if err := os.WriteFile(file, capture(frames), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"-r", file, "-T", "fields", "-E", "separator=/t"}
+	for _, f := range fields {
+		args = append(args, "-e", f)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), scapyTime)
+	defer cancel()
+	c := exec.CommandContext(ctx, "tshark", args...)
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("tshark: %v", err)
+	}
+	return out
+}
+
+// capture is a file of libpcap's classic format: a header of 24 bytes, then each frame behind a header of 16.
+func capture(frames [][]byte) []byte {
+	le := binary.LittleEndian
+	b := le.AppendUint32(nil, 0xa1b2c3d4)
+	b = le.AppendUint16(b, 2)
+	b = le.AppendUint16(b, 4)
+	b = le.AppendUint64(b, 0)
+	b = le.AppendUint32(b, 1<<16)
+	b = le.AppendUint32(b, 1) // Ethernet
+	for _, f := range frames {
+		b = le.AppendUint64(b, 0)
+		b = le.AppendUint32(b, uint32(len(f)))
+		b = le.AppendUint32(b, uint32(len(f)))
+		b = append(b, f...)
+	}
+	return b
+}
