@@ -273,6 +273,20 @@ func TestTransmit_RateAndPeriod(t *testing.T) {
 	}
 }
 
+// A partner that from now on wants to hear us every second does not wait for the end of a period of thirty.
+func TestTransmit_AShorterPeriodCountsAtOnce(t *testing.T) {
+	b := newBench(t, config(1, "a"))
+	b.join(2, "a")
+	b.hear(2, "a", allGood&^ShortTimeout)
+	b.pass(2 * time.Second)
+	b.pdus("a")
+	b.hear(2, "a", allGood)
+	b.pass(time.Second)
+	if n := len(b.pdus("a")); n != 1 {
+		t.Errorf("%d PDUs in the second after", n)
+	}
+}
+
 func TestMarker_IsAnsweredAtABoundedRate(t *testing.T) {
 	b := newBench(t, config(1, "a"))
 	k := Marker{Port: 4, System: system(2).MAC, Transaction: 99}
@@ -362,6 +376,21 @@ func TestRestore_GoesOnWhereItWas(t *testing.T) {
 	fresh.take(fresh.l.Restore(fresh.now, saved))
 	if s := fresh.status("a"); s.Usable || s.Receive != string(rxDisabled) {
 		t.Errorf("what another system remembered counts: %+v", s)
+	}
+}
+
+// A majority that waited when the process ended does not take the place of the partner in use.
+func TestRestore_ThePartnerInUseStays(t *testing.T) {
+	cfg := config(1, "a", "b", "c")
+	b := newBench(t, cfg)
+	b.join(2, "c")
+	b.up("a", "b")
+	b.hear(3, "a", allGood)
+	b.hear(3, "b", allGood)
+	again := newBench(t, cfg)
+	again.take(again.l.Restore(again.now, b.l.Snapshot()))
+	if got := again.usable(); !slices.Equal(got, []string{"c"}) {
+		t.Fatalf("usable %v", got)
 	}
 }
 

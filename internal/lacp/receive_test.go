@@ -70,6 +70,12 @@ func TestReceiveMachine_Flags(t *testing.T) {
 	if p := b.status("a").Partner; p.System != system(2) || p.Key != 3 || p.Port.Number != 101 {
 		t.Errorf("partner %+v", p)
 	}
+	b.step(Carrier{Member: "a"})
+	if p := b.status("a").Partner; p.State.has(Synchronization) || p.System != system(2) {
+		t.Errorf("without carrier: partner %+v", p)
+	}
+	b.up("a")
+	b.hear(2, "a", allGood)
 	b.pass(shortTimeout)
 	expect("expired", Expired, true)
 	expect("expired", Defaulted, false)
