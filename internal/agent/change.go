@@ -54,6 +54,10 @@ func (a *Agent) change(edit func()) error {
 			err = a.reconcile()
 		}
 	}
+	if err == nil && a.late != nil {
+		a.retry = true
+		a.complain("finish what the plan in force leaves behind", a.late)
+	}
 	if err != nil {
 		a.restore(before)
 		a.stale = true
@@ -96,7 +100,7 @@ func (a *Agent) forgetOverrides() {
 }
 
 // apply puts a valid configuration file into force, all or nothing.
-func (a *Agent) apply(cfg *spec.Config, src Source, dryRun bool) (*api.Applied, error) {
+func (a *Agent) apply(cfg *spec.Config, src Source, q api.Apply) (*api.Applied, error) {
 	faults, warnings := spec.CheckDevices(cfg, a.lookup)
 	if len(faults) > 0 {
 		return nil, api.NewError(api.Invalid, faultLines(faults)...)
@@ -106,22 +110,38 @@ func (a *Agent) apply(cfg *spec.Config, src Source, dryRun bool) (*api.Applied, 
 	if err != nil {
 		return nil, err
 	}
-	out := &api.Applied{Changes: changes, Warnings: warnings, DryRun: dryRun}
-	if dryRun {
-		l := a.layers()
-		l.file = cfg
-		_, faults := l.merge()
-		if lines := a.newFaults(faults); len(lines) > 0 {
+	out := &api.Applied{Changes: changes, Warnings: warnings, DryRun: q.DryRun}
+	before := a.plan
+	if q.DryRun {
+		after, lines, err := a.preview(cfg)
+		if len(lines) > 0 {
 			return nil, api.NewError(api.Invalid, lines...)
 		}
+		if err != nil {
+			return nil, err
+		}
+		out.Effects = effects(before, after)
 		return out, nil
 	}
-	if err := a.change(func() { a.file, a.state.Config = cfg, src }); err != nil {
+	err = a.timed(out, q.ReadAt, func() error { return a.change(func() { a.file, a.state.Config = cfg, src }) })
+	if err != nil {
 		return nil, err
 	}
 	a.warnings = warnings
-	a.log.Info("configuration applied", "file", src.File, "changes", len(changes))
+	out.Effects = effects(before, a.plan)
+	a.logApplied(src.File, out)
 	return out, nil
+}
+
+// logApplied logs what a new configuration changed, as a dry run would have shown it.
+func (a *Agent) logApplied(file string, out *api.Applied) {
+	a.log.Info("configuration applied", "file", file, "changes", len(out.Changes))
+	for _, ch := range out.Changes {
+		a.log.Info("changed", "what", ch.String())
+	}
+	for _, e := range out.Effects {
+		a.log.Info("in effect", "what", e)
+	}
 }
 
 func (a *Agent) lookup(device string) (mtu int, ok bool) {
@@ -157,7 +177,7 @@ func (a *Agent) reload() {
 	}
 	cfg, src, err := readConfig(a.configFile)
 	if err == nil {
-		_, err = a.apply(cfg, src, false)
+		_, err = a.apply(cfg, src, api.Apply{})
 	}
 	if err != nil {
 		a.log.Error("reload: nothing was changed", "err", err)

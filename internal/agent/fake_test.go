@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"heddle/internal/dataplane"
 	"heddle/internal/event"
@@ -155,17 +156,36 @@ func (f *fakeDevices) SetARPIgnore(d hostdev.Device, value string) error {
 
 // fakeKernel remembers what it was told.
 type fakeKernel struct {
-	applied []dataplane.Desired
-	fail    error
+	applied         []dataplane.Desired
+	fail            error
+	staged, flipped func()            // called before and after the flip
+	at              dataplane.Instant // of the next flips; zero = count them
+	left            int               // devices that wait to be attached
 }
 
-func (k *fakeKernel) Apply(d dataplane.Desired) error {
+func (k *fakeKernel) Change(d dataplane.Desired, ready func() error) (dataplane.Instant, error) {
 	if k.fail != nil {
-		return k.fail
+		return dataplane.Instant{}, k.fail
+	}
+	if err := ready(); err != nil {
+		return dataplane.Instant{}, err
+	}
+	if k.staged != nil {
+		k.staged()
 	}
 	k.applied = append(k.applied, d)
-	return nil
+	if k.flipped != nil {
+		k.flipped()
+	}
+	if k.at.After != 0 {
+		return k.at, nil
+	}
+	return dataplane.Instant{Before: int64(len(k.applied)), After: int64(len(k.applied))}, nil
 }
+
+func (k *fakeKernel) Attach(time.Duration) (int, error) { return k.left, nil }
+func (k *fakeKernel) Unattached() map[uint32]error      { return nil }
+func (k *fakeKernel) RetryAttach()                      {}
 
 func (k *fakeKernel) Counters() (map[plan.PortID]dataplane.Counters, error) { return nil, nil }
 func (k *fakeKernel) MACs() ([]dataplane.MACEntry, error)                   { return nil, nil }

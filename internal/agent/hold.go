@@ -36,6 +36,7 @@ type Devices interface {
 // takeHold compares the devices that ports have now with those in hand. What changed is written down, with how new devices
 // were, before anything is done to them, so that a crash cannot lose that.
 func (a *Agent) takeHold(bounds []bound) (changed bool, err error) {
+	held, released := a.state.Held, a.state.Released
 	now := make(map[plan.PortID]bound, len(bounds))
 	for _, b := range bounds {
 		now[b.id] = b
@@ -69,7 +70,11 @@ func (a *Agent) takeHold(bounds []bound) (changed bool, err error) {
 	if !changed {
 		return false, nil
 	}
-	return true, a.store.Save(a.state)
+	if err := a.store.Save(a.state); err != nil {
+		a.state.Held, a.state.Released = held, slices.Clip(released)
+		return false, err
+	}
+	return true, nil
 }
 
 func (a *Agent) holdOf(b bound) (Held, error) {

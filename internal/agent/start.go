@@ -91,7 +91,7 @@ func Run(ctx context.Context, o Options) error {
 	first := len(st.Held) == 0 && !exists(o.Paths.pins(o.Name))
 	a, err := start(o, store, st, given)
 	if err != nil && first { // nothing was in the kernel before, so nothing is left there
-		err = errors.Join(err, removeAll(o.Paths, store, o.Name, false))
+		err = errors.Join(err, removeAll(o.Paths, store, o.Name, false, nil))
 	}
 	if err != nil {
 		return err

@@ -64,10 +64,12 @@ func one(b bool) int {
 // stateOf is what has become of a port or uplink, and why where it is not up.
 func (a *Agent) stateOf(id plan.PortID, blocked bool) (api.PortState, string) {
 	f, connected := a.applied.Facts[id]
-	why := a.problems[id]
+	why, waits := a.problems[id], a.whyNotAttached(id)
 	switch {
 	case !connected:
 		return api.Pending, why
+	case waits != "":
+		return api.Pending, waits
 	case blocked:
 		return api.Blocked, why
 	case !f.Up && why == "":

@@ -42,9 +42,16 @@ func (e *echo) Connect(_ context.Context, p spec.Port) (*Applied, error) {
 	return &Applied{Warnings: []string{"w"}}, e.err
 }
 func (e *echo) Disconnect(_ context.Context, q Disconnect) error { e.got = q; return e.err }
-func (e *echo) Block(_ context.Context, q Block) error           { e.got = q; return e.err }
-func (e *echo) Move(_ context.Context, q Move) error             { e.got = q; return e.err }
-func (e *echo) Stop(context.Context) error                       { return e.err }
+func (e *echo) Block(_ context.Context, q Block) (*Applied, error) {
+	e.got = q
+	return &Applied{InForceMs: 1.5, InForceAt: &Instant{1, 2}}, e.err
+}
+func (e *echo) Move(_ context.Context, q Move) (*Applied, error) {
+	e.got = q
+	return &Applied{}, e.err
+}
+func (e *echo) Progress(context.Context) (*Progress, error) { return &Progress{3, 5}, e.err }
+func (e *echo) Stop(context.Context) error                  { return e.err }
 
 // serve runs a server for the test and returns a client of it and the socket.
 func serve(t *testing.T, s Service) (*Client, string) {
@@ -88,15 +95,18 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 		call func() error
 		want any
 	}{
-		{func() error { _, err := c.Apply(ctx, Apply{"f", "switches: []\n# ü", true}); return err }, Apply{"f", "switches: []\n# ü", true}},
+		{func() error { _, err := c.Apply(ctx, Apply{"f", "switches: []\n# ü", true, 7}); return err }, Apply{"f", "switches: []\n# ü", true, 7}},
 		{func() error { _, err := c.Connect(ctx, port); return err }, port},
 		{func() error { return c.Disconnect(ctx, Disconnect{"p"}) }, Disconnect{"p"}},
-		{func() error { return c.Block(ctx, Block{"p", true}) }, Block{"p", true}},
-		{func() error { return c.Move(ctx, Move{"p", "g"}) }, Move{"p", "g"}},
+		{func() error { _, err := c.Block(ctx, Block{"p", true, 7}); return err }, Block{"p", true, 7}},
+		{func() error { _, err := c.Move(ctx, Move{"p", "g", 7}); return err }, Move{"p", "g", 7}},
 	} {
 		if err := q.call(); err != nil || !cmp.Equal(q.want, e.got) {
 			t.Errorf("%T: %v %s", q.want, err, cmp.Diff(q.want, e.got))
 		}
+	}
+	if got, err := c.Progress(ctx); err != nil || *got != (Progress{3, 5}) {
+		t.Errorf("progress: %v %v", got, err)
 	}
 	if err := c.Stop(ctx); err != nil {
 		t.Error(err)
@@ -110,7 +120,7 @@ func TestErrorsKeepTheirKindAndLines(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	c, _ = serve(t, &echo{err: errors.New("disk full")})
-	if err := c.Move(context.Background(), Move{}); !errors.As(err, &e) || e.Kind != Internal || e.Error() != "disk full" {
+	if _, err := c.Move(context.Background(), Move{}); !errors.As(err, &e) || e.Kind != Internal || e.Error() != "disk full" {
 		t.Errorf("%v", err)
 	}
 }

@@ -71,10 +71,19 @@ func (c *Client) Disconnect(ctx context.Context, q Disconnect) error {
 }
 
 // Block sets or lifts the blocked state of a port.
-func (c *Client) Block(ctx context.Context, q Block) error { return c.act(ctx, "/ports/block", q) }
+func (c *Client) Block(ctx context.Context, q Block) (*Applied, error) {
+	return call[*Applied](ctx, c, http.MethodPost, "/ports/block", q)
+}
 
 // Move puts a port into another port group.
-func (c *Client) Move(ctx context.Context, q Move) error { return c.act(ctx, "/ports/move", q) }
+func (c *Client) Move(ctx context.Context, q Move) (*Applied, error) {
+	return call[*Applied](ctx, c, http.MethodPost, "/ports/move", q)
+}
+
+// Progress is how far the agent is with attaching devices.
+func (c *Client) Progress(ctx context.Context) (*Progress, error) {
+	return call[*Progress](ctx, c, http.MethodGet, "/progress", nil)
+}
 
 // Stop ends the agent; the kernel goes on forwarding.
 func (c *Client) Stop(ctx context.Context) error { return c.act(ctx, "/stop", none{}) }

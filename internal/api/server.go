@@ -72,8 +72,9 @@ func handler(s Service) http.Handler {
 	post(mux, "/apply", s.Apply)
 	post(mux, "/ports/connect", s.Connect)
 	act(mux, "/ports/disconnect", s.Disconnect)
-	act(mux, "/ports/block", s.Block)
-	act(mux, "/ports/move", s.Move)
+	post(mux, "/ports/block", s.Block)
+	post(mux, "/ports/move", s.Move)
+	get(mux, "/progress", s.Progress)
 	act(mux, "/stop", func(ctx context.Context, _ none) error { return s.Stop(ctx) })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(versionHeader, strconv.Itoa(Version))

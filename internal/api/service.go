@@ -16,8 +16,9 @@ type Service interface {
 	Apply(context.Context, Apply) (*Applied, error)
 	Connect(context.Context, spec.Port) (*Applied, error)
 	Disconnect(context.Context, Disconnect) error
-	Block(context.Context, Block) error
-	Move(context.Context, Move) error
+	Block(context.Context, Block) (*Applied, error)
+	Move(context.Context, Move) (*Applied, error)
+	Progress(context.Context) (*Progress, error)
 	Stop(context.Context) error
 }
 

@@ -36,13 +36,21 @@ func (s *standIn) State(context.Context) (*api.State, error)  { return &s.state,
 func (s *standIn) Stats(context.Context) ([]api.Stats, error) { return s.stats, s.err }
 func (s *standIn) MACs(context.Context) ([]api.MAC, error)    { return s.macs, s.err }
 func (s *standIn) Stop(context.Context) error                 { return s.note("stop") }
-func (s *standIn) Block(_ context.Context, q api.Block) error { return s.note(q) }
-func (s *standIn) Move(_ context.Context, q api.Move) error   { return s.note(q) }
+func (s *standIn) Block(_ context.Context, q api.Block) (*api.Applied, error) {
+	q.ReadAt = 0
+	return &s.applied, s.note(q)
+}
+func (s *standIn) Move(_ context.Context, q api.Move) (*api.Applied, error) {
+	q.ReadAt = 0
+	return &s.applied, s.note(q)
+}
+func (s *standIn) Progress(context.Context) (*api.Progress, error) { return &api.Progress{}, s.err }
 func (s *standIn) Disconnect(_ context.Context, q api.Disconnect) error {
 	return s.note(q)
 }
 
 func (s *standIn) Apply(_ context.Context, q api.Apply) (*api.Applied, error) {
+	q.ReadAt = 0
 	return &s.applied, s.note(q)
 }
 

@@ -17,7 +17,7 @@ func newPort(d Deps) *cobra.Command {
 	t := &target{}
 	c := group("port", "Show, connect and change ports", "  heddle port list\n  heddle port connect vm7/eth0 --switch lab --port-group web --device tap7\n  heddle port block vm7/eth0")
 	t.flags(d, c)
-	c.AddCommand(newPortList(d, t), newPortShow(d, t), newPortConnect(d, t), newPortDisconnect(t), newPortBlock(t, true), newPortBlock(t, false), newPortMove(t))
+	c.AddCommand(newPortList(d, t), newPortShow(d, t), newPortConnect(d, t), newPortDisconnect(t), newPortBlock(d, t, true), newPortBlock(d, t, false), newPortMove(d, t))
 	return c
 }
 
@@ -94,7 +94,7 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 			if c.Flags().Changed("blocked") {
 				p.Blocked = &blocked
 			}
-			out, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Connect(ctx, p) })
+			out, err := askAttached(d, c, t, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Connect(ctx, p) })
 			if err != nil {
 				return err
 			}
@@ -128,24 +128,39 @@ func newPortDisconnect(t *target) *cobra.Command {
 	}
 }
 
-func newPortBlock(t *target, blocked bool) *cobra.Command {
+func newPortBlock(d Deps, t *target, blocked bool) *cobra.Command {
+	o := &output{}
 	use, short := "block", "Stop all traffic of a port"
 	if !blocked {
 		use, short = "unblock", "Let a blocked port's traffic pass again"
 	}
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use: use + " PORT", Short: short, Example: "  heddle port " + use + " vm7/eth0", Args: exactly("PORT"),
 		Long: short + ". It holds until the opposite command or, where the port group resets its ports, until the\nport's owner disconnects. The port group must let a single port be blocked (overrides.blocked, on by default).",
 		RunE: func(c *cobra.Command, args []string) error {
-			return t.act(c, func(ctx context.Context, s api.Service) error {
-				return s.Block(ctx, api.Block{Port: args[0], Blocked: blocked})
-			})
+			q := api.Block{Port: args[0], Blocked: blocked, ReadAt: readAt()}
+			return changePort(d, c, t, o, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Block(ctx, q) })
 		},
 	}
+	o.flag(c)
+	return c
 }
 
-func newPortMove(t *target) *cobra.Command {
+// changePort makes a change of one port and, with -o json, says what was changed and when it was in force.
+func changePort(d Deps, c *cobra.Command, t *target, o *output, f func(context.Context, api.Service) (*api.Applied, error)) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	out, err := ask(c, t, f)
+	if err != nil {
+		return err
+	}
+	return o.print(d, out, func(io.Writer) error { return nil })
+}
+
+func newPortMove(d Deps, t *target) *cobra.Command {
 	var q api.Move
+	o := &output{}
 	c := &cobra.Command{
 		Use: "move PORT", Short: "Put a port into another port group of its switch", Example: "  heddle port move vm7/eth0 --port-group quarantine", Args: exactly("PORT"),
 		Long: "Put a port into another port group of its switch, while it runs. A port of the configuration file keeps that until it is\nmoved back or, where the port group resets its ports, until its owner disconnects.",
@@ -153,10 +168,11 @@ func newPortMove(t *target) *cobra.Command {
 			if q.PortGroup == "" {
 				return usagef("say which port group to move to, with --port-group")
 			}
-			q.Port = args[0]
-			return t.act(c, func(ctx context.Context, s api.Service) error { return s.Move(ctx, q) })
+			q.Port, q.ReadAt = args[0], readAt()
+			return changePort(d, c, t, o, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Move(ctx, q) })
 		},
 	}
 	c.Flags().StringVar(&q.PortGroup, "port-group", "", "port group to move to")
+	o.flag(c)
 	return c
 }

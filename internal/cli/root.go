@@ -25,14 +25,17 @@ type Deps struct {
 	Getenv func(string) string
 	// Colour says whether Stdout is a terminal that may be given colours.
 	Colour bool
+	// Watched says whether Stderr is a terminal, where a line may be written over.
+	Watched bool
 }
 
 // FromOS are the process's own streams and environment.
 func FromOS() Deps {
 	return Deps{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Getenv: os.Getenv,
-		Colour: isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
+		Getenv:  os.Getenv,
+		Colour:  isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
+		Watched: isTerminal(os.Stderr) && os.Getenv("TERM") != "dumb",
 	}
 }
 
