@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"heddle/internal/api"
+	"heddle/internal/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -130,6 +131,9 @@ func (a *Agent) apply(cfg *spec.Config, src Source, q api.Apply) (*api.Applied, 
 	a.warnings = warnings
 	out.Effects = effects(before, a.plan)
 	a.logApplied(src.File, out)
+	if len(changes) > 0 {
+		a.events.Publish(event.Event{Kind: event.Applied, Text: fmt.Sprintf("%s applied: %s", src.File, count(len(changes), "change"))})
+	}
 	return out, nil
 }
 
@@ -217,4 +221,12 @@ func planned(p *plan.Plan, name string) *plan.Port {
 		}
 	}
 	return nil
+}
+
+// count is a number with its noun: "1 change", "3 changes".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"heddle/internal/event"
 	"heddle/internal/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -104,6 +105,7 @@ func (h *Held) adoptable(b bound) bool {
 
 // lostOwner drops what was set by command on a port whose owner has disconnected, where its port group says so (S10).
 func (a *Agent) lostOwner(h Held) {
+	a.publishDevice(event.Disconnected, h)
 	a.log.Info("device disconnected", "port", h.ID.String(), "device", h.Device)
 	o, ok := a.state.Overrides[h.ID.Name]
 	p := a.plan.Port(h.ID)
@@ -142,6 +144,7 @@ func (a *Agent) prepareAll(bounds []bound) error {
 			continue
 		}
 		h.Prepared = true
+		a.publishDevice(event.Connected, *h)
 		a.log.Info("device connected", "port", b.id.String(), "device", b.device.Name, "ifindex", b.device.Index)
 	}
 	return errors.Join(errs...)

@@ -148,6 +148,9 @@ func start(o Options, store *Store, st *State, given *givenConfig) (a *Agent, er
 	if err := a.begin(given); err != nil {
 		return a, errors.Join(err, a.listener.Close())
 	}
+	if err := a.followTells(kernel); err != nil {
+		return a, errors.Join(err, a.listener.Close())
+	}
 	return a, nil
 }
 

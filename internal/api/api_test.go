@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heddle/internal/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -52,6 +53,14 @@ func (e *echo) Move(_ context.Context, q Move) (*Applied, error) {
 }
 func (e *echo) Progress(context.Context) (*Progress, error) { return &Progress{3, 5}, e.err }
 func (e *echo) Stop(context.Context) error                  { return e.err }
+func (e *echo) Events(ctx context.Context, q Follow, emit func(Events) error) error {
+	e.got = q
+	err := emit(Events{Missed: 2, Events: []event.Event{{Seq: q.After + 3, Kind: event.Link, Text: "up"}}})
+	if err == nil && !q.NoFollow {
+		<-ctx.Done()
+	}
+	return err
+}
 
 // serve runs a server for the test and returns a client of it and the socket.
 func serve(t *testing.T, s Service) (*Client, string) {
@@ -206,4 +215,31 @@ func (s *slowEcho) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	return ctx.Err()
+}
+
+func TestEvents_ArriveOneBatchAfterTheOtherAndEndWithTheServer(t *testing.T) {
+	e := &echo{}
+	c, _ := serve(t, e)
+	var got []Events
+	keep := func(b Events) error { got = append(got, b); return nil }
+	if err := c.Events(t.Context(), Follow{After: 4, Last: -1, NoFollow: true}, keep); err != nil {
+		t.Fatal(err)
+	}
+	if e.got != (Follow{After: 4, Last: -1, NoFollow: true}) || len(got) != 1 || got[0].Missed != 2 || got[0].Events[0].Seq != 7 {
+		t.Errorf("asked %+v, got %+v", e.got, got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := c.Events(ctx, Follow{}, func(Events) error { cancel(); return nil }); err != nil {
+		t.Errorf("a follower that stops: %v", err)
+	}
+	enough := errors.New("enough")
+	if err := c.Events(t.Context(), Follow{}, func(Events) error { return enough }); !errors.Is(err, enough) {
+		t.Errorf("a follower that fails: %v", err)
+	}
+	// The server that serve made ends with the test while this one still follows: Shutdown would report it.
+	followed := make(chan struct{})
+	go func() {
+		_ = c.Events(context.Background(), Follow{}, func(Events) error { close(followed); return nil })
+	}()
+	<-followed
 }

@@ -26,6 +26,7 @@ type standIn struct {
 	stats   []api.Stats
 	macs    []api.MAC
 	applied api.Applied
+	events  []api.Events
 	err     error
 	asked   []any
 }
@@ -47,6 +48,18 @@ func (s *standIn) Move(_ context.Context, q api.Move) (*api.Applied, error) {
 func (s *standIn) Progress(context.Context) (*api.Progress, error) { return &api.Progress{}, s.err }
 func (s *standIn) Disconnect(_ context.Context, q api.Disconnect) error {
 	return s.note(q)
+}
+
+func (s *standIn) Events(ctx context.Context, q api.Follow, emit func(api.Events) error) error {
+	if err := s.note(q); err != nil {
+		return err
+	}
+	for _, b := range s.events {
+		if err := emit(b); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *standIn) Apply(_ context.Context, q api.Apply) (*api.Applied, error) {

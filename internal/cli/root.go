@@ -64,7 +64,7 @@ func NewRoot(d Deps) *cobra.Command {
 		return &UsageError{Err: err}
 	})
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(newAgent(d), newApply(d), newCheck(d), newDown(d), newMAC(d), newPort(d), newPortGroup(d), newShow(d),
+	root.AddCommand(newAgent(d), newApply(d), newCheck(d), newDown(d), newEvents(d), newMAC(d), newPort(d), newPortGroup(d), newShow(d),
 		newStats(d), newSwitch(d), newUplink(d), newVersion(d))
 	root.AddCommand(newTraffic())
 	root.AddCommand(newBench(d))
