@@ -107,12 +107,8 @@ func (a *Agent) apply(cfg *spec.Config, src Source, q api.Apply) (*api.Applied, 
 		return nil, api.NewError(api.Invalid, faultLines(faults)...)
 	}
 	warnings = append(warnings, cfg.Warnings()...)
-	changes, err := diff(a.file, cfg)
-	if err != nil {
-		return nil, err
-	}
-	out := &api.Applied{Changes: changes, Warnings: warnings, DryRun: q.DryRun}
-	before := a.plan
+	out := &api.Applied{Warnings: warnings, DryRun: q.DryRun}
+	was, before := a.file, a.plan
 	if q.DryRun {
 		after, lines, err := a.preview(cfg)
 		if len(lines) > 0 {
@@ -122,17 +118,22 @@ func (a *Agent) apply(cfg *spec.Config, src Source, q api.Apply) (*api.Applied, 
 			return nil, err
 		}
 		out.Effects = effects(before, after)
-		return out, nil
+		out.Changes, err = diff(was, cfg)
+		return out, err
 	}
-	err = a.timed(out, q.ReadAt, func() error { return a.change(func() { a.file, a.state.Config = cfg, src }) })
+	err := a.timed(out, q.ReadAt, func() error { return a.change(func() { a.file, a.state.Config = cfg, src }) })
 	if err != nil {
 		return nil, err
 	}
 	a.warnings = warnings
+	// What is only said is worked out when the change is in force.
+	if out.Changes, err = diff(was, cfg); err != nil {
+		return nil, err
+	}
 	out.Effects = effects(before, a.plan)
 	a.logApplied(src.File, out)
-	if len(changes) > 0 {
-		a.events.Publish(event.Event{Kind: event.Applied, Text: fmt.Sprintf("%s applied: %s", src.File, count(len(changes), "change"))})
+	if len(out.Changes) > 0 {
+		a.events.Publish(event.Event{Kind: event.Applied, Text: fmt.Sprintf("%s applied: %s", src.File, count(len(out.Changes), "change"))})
 	}
 	return out, nil
 }

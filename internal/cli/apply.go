@@ -31,14 +31,15 @@ func newApply(d Deps) *cobra.Command {
 				return err
 			}
 			q := api.Apply{File: fileName(file), Content: string(b), DryRun: dry, ReadAt: readAt()}
-			if _, err := spec.Parse(fileName(file), b); err != nil {
-				return err
-			}
 			if abs, err := filepath.Abs(file); err == nil && file != "-" {
 				q.File = abs
 			}
 			out, err := askAttached(d, c, t, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Apply(ctx, q) })
 			if err != nil {
+				// The same faults under the name the user gave, also without an agent.
+				if _, faults := spec.Parse(fileName(file), b); faults != nil {
+					return faults
+				}
 				return err
 			}
 			for _, w := range out.Warnings {
