@@ -70,6 +70,7 @@ type Agent struct {
 	lastErr  string
 
 	attaching attaching
+	hardware  map[plan.PortID]hardware // what is known of the uplinks' devices
 
 	followers []follower
 	verdicts  verdicts

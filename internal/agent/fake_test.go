@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"strings"
 	"testing"
@@ -22,6 +23,7 @@ type fakeDevices struct {
 	byName  map[string]*hostdev.Device
 	ipv6Off map[string]bool
 	arp     map[string]string // arp_ignore; absent = 0
+	offload map[string]map[hostdev.Offload]hostdev.OffloadState
 	next    uint32
 	changes []string
 	fail    map[string]error // by change
@@ -30,7 +32,7 @@ type fakeDevices struct {
 }
 
 func newFakeDevices() *fakeDevices {
-	return &fakeDevices{byName: map[string]*hostdev.Device{}, ipv6Off: map[string]bool{}, arp: map[string]string{}, next: 1, fail: map[string]error{}, before: func(string) {}}
+	return &fakeDevices{byName: map[string]*hostdev.Device{}, ipv6Off: map[string]bool{}, arp: map[string]string{}, offload: map[string]map[hostdev.Offload]hostdev.OffloadState{}, next: 1, fail: map[string]error{}, before: func(string) {}}
 }
 
 // veth adds a veth whose other end is up in another namespace with that MAC.
@@ -151,6 +153,18 @@ func (f *fakeDevices) ARPIgnore(d hostdev.Device) (string, error) {
 func (f *fakeDevices) SetARPIgnore(d hostdev.Device, value string) error {
 	err := f.did("arp_ignore %s %s", d.Name, value)
 	f.arp[d.Name] = value
+	return err
+}
+
+func (f *fakeDevices) Offloads(d hostdev.Device) (map[hostdev.Offload]hostdev.OffloadState, error) {
+	return maps.Clone(f.offload[d.Name]), nil
+}
+
+func (f *fakeDevices) SetOffload(d hostdev.Device, o hostdev.Offload, on bool) error {
+	err := f.did("%s %s %v", o, d.Name, on)
+	if err == nil {
+		f.offload[d.Name][o] = hostdev.OffloadState{On: on}
+	}
 	return err
 }
 

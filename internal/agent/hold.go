@@ -32,6 +32,8 @@ type Devices interface {
 	SetIPv6(d hostdev.Device, on bool) error
 	ARPIgnore(d hostdev.Device) (string, error)
 	SetARPIgnore(d hostdev.Device, value string) error
+	Offloads(d hostdev.Device) (map[hostdev.Offload]hostdev.OffloadState, error)
+	SetOffload(d hostdev.Device, o hostdev.Offload, on bool) error
 }
 
 // takeHold compares the devices that ports have now with those in hand. What changed is written down, with how new devices
@@ -91,6 +93,7 @@ func (a *Agent) holdOf(b bound) (Held, error) {
 	for _, r := range a.state.Released {
 		if r.Index == d.Index { // from one port's hand into another's
 			h.WasUp, h.WasPromiscuous, h.WasIPv6, h.WasARPIgnore = r.WasUp, r.WasPromiscuous, r.WasIPv6, r.WasARPIgnore
+			h.Offloads = r.Offloads
 		}
 	}
 	return h, err
@@ -215,6 +218,9 @@ func giveBack(dev Devices, h Held) error {
 	}
 	if h.WasARPIgnore != "" {
 		errs = append(errs, dev.SetARPIgnore(d, h.WasARPIgnore))
+	}
+	for _, o := range h.Offloads {
+		errs = append(errs, dev.SetOffload(d, o, true))
 	}
 	if !h.Uplink && h.WasIPv6 {
 		errs = append(errs, dev.SetIPv6(d, true))

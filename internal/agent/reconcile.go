@@ -52,7 +52,7 @@ func (a *Agent) reconcile() error {
 		a.stale = true
 		return a.reconcile()
 	}
-	errPrepare := errors.Join(a.prepareAll(bounds), a.keepARPApart(bounds))
+	errPrepare := errors.Join(a.prepareAll(bounds), a.keepARPApart(bounds), a.tuneUplinks(bounds))
 	a.adoptMACs()
 	desired := a.desired(bounds)
 	if a.applied == nil || a.redo || !reflect.DeepEqual(*a.applied, desired) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"heddle/internal/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -69,6 +70,9 @@ type Held struct {
 	WasIPv6        bool `json:"wasIPv6,omitzero"`
 	// WasARPIgnore is the arp_ignore of an uplink's device before the agent set it; empty when it did not.
 	WasARPIgnore string `json:"wasARPIgnore,omitzero"`
+	// Offloads of an uplink's device were on before the agent switched them off; Tuned: that has been done.
+	Offloads []hostdev.Offload `json:"offloads,omitzero"`
+	Tuned    bool              `json:"tuned,omitzero"`
 	// Prepared: everything done to the device on connecting it has been done.
 	Prepared bool `json:"prepared,omitzero"`
 }

@@ -86,6 +86,10 @@ func (a *Agent) viewUplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
 	if f, ok := a.applied.Facts[u.ID]; ok {
 		v.MAC, v.MTU = f.DeviceMAC.String(), f.MTU
 	}
+	v.Warnings = a.hardware[u.ID].warnings
+	if h := a.state.held(u.ID); h != nil {
+		v.Changed = h.changedOn()
+	}
 	return v
 }
 

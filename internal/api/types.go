@@ -81,6 +81,9 @@ type Uplink struct {
 	MAC    string    `json:"mac,omitempty"`
 	MTU    int       `json:"mtu,omitempty"`
 	VLANs  string    `json:"vlans"`
+	// Changed is what the agent has set on the device and gives back, Warnings what the device does not let be changed.
+	Changed  []string `json:"changed,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Origin says which layer a port belongs to.
