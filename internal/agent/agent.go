@@ -19,11 +19,7 @@ import (
 
 // Kernel is what the agent needs of the dataplane.
 type Kernel interface {
-	// Change, Attach, Unattached and RetryAttach are those of dataplane.Kernel.
-	Change(d dataplane.Desired, ready func() error) (dataplane.Instant, error)
-	Attach(budget time.Duration) (left int, err error)
-	Unattached() map[uint32]error
-	RetryAttach()
+	Apply(dataplane.Desired) error
 	Counters() (map[plan.PortID]dataplane.Counters, error)
 	MACs() ([]dataplane.MACEntry, error)
 	Sweep() (int, error)
@@ -63,17 +59,12 @@ type Agent struct {
 	misfits  []string // known faults of what commands made against the file
 	applied  *dataplane.Desired
 	last     map[plan.PortID]observation
-	redo     bool              // what is applied was not applied whole
-	flip     dataplane.Instant // when applied came into force
-	late     error             // what failed after applied came into force
-	retry    bool              // the last reconcile failed
+	retry    bool // the last reconcile failed
 	lastErr  string
-
-	attaching attaching
-	hardware  map[plan.PortID]hardware // what is known of the uplinks' devices
 
 	followers []follower
 	verdicts  verdicts
+	adapters  adapters
 	events    *event.Bus
 
 	listener net.Listener   // for commands
@@ -97,8 +88,6 @@ func (a *Agent) run(ctx context.Context, reload <-chan struct{}) error {
 			return nil
 		case f := <-a.calls:
 			f()
-		case <-a.moreToAttach():
-			a.attach(nextTurn)
 		case n, ok := <-a.dev.Notes():
 			if !ok {
 				return errors.New("the kernel's device notifications ended")
@@ -176,21 +165,17 @@ func (a *Agent) tick() {
 		}
 		a.settle()
 	}
-	a.attachFailed()
 }
 
 // settle reconciles outside of a command: a failure is logged and tried again with the next tick.
 func (a *Agent) settle() {
 	err := a.reconcile()
-	a.retry = err != nil || a.late != nil
-	switch {
-	case err != nil:
+	a.retry = err != nil
+	if err != nil {
 		a.complain("put the plan into force", err)
-	case a.late != nil:
-		a.complain("finish what the plan in force leaves behind", a.late)
-	default:
-		a.lastErr = ""
+		return
 	}
+	a.lastErr = ""
 }
 
 // keptEvents is how many events a late follower still sees.

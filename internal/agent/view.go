@@ -64,12 +64,10 @@ func one(b bool) int {
 // stateOf is what has become of a port or uplink, and why where it is not up.
 func (a *Agent) stateOf(id plan.PortID, blocked bool) (api.PortState, string) {
 	f, connected := a.applied.Facts[id]
-	why, waits := a.problems[id], a.whyNotAttached(id)
+	why := a.problems[id]
 	switch {
 	case !connected:
 		return api.Pending, why
-	case waits != "":
-		return api.Pending, waits
 	case blocked:
 		return api.Blocked, why
 	case !f.Up && why == "":
@@ -85,10 +83,6 @@ func (a *Agent) viewUplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
 	v.State, v.Reason = a.stateOf(u.ID, u.Blocked)
 	if f, ok := a.applied.Facts[u.ID]; ok {
 		v.MAC, v.MTU = f.DeviceMAC.String(), f.MTU
-	}
-	v.Warnings = a.hardware[u.ID].warnings
-	if h := a.state.held(u.ID); h != nil {
-		v.Changed = h.changedOn()
 	}
 	return v
 }

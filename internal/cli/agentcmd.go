@@ -78,9 +78,7 @@ func newDown(d Deps) *cobra.Command {
 			"kept for the next start, unless --purge is given.",
 		Example: "  heddle down\n  heddle down --agent host2 --purge", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			progress, done := d.detaching()
-			defer done()
-			return agent.Down(c.Context(), agent.Paths{Run: t.runDir, State: stateDir}, t.name, purge, progress)
+			return agent.Down(c.Context(), agent.Paths{Run: t.runDir, State: stateDir}, t.name, purge)
 		},
 	}
 	t.flags(d, c)

@@ -37,8 +37,6 @@ const (
 	vswitchMapSlotByIfindex     = "slot_by_ifindex"
 	vswitchMapSwitchNames       = "switch_names"
 	vswitchMapTeams             = "teams"
-	vswitchMapTells             = "tells"
-	vswitchMapTold              = "told"
 	vswitchMapVlanSets          = "vlan_sets"
 	vswitchProgHeddleBench      = "heddle_bench"
 	vswitchProgHeddleClocks     = "heddle_clocks"
@@ -123,8 +121,6 @@ type vswitchMapSpecs struct {
 	SlotByIfindex     *ebpf.MapSpec `ebpf:"slot_by_ifindex"`
 	SwitchNames       *ebpf.MapSpec `ebpf:"switch_names"`
 	Teams             *ebpf.MapSpec `ebpf:"teams"`
-	Tells             *ebpf.MapSpec `ebpf:"tells"`
-	Told              *ebpf.MapSpec `ebpf:"told"`
 	VlanSets          *ebpf.MapSpec `ebpf:"vlan_sets"`
 }
 
@@ -177,8 +173,6 @@ type vswitchMaps struct {
 	SlotByIfindex     *ebpf.Map `ebpf:"slot_by_ifindex"`
 	SwitchNames       *ebpf.Map `ebpf:"switch_names"`
 	Teams             *ebpf.Map `ebpf:"teams"`
-	Tells             *ebpf.Map `ebpf:"tells"`
-	Told              *ebpf.Map `ebpf:"told"`
 	VlanSets          *ebpf.Map `ebpf:"vlan_sets"`
 }
 
@@ -205,8 +199,6 @@ func (m *vswitchMaps) Close() error {
 		m.SlotByIfindex,
 		m.SwitchNames,
 		m.Teams,
-		m.Tells,
-		m.Told,
 		m.VlanSets,
 	)
 }

@@ -37,7 +37,7 @@ ports:
 type rig struct {
 	*host
 	a, b, c, wire *cable.End
-	sent          int
+	texts, sent   int
 }
 
 func newRig(t *testing.T) *rig {
