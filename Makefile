@@ -16,10 +16,10 @@ endif
 endif
 
 .DEFAULT_GOAL := build
-.PHONY: help build check-go deps deps-all test soak kernels fuzz demo bench generate lint format clean
+.PHONY: help build check-go deps deps-all test soak kernels verifier-budget fuzz demo bench generate lint format clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: check-go ## build bin/heddle (needs only Go: the kernel programs are in the repository)
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -trimpath -o bin/heddle ./cmd/heddle
@@ -48,6 +48,9 @@ soak: check-go ## hold the kernel program against the model for DURATION (defaul
 KERNELS ?= 6.12
 kernels: check-go ## run the tests on other kernels, in QEMU guests: KERNELS="6.12 /path/linux-image.deb" (root)
 	HEDDLE_KERNELS="$(KERNELS)" HEDDLE_KERNELS_ALL=1 HEDDLE_REQUIRE_ALL=1 $(GO) test -count=1 -timeout 30m -v ./internal/kernels
+
+verifier-budget: check-go ## write bpf/verifier-budget.yaml anew: what the programs cost the verifiers of KERNELS and this kernel (root)
+	CGO_ENABLED=0 $(GO) run ./internal/verifier/cmd/verifier-budget -write -kernels "$(KERNELS)"
 
 fuzz: check-go ## run every fuzz target for DURATION
 	@scripts/fuzz $(DURATION)

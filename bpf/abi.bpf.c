@@ -5,6 +5,7 @@
 #include "classify.h"
 #include "record.h"
 #include "tables.h"
+#include "tell.h"
 
 struct catalogue {
 	enum reason reason;
@@ -15,6 +16,8 @@ struct catalogue {
 	enum frame_class frame_class;
 	enum record_kind record_kind;
 	enum segment_bits segment_bits;
+	enum tell_limits tell_limits;
+	enum tell_kind tell_kind;
 	struct port port;
 	struct vlan_set vlan_set;
 	struct team team;
@@ -31,6 +34,8 @@ struct catalogue {
 	struct switch_name switch_name;
 	struct record_control record_control;
 	struct record record;
+	struct tell tell;
+	struct told told;
 	struct bench_control bench_control;
 	struct bench_frame bench_frame;
 } catalogue;

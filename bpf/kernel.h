@@ -35,6 +35,7 @@ enum map_type {
 	MAP_PERCPU_ARRAY = 6,
 	MAP_LRU_HASH = 9,
 	MAP_ARRAY_OF_MAPS = 12,
+	MAP_RINGBUF = 27,
 };
 enum map_flag {
 	MAP_MMAPABLE = 1U << 10,
@@ -103,6 +104,7 @@ static s64 (*const bpf_skb_load_bytes)(const struct __sk_buff *skb, u32 off, voi
 static s64 (*const bpf_skb_change_tail)(struct __sk_buff *skb, u32 len, u64 flags) = (void *)38;
 static s64 (*const bpf_skb_pull_data)(struct __sk_buff *skb, u32 len) = (void *)39;
 static u64 (*const bpf_jiffies64)(void) = (void *)118;
+static s64 (*const bpf_ringbuf_output)(void *ring, void *data, u64 size, u64 flags) = (void *)130;
 static s64 (*const bpf_redirect_peer)(u32 ifindex, u64 flags) = (void *)155;
 static s64 (*const bpf_for_each_map_elem)(void *map, void *callback, void *ctx, u64 flags) = (void *)164;
 static s64 (*const bpf_loop)(u32 iterations, void *callback, void *ctx, u64 flags) = (void *)181;

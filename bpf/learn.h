@@ -2,6 +2,7 @@
 /* Learning source MACs, remembering who sent when (frame-rules §3), and owning MACs. */
 #pragma once
 #include "classify.h"
+#include "tell.h"
 
 INLINE void mac_key_of(struct mac_key *k, u32 segment, const u8 *mac)
 {
@@ -13,7 +14,7 @@ INLINE void mac_key_of(struct mac_key *k, u32 segment, const u8 *mac)
 /* Slot of the port (or uplink) whose own MAC this is, 0 = nobody's. */
 INLINE u32 owner_of(struct frame *f, const u8 *mac)
 {
-	u64 key = *(u32 *)mac | (u64) * (u16 *)(mac + 4) << 32 | (f->in->switch_id + 1ULL) << 48;
+	u64 key = mac_number(mac) | (f->in->switch_id + 1ULL) << 48;
 	u32 i = f->half * OWNER_BUCKETS + (u32)(key * f->owner_seed >> (64 - OWNER_BUCKET_BITS));
 	struct owner_bucket *b = bpf_map_lookup_elem(&owners, &i);
 
@@ -62,6 +63,7 @@ INLINE bool take_place(struct frame *f)
 
 INLINE enum reason at_limit(struct frame *f)
 {
+	tell(f->slot, TELL_LIMIT, 0, f->segment, mac_number(f->src));
 	if (f->in->flags & PORT_LIMIT_DROPS)
 		return REASON_MAC_LIMIT; /* S15 */
 	f->count->mac_not_learned_allowed++; /* S16 */
@@ -92,6 +94,7 @@ INLINE enum reason learn_source(struct frame *f, const struct mac_key *k, u64 **
 			return bpf_map_lookup_elem(&macs, k) ? REASON_NONE
 							     : at_limit(f); /* raced, or the table is full */
 		}
+		tell(f->slot, TELL_LEARNED, 0, f->segment, mac_number(f->src));
 		e = bpf_map_lookup_elem(&macs, k);
 		if (e)
 			*sent = &e->sent;
@@ -105,6 +108,7 @@ INLINE enum reason learn_source(struct frame *f, const struct mac_key *k, u64 **
 	hold(had, -1);
 	e->seen = f->now; /* S20 */
 	f->count->mac_moves++;
+	tell(f->slot, TELL_MOVED, had, f->segment, mac_number(f->src));
 	*sent = &e->sent;
 	return REASON_NONE;
 }

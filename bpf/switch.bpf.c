@@ -62,6 +62,8 @@ INLINE s32 switch_frame(struct __sk_buff *skb, u32 slot)
 		why = admit_port(&f);
 	if (only_host)
 		return to_host(&f);
+	if (why == REASON_FORGED_TRANSMIT || why == REASON_GUEST_BPDU)
+		tell(slot, TELL_REFUSED, why, 0, mac_number(f.src));
 	if (!why)
 		why = classify(&f);
 	if (why)

@@ -140,6 +140,20 @@ const (
 	TCIPriority        = 61440
 )
 
+// Values of enum tell_limits.
+const (
+	TellRingBytes  = 262144
+	TellsPerSecond = 32
+)
+
+// Values of enum tell_kind.
+const (
+	TellLearned = 1
+	TellMoved   = 2
+	TellLimit   = 3
+	TellRefused = 4
+)
+
 // Port is struct port.
 type Port struct {
 	_          structs.HostLayout
@@ -294,6 +308,31 @@ type Record struct {
 	Reason uint32
 	Len    uint32
 	Frame  [9216]uint8
+}
+
+// Tell is struct tell.
+type Tell struct {
+	_         structs.HostLayout
+	At        uint64
+	Kind      uint32
+	Slot      uint32
+	Other     uint32
+	Segment   uint32
+	MAC       [6]uint8
+	Reserved  uint16
+	Untold    uint32
+	Reserved2 uint32
+}
+
+// Told is struct told.
+type Told struct {
+	_         structs.HostLayout
+	Since     uint64
+	LimitAt   uint64
+	RefusedAt uint64
+	Count     uint32
+	Untold    uint32
+	Reserved  [4]uint64
 }
 
 // BenchControl is struct bench_control.

@@ -19,7 +19,11 @@ import (
 
 // Kernel is what the agent needs of the dataplane.
 type Kernel interface {
-	Apply(dataplane.Desired) error
+	// Change, Attach, Unattached and RetryAttach are those of dataplane.Kernel.
+	Change(d dataplane.Desired, ready func() error) (dataplane.Instant, error)
+	Attach(budget time.Duration) (left int, err error)
+	Unattached() map[uint32]error
+	RetryAttach()
 	Counters() (map[plan.PortID]dataplane.Counters, error)
 	MACs() ([]dataplane.MACEntry, error)
 	Sweep() (int, error)
@@ -59,12 +63,17 @@ type Agent struct {
 	misfits  []string // known faults of what commands made against the file
 	applied  *dataplane.Desired
 	last     map[plan.PortID]observation
-	retry    bool // the last reconcile failed
+	redo     bool              // what is applied was not applied whole
+	flip     dataplane.Instant // when applied came into force
+	late     error             // what failed after applied came into force
+	retry    bool              // the last reconcile failed
 	lastErr  string
+
+	attaching attaching
+	hardware  map[plan.PortID]hardware // what is known of the uplinks' devices
 
 	followers []follower
 	verdicts  verdicts
-	adapters  adapters
 	events    *event.Bus
 
 	listener net.Listener   // for commands
@@ -88,6 +97,8 @@ func (a *Agent) run(ctx context.Context, reload <-chan struct{}) error {
 			return nil
 		case f := <-a.calls:
 			f()
+		case <-a.moreToAttach():
+			a.attach(nextTurn)
 		case n, ok := <-a.dev.Notes():
 			if !ok {
 				return errors.New("the kernel's device notifications ended")
@@ -165,17 +176,21 @@ func (a *Agent) tick() {
 		}
 		a.settle()
 	}
+	a.attachFailed()
 }
 
 // settle reconciles outside of a command: a failure is logged and tried again with the next tick.
 func (a *Agent) settle() {
 	err := a.reconcile()
-	a.retry = err != nil
-	if err != nil {
+	a.retry = err != nil || a.late != nil
+	switch {
+	case err != nil:
 		a.complain("put the plan into force", err)
-		return
+	case a.late != nil:
+		a.complain("finish what the plan in force leaves behind", a.late)
+	default:
+		a.lastErr = ""
 	}
-	a.lastErr = ""
 }
 
 // keptEvents is how many events a late follower still sees.

@@ -34,7 +34,10 @@ func (r *rig) apply(content string) error {
 }
 
 func (r *rig) block(port string, blocked bool) error {
-	return r.command(func(ctx context.Context) error { return r.Block(ctx, api.Block{Port: port, Blocked: blocked}) })
+	return r.command(func(ctx context.Context) error {
+		_, err := r.Block(ctx, api.Block{Port: port, Blocked: blocked})
+		return err
+	})
 }
 
 func invalid(err error) bool {
@@ -153,7 +156,7 @@ func TestS9_BlockIsAnOverride(t *testing.T) {
 		t.Errorf("unknown port: %v", err)
 	}
 	move := api.Move{Port: "a", PortGroup: "other"}
-	if err := r.command(func(ctx context.Context) error { return r.Move(ctx, move) }); !invalid(err) {
+	if err := r.command(func(ctx context.Context) error { _, err := r.Move(ctx, move); return err }); !invalid(err) {
 		t.Errorf("into a port group that forbids the override: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"heddle/internal/api"
+	"heddle/internal/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -54,6 +55,10 @@ func (a *Agent) change(edit func()) error {
 			err = a.reconcile()
 		}
 	}
+	if err == nil && a.late != nil {
+		a.retry = true
+		a.complain("finish what the plan in force leaves behind", a.late)
+	}
 	if err != nil {
 		a.restore(before)
 		a.stale = true
@@ -96,32 +101,52 @@ func (a *Agent) forgetOverrides() {
 }
 
 // apply puts a valid configuration file into force, all or nothing.
-func (a *Agent) apply(cfg *spec.Config, src Source, dryRun bool) (*api.Applied, error) {
+func (a *Agent) apply(cfg *spec.Config, src Source, q api.Apply) (*api.Applied, error) {
 	faults, warnings := spec.CheckDevices(cfg, a.lookup)
 	if len(faults) > 0 {
 		return nil, api.NewError(api.Invalid, faultLines(faults)...)
 	}
 	warnings = append(warnings, cfg.Warnings()...)
-	changes, err := diff(a.file, cfg)
+	out := &api.Applied{Warnings: warnings, DryRun: q.DryRun}
+	was, before := a.file, a.plan
+	if q.DryRun {
+		after, lines, err := a.preview(cfg)
+		if len(lines) > 0 {
+			return nil, api.NewError(api.Invalid, lines...)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out.Effects = effects(before, after)
+		out.Changes, err = diff(was, cfg)
+		return out, err
+	}
+	err := a.timed(out, q.ReadAt, func() error { return a.change(func() { a.file, a.state.Config = cfg, src }) })
 	if err != nil {
 		return nil, err
 	}
-	out := &api.Applied{Changes: changes, Warnings: warnings, DryRun: dryRun}
-	if dryRun {
-		l := a.layers()
-		l.file = cfg
-		_, faults := l.merge()
-		if lines := a.newFaults(faults); len(lines) > 0 {
-			return nil, api.NewError(api.Invalid, lines...)
-		}
-		return out, nil
-	}
-	if err := a.change(func() { a.file, a.state.Config = cfg, src }); err != nil {
+	a.warnings = warnings
+	// What is only said is worked out when the change is in force.
+	if out.Changes, err = diff(was, cfg); err != nil {
 		return nil, err
 	}
-	a.warnings = warnings
-	a.log.Info("configuration applied", "file", src.File, "changes", len(changes))
+	out.Effects = effects(before, a.plan)
+	a.logApplied(src.File, out)
+	if len(out.Changes) > 0 {
+		a.events.Publish(event.Event{Kind: event.Applied, Text: fmt.Sprintf("%s applied: %s", src.File, count(len(out.Changes), "change"))})
+	}
 	return out, nil
+}
+
+// logApplied logs what a new configuration changed, as a dry run would have shown it.
+func (a *Agent) logApplied(file string, out *api.Applied) {
+	a.log.Info("configuration applied", "file", file, "changes", len(out.Changes))
+	for _, ch := range out.Changes {
+		a.log.Info("changed", "what", ch.String())
+	}
+	for _, e := range out.Effects {
+		a.log.Info("in effect", "what", e)
+	}
 }
 
 func (a *Agent) lookup(device string) (mtu int, ok bool) {
@@ -157,7 +182,7 @@ func (a *Agent) reload() {
 	}
 	cfg, src, err := readConfig(a.configFile)
 	if err == nil {
-		_, err = a.apply(cfg, src, false)
+		_, err = a.apply(cfg, src, api.Apply{})
 	}
 	if err != nil {
 		a.log.Error("reload: nothing was changed", "err", err)
@@ -197,4 +222,12 @@ func planned(p *plan.Plan, name string) *plan.Port {
 		}
 	}
 	return nil
+}
+
+// count is a number with its noun: "1 change", "3 changes".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -18,7 +18,8 @@ const stopWait = 30 * time.Second
 // Down removes everything the agent of that name put into the kernel, and nothing else: programs, tables, the host interfaces
 // it made, promiscuous mode where it was off before. A running agent is asked to end first. What is remembered — the
 // configuration and the ports connected by command — stays for the next start, unless purge says otherwise.
-func Down(ctx context.Context, p Paths, name string, purge bool) error {
+// progress, unless nil, is told how many devices are still attached.
+func Down(ctx context.Context, p Paths, name string, purge bool, progress func(left int)) error {
 	if err := CheckName(name); err != nil {
 		return api.NewError(api.Invalid, err.Error())
 	}
@@ -34,14 +35,14 @@ func Down(ctx context.Context, p Paths, name string, purge bool) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(removeAll(p, store, name, purge), removeFile(p.lock(name)))
+	return errors.Join(removeAll(p, store, name, purge, progress), removeFile(p.lock(name)))
 }
 
 // removeAll takes everything of the agent out of the kernel, gives the devices back and, with purge, forgets the state. What
 // fails does not stop the rest.
-func removeAll(p Paths, store *Store, name string, purge bool) error {
+func removeAll(p Paths, store *Store, name string, purge bool, progress func(left int)) error {
 	// The programs go first: a device is not given back while frames still pass through the switch.
-	errRemove := dataplane.Remove(p.pins(name))
+	errRemove := dataplane.Remove(p.pins(name), progress)
 	st, err := store.Load()
 	switch {
 	case err != nil:

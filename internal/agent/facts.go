@@ -54,6 +54,8 @@ func usable(d hostdev.Device, role spec.Role) string {
 		return "lo is the loopback device: it has no wire to switch"
 	case strings.HasPrefix(d.Alias, "heddle/") && strings.HasPrefix(d.Name, switchEndPrefix):
 		return fmt.Sprintf("device %s is the switch's end of a host port's interface (%s): it is connected already", d.Name, d.Alias)
+	case memberOf(d) != "":
+		return memberOf(d)
 	case role == spec.VNIC && d.Kind == hostdev.Other:
 		kind := d.Driver
 		if kind == "" {
@@ -62,6 +64,22 @@ func usable(d hostdev.Device, role spec.Role) string {
 		return fmt.Sprintf("device %s is a %s device: a vNIC is a veth or a tap; a physical device is an uplink", d.Name, kind)
 	}
 	return ""
+}
+
+// memberOf says why a device that belongs to another cannot be used: the other takes its frames. A VRF does not.
+func memberOf(d hostdev.Device) string {
+	m := d.Master
+	if m == (hostdev.Master{}) || m.Driver == "vrf" {
+		return ""
+	}
+	switch m.Driver {
+	case "bond", "team":
+		return fmt.Sprintf("device %s is a member of %s %s: use %s as the uplink's device, or take %s out of it (ip link set %s nomaster)", d.Name, m.Driver, m.Name, m.Name, d.Name, d.Name)
+	case "bridge":
+		return fmt.Sprintf("device %s is in bridge %s: take it out (ip link set %s nomaster), a device has one switch", d.Name, m.Name, d.Name)
+	default:
+		return fmt.Sprintf("device %s is a member of device %s: take it out, a device has one switch", d.Name, m.Name)
+	}
 }
 
 // derivedMAC is a host interface's address where none is configured: locally administered, and the same for the same port at

@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"heddle/internal/dataplane"
 	"heddle/internal/event"
@@ -21,6 +23,7 @@ type fakeDevices struct {
 	byName  map[string]*hostdev.Device
 	ipv6Off map[string]bool
 	arp     map[string]string // arp_ignore; absent = 0
+	offload map[string]map[hostdev.Offload]hostdev.OffloadState
 	next    uint32
 	changes []string
 	fail    map[string]error // by change
@@ -29,7 +32,7 @@ type fakeDevices struct {
 }
 
 func newFakeDevices() *fakeDevices {
-	return &fakeDevices{byName: map[string]*hostdev.Device{}, ipv6Off: map[string]bool{}, arp: map[string]string{}, next: 1, fail: map[string]error{}, before: func(string) {}}
+	return &fakeDevices{byName: map[string]*hostdev.Device{}, ipv6Off: map[string]bool{}, arp: map[string]string{}, offload: map[string]map[hostdev.Offload]hostdev.OffloadState{}, next: 1, fail: map[string]error{}, before: func(string) {}}
 }
 
 // veth adds a veth whose other end is up in another namespace with that MAC.
@@ -153,19 +156,50 @@ func (f *fakeDevices) SetARPIgnore(d hostdev.Device, value string) error {
 	return err
 }
 
-// fakeKernel remembers what it was told.
-type fakeKernel struct {
-	applied []dataplane.Desired
-	fail    error
+func (f *fakeDevices) Offloads(d hostdev.Device) (map[hostdev.Offload]hostdev.OffloadState, error) {
+	return maps.Clone(f.offload[d.Name]), nil
 }
 
-func (k *fakeKernel) Apply(d dataplane.Desired) error {
+func (f *fakeDevices) SetOffload(d hostdev.Device, o hostdev.Offload, on bool) error {
+	err := f.did("%s %s %v", o, d.Name, on)
+	if err == nil {
+		f.offload[d.Name][o] = hostdev.OffloadState{On: on}
+	}
+	return err
+}
+
+// fakeKernel remembers what it was told.
+type fakeKernel struct {
+	applied         []dataplane.Desired
+	fail            error
+	staged, flipped func()            // called before and after the flip
+	at              dataplane.Instant // of the next flips; zero = count them
+	left            int               // devices that wait to be attached
+}
+
+func (k *fakeKernel) Change(d dataplane.Desired, ready func() error) (dataplane.Instant, error) {
 	if k.fail != nil {
-		return k.fail
+		return dataplane.Instant{}, k.fail
+	}
+	if err := ready(); err != nil {
+		return dataplane.Instant{}, err
+	}
+	if k.staged != nil {
+		k.staged()
 	}
 	k.applied = append(k.applied, d)
-	return nil
+	if k.flipped != nil {
+		k.flipped()
+	}
+	if k.at.After != 0 {
+		return k.at, nil
+	}
+	return dataplane.Instant{Before: int64(len(k.applied)), After: int64(len(k.applied))}, nil
 }
+
+func (k *fakeKernel) Attach(time.Duration) (int, error) { return k.left, nil }
+func (k *fakeKernel) Unattached() map[uint32]error      { return nil }
+func (k *fakeKernel) RetryAttach()                      {}
 
 func (k *fakeKernel) Counters() (map[plan.PortID]dataplane.Counters, error) { return nil, nil }
 func (k *fakeKernel) MACs() ([]dataplane.MACEntry, error)                   { return nil, nil }
@@ -209,7 +243,7 @@ func (r *rig) restart(content string) error {
 		return err
 	}
 	r.Agent = &Agent{name: "test", place: "here", log: slog.New(slog.DiscardHandler), dev: r.dev, kernel: r.kernel, store: store, state: st,
-		stale: true, calls: make(chan func()), stopped: make(chan struct{}), verdicts: verdicts{}, adapters: adapters{}, events: event.NewBus(keptEvents)}
+		stale: true, calls: make(chan func()), stopped: make(chan struct{}), verdicts: verdicts{}, events: event.NewBus(keptEvents)}
 	var given *givenConfig
 	if content != "" {
 		given = &givenConfig{parse(r.t, content), Source{File: "heddle.yaml", Content: content, Seen: digest([]byte(content))}}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"heddle/internal/event"
 	"heddle/internal/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -31,11 +32,14 @@ type Devices interface {
 	SetIPv6(d hostdev.Device, on bool) error
 	ARPIgnore(d hostdev.Device) (string, error)
 	SetARPIgnore(d hostdev.Device, value string) error
+	Offloads(d hostdev.Device) (map[hostdev.Offload]hostdev.OffloadState, error)
+	SetOffload(d hostdev.Device, o hostdev.Offload, on bool) error
 }
 
 // takeHold compares the devices that ports have now with those in hand. What changed is written down, with how new devices
 // were, before anything is done to them, so that a crash cannot lose that.
 func (a *Agent) takeHold(bounds []bound) (changed bool, err error) {
+	held, released := a.state.Held, a.state.Released
 	now := make(map[plan.PortID]bound, len(bounds))
 	for _, b := range bounds {
 		now[b.id] = b
@@ -69,7 +73,11 @@ func (a *Agent) takeHold(bounds []bound) (changed bool, err error) {
 	if !changed {
 		return false, nil
 	}
-	return true, a.store.Save(a.state)
+	if err := a.store.Save(a.state); err != nil {
+		a.state.Held, a.state.Released = held, slices.Clip(released)
+		return false, err
+	}
+	return true, nil
 }
 
 func (a *Agent) holdOf(b bound) (Held, error) {
@@ -85,6 +93,7 @@ func (a *Agent) holdOf(b bound) (Held, error) {
 	for _, r := range a.state.Released {
 		if r.Index == d.Index { // from one port's hand into another's
 			h.WasUp, h.WasPromiscuous, h.WasIPv6, h.WasARPIgnore = r.WasUp, r.WasPromiscuous, r.WasIPv6, r.WasARPIgnore
+			h.Offloads = r.Offloads
 		}
 	}
 	return h, err
@@ -99,6 +108,7 @@ func (h *Held) adoptable(b bound) bool {
 
 // lostOwner drops what was set by command on a port whose owner has disconnected, where its port group says so (S10).
 func (a *Agent) lostOwner(h Held) {
+	a.publishDevice(event.Disconnected, h)
 	a.log.Info("device disconnected", "port", h.ID.String(), "device", h.Device)
 	o, ok := a.state.Overrides[h.ID.Name]
 	p := a.plan.Port(h.ID)
@@ -137,6 +147,7 @@ func (a *Agent) prepareAll(bounds []bound) error {
 			continue
 		}
 		h.Prepared = true
+		a.publishDevice(event.Connected, *h)
 		a.log.Info("device connected", "port", b.id.String(), "device", b.device.Name, "ifindex", b.device.Index)
 	}
 	return errors.Join(errs...)
@@ -207,6 +218,9 @@ func giveBack(dev Devices, h Held) error {
 	}
 	if h.WasARPIgnore != "" {
 		errs = append(errs, dev.SetARPIgnore(d, h.WasARPIgnore))
+	}
+	for _, o := range h.Offloads {
+		errs = append(errs, dev.SetOffload(d, o, true))
 	}
 	if !h.Uplink && h.WasIPv6 {
 		errs = append(errs, dev.SetIPv6(d, true))

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"time"
 
 	"heddle/internal/dataplane"
 	"heddle/internal/hostdev"
@@ -33,7 +32,7 @@ type bound struct {
 func (a *Agent) reconcile() error {
 	fresh := a.stale
 	if fresh {
-		p, err := a.resolve()
+		p, err := a.resolve(a.cfg)
 		if err != nil {
 			return err
 		}
@@ -53,29 +52,29 @@ func (a *Agent) reconcile() error {
 		a.stale = true
 		return a.reconcile()
 	}
-	errPrepare := errors.Join(a.prepareAll(bounds), a.keepARPApart(bounds))
+	errPrepare := errors.Join(a.prepareAll(bounds), a.keepARPApart(bounds), a.tuneUplinks(bounds))
 	a.adoptMACs()
 	desired := a.desired(bounds)
-	if a.applied == nil || !reflect.DeepEqual(*a.applied, desired) {
-		began := time.Now()
-		if err := a.kernel.Apply(desired); err != nil {
+	if a.applied == nil || a.redo || !reflect.DeepEqual(*a.applied, desired) {
+		if err := a.putInForce(desired); err != nil {
 			return errors.Join(errPrepare, err)
 		}
-		a.applied = &desired
-		a.log.Debug("plan handed to the kernel", "took", time.Since(began))
+		a.attach(firstTurn)
 	}
 	errRelease := a.releaseAll()
 	a.report()
 	a.tellFollowers(bounds)
-	return errors.Join(errPrepare, errRelease, a.save())
+	// What is in force and remembered is not taken back for these; they are tried again.
+	a.late = errors.Join(errRelease, a.save())
+	return errPrepare
 }
 
-// resolve makes the plan; before the first configuration it is empty.
-func (a *Agent) resolve() (*plan.Plan, error) {
-	if len(a.cfg.Switches) == 0 {
+// resolve makes the plan of a configuration; before the first configuration it is empty.
+func (a *Agent) resolve(cfg *spec.Config) (*plan.Plan, error) {
+	if len(cfg.Switches) == 0 {
 		return &plan.Plan{}, nil
 	}
-	p, err := plan.Resolve(a.cfg, a.state.numbers())
+	p, err := plan.Resolve(cfg, a.state.numbers())
 	if err != nil {
 		return nil, err
 	}
@@ -83,15 +82,9 @@ func (a *Agent) resolve() (*plan.Plan, error) {
 	return p, dataplane.Fits(p)
 }
 
-// save writes the state where it changed. It keeps the numbers of the ports there are; a port that is gone gives its number back.
+// save writes the state where it changed.
 func (a *Agent) save() error {
-	var numbers []Number
-	for _, sw := range a.plan.Switches {
-		for _, p := range sw.Ports {
-			numbers = append(numbers, Number{p.ID, p.Number})
-		}
-	}
-	a.state.Numbers = numbers
+	a.keepNumbers()
 	return a.store.Save(a.state)
 }
 
@@ -197,11 +190,7 @@ func (a *Agent) desired(bounds []bound) dataplane.Desired {
 			d.Attachments[b.id] = dataplane.Attachment{Ifindex: b.device.Index}
 			continue
 		}
-		f := portFact(b.device)
-		if why := a.adapters.onto(b.port, &f); why != "" && a.problems[b.id] == "" {
-			a.problems[b.id] = why
-		}
-		d.Facts[b.id] = f
+		d.Facts[b.id] = portFact(b.device)
 		d.Attachments[b.id] = portAttachment(b.device)
 	}
 	return d

@@ -39,6 +39,7 @@ func (a *Agent) logChange(what string, id plan.PortID, o observation) {
 	if known && old == o {
 		return
 	}
+	a.publishChange(what, id, old, o, known)
 	log := a.log.With(what, id.String())
 	if !known || old.up != o.up {
 		if o.up {

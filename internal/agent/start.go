@@ -91,7 +91,7 @@ func Run(ctx context.Context, o Options) error {
 	first := len(st.Held) == 0 && !exists(o.Paths.pins(o.Name))
 	a, err := start(o, store, st, given)
 	if err != nil && first { // nothing was in the kernel before, so nothing is left there
-		err = errors.Join(err, removeAll(o.Paths, store, o.Name, false))
+		err = errors.Join(err, removeAll(o.Paths, store, o.Name, false, nil))
 	}
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func start(o Options, store *Store, st *State, given *givenConfig) (a *Agent, er
 		mount: mount,
 		name:  o.Name, version: o.Version, place: machineID() + "/" + o.Name, log: o.Log, store: store, state: st,
 		started: time.Now(), stale: true, configFile: o.Config, calls: make(chan func()), stopped: make(chan struct{}), quit: func() {},
-		verdicts: verdicts{}, adapters: adapters{}, events: event.NewBus(keptEvents),
+		verdicts: verdicts{}, events: event.NewBus(keptEvents),
 	}
 	defer func() {
 		if err != nil {
@@ -145,8 +145,10 @@ func start(o Options, store *Store, st *State, given *givenConfig) (a *Agent, er
 	if err != nil {
 		return a, err
 	}
-	a.watchMonitors()
 	if err := a.begin(given); err != nil {
+		return a, errors.Join(err, a.listener.Close())
+	}
+	if err := a.followTells(kernel); err != nil {
 		return a, errors.Join(err, a.listener.Close())
 	}
 	return a, nil

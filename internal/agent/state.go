@@ -1,13 +1,13 @@
 package agent
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
+	"heddle/internal/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -70,6 +70,9 @@ type Held struct {
 	WasIPv6        bool `json:"wasIPv6,omitzero"`
 	// WasARPIgnore is the arp_ignore of an uplink's device before the agent set it; empty when it did not.
 	WasARPIgnore string `json:"wasARPIgnore,omitzero"`
+	// Offloads of an uplink's device were on before the agent switched them off; Tuned: that has been done.
+	Offloads []hostdev.Offload `json:"offloads,omitzero"`
+	Tuned    bool              `json:"tuned,omitzero"`
 	// Prepared: everything done to the device on connecting it has been done.
 	Prepared bool `json:"prepared,omitzero"`
 }
@@ -138,44 +141,12 @@ func (s *Store) Load() (*State, error) {
 
 // Save replaces the state file, where anything changed, so that a crash at any instant leaves the old or the new one whole.
 func (s *Store) Save(st *State) error {
-	b, err := json.MarshalIndent(st, "", " ")
+	next, err := s.Stage(st)
 	if err != nil {
-		return fmt.Errorf("write the agent's state: %w", err)
+		return err
 	}
-	b = append(b, '\n')
-	if bytes.Equal(b, s.last) {
-		return nil
-	}
-	if err := replaceFile(s.path(), b); err != nil {
-		return fmt.Errorf("write the agent's state: %w", err)
-	}
-	s.last = b
-	return nil
+	return next.Commit()
 }
 
 // Remove forgets everything.
 func (s *Store) Remove() error { return os.RemoveAll(s.dir) }
-
-// replaceFile writes beside the file, forces that to disk, renames it over the file, and forces the directory.
-func replaceFile(path string, b []byte) error {
-	tmp := path + ".new"
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, path); err != nil {
-		return err
-	}
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}

@@ -64,10 +64,12 @@ func one(b bool) int {
 // stateOf is what has become of a port or uplink, and why where it is not up.
 func (a *Agent) stateOf(id plan.PortID, blocked bool) (api.PortState, string) {
 	f, connected := a.applied.Facts[id]
-	why := a.problems[id]
+	why, waits := a.problems[id], a.whyNotAttached(id)
 	switch {
 	case !connected:
 		return api.Pending, why
+	case waits != "":
+		return api.Pending, waits
 	case blocked:
 		return api.Blocked, why
 	case !f.Up && why == "":
@@ -83,6 +85,10 @@ func (a *Agent) viewUplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
 	v.State, v.Reason = a.stateOf(u.ID, u.Blocked)
 	if f, ok := a.applied.Facts[u.ID]; ok {
 		v.MAC, v.MTU = f.DeviceMAC.String(), f.MTU
+	}
+	v.Warnings = a.hardware[u.ID].warnings
+	if h := a.state.held(u.ID); h != nil {
+		v.Changed = h.changedOn()
 	}
 	return v
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heddle/internal/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -41,15 +42,25 @@ func (e *echo) Connect(_ context.Context, p spec.Port) (*Applied, error) {
 	e.got = p
 	return &Applied{Warnings: []string{"w"}}, e.err
 }
-func (e *echo) Reconnect(_ context.Context, p spec.Port) (*Applied, error) {
-	p.Name += " again"
-	e.got = p
+func (e *echo) Disconnect(_ context.Context, q Disconnect) error { e.got = q; return e.err }
+func (e *echo) Block(_ context.Context, q Block) (*Applied, error) {
+	e.got = q
+	return &Applied{InForceMs: 1.5, InForceAt: &Instant{1, 2}}, e.err
+}
+func (e *echo) Move(_ context.Context, q Move) (*Applied, error) {
+	e.got = q
 	return &Applied{}, e.err
 }
-func (e *echo) Disconnect(_ context.Context, q Disconnect) error { e.got = q; return e.err }
-func (e *echo) Block(_ context.Context, q Block) error           { e.got = q; return e.err }
-func (e *echo) Move(_ context.Context, q Move) error             { e.got = q; return e.err }
-func (e *echo) Stop(context.Context) error                       { return e.err }
+func (e *echo) Progress(context.Context) (*Progress, error) { return &Progress{3, 5}, e.err }
+func (e *echo) Stop(context.Context) error                  { return e.err }
+func (e *echo) Events(ctx context.Context, q Follow, emit func(Events) error) error {
+	e.got = q
+	err := emit(Events{Missed: 2, Events: []event.Event{{Seq: q.After + 3, Kind: event.Link, Text: "up"}}})
+	if err == nil && !q.NoFollow {
+		<-ctx.Done()
+	}
+	return err
+}
 
 // serve runs a server for the test and returns a client of it and the socket.
 func serve(t *testing.T, s Service) (*Client, string) {
@@ -93,17 +104,18 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 		call func() error
 		want any
 	}{
-		{func() error { _, err := c.Apply(ctx, Apply{"f", "switches: []\n# ü", true}); return err }, Apply{"f", "switches: []\n# ü", true}},
+		{func() error { _, err := c.Apply(ctx, Apply{"f", "switches: []\n# ü", true, 7}); return err }, Apply{"f", "switches: []\n# ü", true, 7}},
 		{func() error { _, err := c.Connect(ctx, port); return err }, port},
-		{func() error { _, err := c.Reconnect(ctx, spec.Port{Name: "p"}); return err }, spec.Port{Name: "p again"}},
-		{func() error { return c.Disconnect(ctx, Disconnect{Port: "p"}) }, Disconnect{Port: "p"}},
-		{func() error { return c.Disconnect(ctx, Disconnect{Device: "tap0"}) }, Disconnect{Device: "tap0"}},
-		{func() error { return c.Block(ctx, Block{"p", true}) }, Block{"p", true}},
-		{func() error { return c.Move(ctx, Move{"p", "g"}) }, Move{"p", "g"}},
+		{func() error { return c.Disconnect(ctx, Disconnect{"p"}) }, Disconnect{"p"}},
+		{func() error { _, err := c.Block(ctx, Block{"p", true, 7}); return err }, Block{"p", true, 7}},
+		{func() error { _, err := c.Move(ctx, Move{"p", "g", 7}); return err }, Move{"p", "g", 7}},
 	} {
 		if err := q.call(); err != nil || !cmp.Equal(q.want, e.got) {
 			t.Errorf("%T: %v %s", q.want, err, cmp.Diff(q.want, e.got))
 		}
+	}
+	if got, err := c.Progress(ctx); err != nil || *got != (Progress{3, 5}) {
+		t.Errorf("progress: %v %v", got, err)
 	}
 	if err := c.Stop(ctx); err != nil {
 		t.Error(err)
@@ -117,7 +129,7 @@ func TestErrorsKeepTheirKindAndLines(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	c, _ = serve(t, &echo{err: errors.New("disk full")})
-	if err := c.Move(context.Background(), Move{}); !errors.As(err, &e) || e.Kind != Internal || e.Error() != "disk full" {
+	if _, err := c.Move(context.Background(), Move{}); !errors.As(err, &e) || e.Kind != Internal || e.Error() != "disk full" {
 		t.Errorf("%v", err)
 	}
 }
@@ -203,4 +215,31 @@ func (s *slowEcho) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	return ctx.Err()
+}
+
+func TestEvents_ArriveOneBatchAfterTheOtherAndEndWithTheServer(t *testing.T) {
+	e := &echo{}
+	c, _ := serve(t, e)
+	var got []Events
+	keep := func(b Events) error { got = append(got, b); return nil }
+	if err := c.Events(t.Context(), Follow{After: 4, Last: -1, NoFollow: true}, keep); err != nil {
+		t.Fatal(err)
+	}
+	if e.got != (Follow{After: 4, Last: -1, NoFollow: true}) || len(got) != 1 || got[0].Missed != 2 || got[0].Events[0].Seq != 7 {
+		t.Errorf("asked %+v, got %+v", e.got, got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := c.Events(ctx, Follow{}, func(Events) error { cancel(); return nil }); err != nil {
+		t.Errorf("a follower that stops: %v", err)
+	}
+	enough := errors.New("enough")
+	if err := c.Events(t.Context(), Follow{}, func(Events) error { return enough }); !errors.Is(err, enough) {
+		t.Errorf("a follower that fails: %v", err)
+	}
+	// The server that serve made ends with the test while this one still follows: Shutdown would report it.
+	followed := make(chan struct{})
+	go func() {
+		_ = c.Events(context.Background(), Follow{}, func(Events) error { close(followed); return nil })
+	}()
+	<-followed
 }

@@ -65,21 +65,25 @@ func (c *Client) Connect(ctx context.Context, p spec.Port) (*Applied, error) {
 	return call[*Applied](ctx, c, http.MethodPost, "/ports/connect", p)
 }
 
-// Reconnect makes a port, or makes the one of that name what is asked for. Another run-time port gives up the device.
-func (c *Client) Reconnect(ctx context.Context, p spec.Port) (*Applied, error) {
-	return call[*Applied](ctx, c, http.MethodPost, "/ports/reconnect", p)
-}
-
 // Disconnect ends a port that was connected by command.
 func (c *Client) Disconnect(ctx context.Context, q Disconnect) error {
 	return c.act(ctx, "/ports/disconnect", q)
 }
 
 // Block sets or lifts the blocked state of a port.
-func (c *Client) Block(ctx context.Context, q Block) error { return c.act(ctx, "/ports/block", q) }
+func (c *Client) Block(ctx context.Context, q Block) (*Applied, error) {
+	return call[*Applied](ctx, c, http.MethodPost, "/ports/block", q)
+}
 
 // Move puts a port into another port group.
-func (c *Client) Move(ctx context.Context, q Move) error { return c.act(ctx, "/ports/move", q) }
+func (c *Client) Move(ctx context.Context, q Move) (*Applied, error) {
+	return call[*Applied](ctx, c, http.MethodPost, "/ports/move", q)
+}
+
+// Progress is how far the agent is with attaching devices.
+func (c *Client) Progress(ctx context.Context) (*Progress, error) {
+	return call[*Progress](ctx, c, http.MethodGet, "/progress", nil)
+}
 
 // Stop ends the agent; the kernel goes on forwarding.
 func (c *Client) Stop(ctx context.Context) error { return c.act(ctx, "/stop", none{}) }
@@ -91,22 +95,9 @@ func (c *Client) act(ctx context.Context, path string, q any) error {
 
 func call[T any](ctx context.Context, c *Client, method, path string, q any) (T, error) {
 	var zero, v T
-	var body io.Reader
-	if q != nil {
-		b, err := json.Marshal(q)
-		if err != nil {
-			return zero, err
-		}
-		body = bytes.NewReader(b)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://agent"+path, body)
+	resp, err := c.send(ctx, method, path, q)
 	if err != nil {
 		return zero, err
-	}
-	req.Header.Set(versionHeader, strconv.Itoa(Version))
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return zero, c.explain(err)
 	}
 	defer resp.Body.Close()
 	d := json.NewDecoder(resp.Body)
@@ -116,11 +107,38 @@ func call[T any](ctx context.Context, c *Client, method, path string, q any) (T,
 		}
 		return v, nil
 	}
+	return zero, refusal(resp, d, path)
+}
+
+// send sends a request; q is its body, nil for none.
+func (c *Client) send(ctx context.Context, method, path string, q any) (*http.Response, error) {
+	var body io.Reader
+	if q != nil {
+		b, err := json.Marshal(q)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://agent"+path, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set(versionHeader, strconv.Itoa(Version))
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.explain(err)
+	}
+	return resp, nil
+}
+
+// refusal reads what the agent has against a request.
+func refusal(resp *http.Response, d *json.Decoder, path string) error {
 	e := &Error{}
 	if err := d.Decode(e); err != nil || len(e.Lines) == 0 {
-		return zero, fmt.Errorf("the agent answered %s to %s: it is of another version; restart it with this program", resp.Status, path)
+		return fmt.Errorf("the agent answered %s to %s: it is of another version; restart it with this program", resp.Status, path)
 	}
-	return zero, e
+	return e
 }
 
 // explain tells the errors an operator meets apart: no agent, one that ended, and no permission.

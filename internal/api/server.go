@@ -44,7 +44,7 @@ func Listen(path string) (net.Listener, error) {
 // Serve answers on l until the context ends; requests under way are finished.
 func Serve(ctx context.Context, l net.Listener, s Service, log *slog.Logger) error {
 	srv := &http.Server{
-		Handler:           handler(s),
+		Handler:           handler(ctx, s),
 		ReadHeaderTimeout: 5 * time.Second,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
@@ -64,17 +64,19 @@ func Serve(ctx context.Context, l net.Listener, s Service, log *slog.Logger) err
 // none is the body of requests and answers that have nothing to say.
 type none struct{}
 
-func handler(s Service) http.Handler {
+// handler answers requests; those that follow something end with ctx.
+func handler(ctx context.Context, s Service) http.Handler {
 	mux := http.NewServeMux()
 	get(mux, "/state", s.State)
 	get(mux, "/stats", s.Stats)
 	get(mux, "/macs", s.MACs)
+	mux.HandleFunc("POST /events", func(w http.ResponseWriter, r *http.Request) { serveEvents(ctx, w, r, s) })
 	post(mux, "/apply", s.Apply)
 	post(mux, "/ports/connect", s.Connect)
-	post(mux, "/ports/reconnect", s.Reconnect)
 	act(mux, "/ports/disconnect", s.Disconnect)
-	act(mux, "/ports/block", s.Block)
-	act(mux, "/ports/move", s.Move)
+	post(mux, "/ports/block", s.Block)
+	post(mux, "/ports/move", s.Move)
+	get(mux, "/progress", s.Progress)
 	act(mux, "/stop", func(ctx context.Context, _ none) error { return s.Stop(ctx) })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(versionHeader, strconv.Itoa(Version))
@@ -96,16 +98,24 @@ func get[T any](mux *http.ServeMux, path string, f func(context.Context) (T, err
 
 func post[Q, T any](mux *http.ServeMux, path string, f func(context.Context, Q) (T, error)) {
 	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
-		var q Q
-		d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&q); err != nil {
-			answer(w, nil, NewError(Invalid, "unreadable request: "+err.Error()))
+		q, err := request[Q](w, r)
+		if err != nil {
+			answer(w, nil, err)
 			return
 		}
 		v, err := f(r.Context(), q)
 		answer(w, v, err)
 	})
+}
+
+func request[Q any](w http.ResponseWriter, r *http.Request) (Q, error) {
+	var q Q
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&q); err != nil {
+		return q, NewError(Invalid, "unreadable request: "+err.Error())
+	}
+	return q, nil
 }
 
 func act[Q any](mux *http.ServeMux, path string, f func(context.Context, Q) error) {

@@ -13,12 +13,14 @@ type Service interface {
 	State(context.Context) (*State, error)
 	Stats(context.Context) ([]Stats, error)
 	MACs(context.Context) ([]MAC, error)
+	// Events calls emit with what is kept and, unless q says otherwise, with what comes, until ctx ends or emit fails.
+	Events(ctx context.Context, q Follow, emit func(Events) error) error
 	Apply(context.Context, Apply) (*Applied, error)
 	Connect(context.Context, spec.Port) (*Applied, error)
-	Reconnect(context.Context, spec.Port) (*Applied, error)
 	Disconnect(context.Context, Disconnect) error
-	Block(context.Context, Block) error
-	Move(context.Context, Move) error
+	Block(context.Context, Block) (*Applied, error)
+	Move(context.Context, Move) (*Applied, error)
+	Progress(context.Context) (*Progress, error)
 	Stop(context.Context) error
 }
 

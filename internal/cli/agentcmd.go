@@ -78,7 +78,9 @@ func newDown(d Deps) *cobra.Command {
 			"kept for the next start, unless --purge is given.",
 		Example: "  heddle down\n  heddle down --agent host2 --purge", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return agent.Down(c.Context(), agent.Paths{Run: t.runDir, State: stateDir}, t.name, purge)
+			progress, done := d.detaching()
+			defer done()
+			return agent.Down(c.Context(), agent.Paths{Run: t.runDir, State: stateDir}, t.name, purge, progress)
 		},
 	}
 	t.flags(d, c)

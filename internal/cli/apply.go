@@ -19,7 +19,8 @@ func newApply(d Deps) *cobra.Command {
 	c := &cobra.Command{
 		Use: "apply -f FILE", Short: "Put a configuration file into force, all or nothing",
 		Long: "Put a configuration file into force, all or nothing, and print what changed. What the file declares, apply adds, changes and\n" +
-			"removes; ports connected by command are never touched. The agent keeps the file's content: a restart comes back with it.",
+			"removes; ports connected by command are never touched. The agent keeps the file's content: a restart comes back with it.\n\n" +
+			"Lines with +, - and ~ are what comes, goes and changes in the file; lines with => are what that means for ports.",
 		Example: "  heddle apply -f heddle.yaml --dry-run\n  heddle apply -f heddle.yaml", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
@@ -29,15 +30,16 @@ func newApply(d Deps) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := spec.Parse(fileName(file), b); err != nil {
-				return err
-			}
-			q := api.Apply{File: fileName(file), Content: string(b), DryRun: dry}
+			q := api.Apply{File: fileName(file), Content: string(b), DryRun: dry, ReadAt: readAt()}
 			if abs, err := filepath.Abs(file); err == nil && file != "-" {
 				q.File = abs
 			}
-			out, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Apply(ctx, q) })
+			out, err := askAttached(d, c, t, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Apply(ctx, q) })
 			if err != nil {
+				// The same faults under the name the user gave, also without an agent.
+				if _, faults := spec.Parse(fileName(file), b); faults != nil {
+					return faults
+				}
 				return err
 			}
 			for _, w := range out.Warnings {
@@ -55,7 +57,7 @@ func newApply(d Deps) *cobra.Command {
 
 // printChanges shows a difference as a person reads one: an object with its mark, its fields below.
 func printChanges(d Deps, w io.Writer, out *api.Applied) error {
-	if len(out.Changes) == 0 {
+	if len(out.Changes) == 0 && len(out.Effects) == 0 {
 		_, err := fmt.Fprintln(w, "nothing changes")
 		return err
 	}
@@ -78,11 +80,16 @@ func printChanges(d Deps, w io.Writer, out *api.Applied) error {
 			return err
 		}
 	}
+	for _, e := range out.Effects {
+		if _, err := fmt.Fprintln(w, "=> "+e); err != nil {
+			return err
+		}
+	}
 	if out.DryRun {
 		_, err := fmt.Fprintln(w, "nothing was changed (dry run)")
 		return err
 	}
-	return nil
+	return printInForce(d, out)
 }
 
 func changeText(ch api.Change) string {

@@ -26,6 +26,7 @@ type standIn struct {
 	stats   []api.Stats
 	macs    []api.MAC
 	applied api.Applied
+	events  []api.Events
 	err     error
 	asked   []any
 }
@@ -36,26 +37,39 @@ func (s *standIn) State(context.Context) (*api.State, error)  { return &s.state,
 func (s *standIn) Stats(context.Context) ([]api.Stats, error) { return s.stats, s.err }
 func (s *standIn) MACs(context.Context) ([]api.MAC, error)    { return s.macs, s.err }
 func (s *standIn) Stop(context.Context) error                 { return s.note("stop") }
-func (s *standIn) Block(_ context.Context, q api.Block) error { return s.note(q) }
-func (s *standIn) Move(_ context.Context, q api.Move) error   { return s.note(q) }
+func (s *standIn) Block(_ context.Context, q api.Block) (*api.Applied, error) {
+	q.ReadAt = 0
+	return &s.applied, s.note(q)
+}
+func (s *standIn) Move(_ context.Context, q api.Move) (*api.Applied, error) {
+	q.ReadAt = 0
+	return &s.applied, s.note(q)
+}
+func (s *standIn) Progress(context.Context) (*api.Progress, error) { return &api.Progress{}, s.err }
 func (s *standIn) Disconnect(_ context.Context, q api.Disconnect) error {
 	return s.note(q)
 }
 
+func (s *standIn) Events(ctx context.Context, q api.Follow, emit func(api.Events) error) error {
+	if err := s.note(q); err != nil {
+		return err
+	}
+	for _, b := range s.events {
+		if err := emit(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (s *standIn) Apply(_ context.Context, q api.Apply) (*api.Applied, error) {
+	q.ReadAt = 0
 	return &s.applied, s.note(q)
 }
 
 func (s *standIn) Connect(_ context.Context, p spec.Port) (*api.Applied, error) {
 	return &s.applied, s.note(p)
 }
-
-func (s *standIn) Reconnect(_ context.Context, p spec.Port) (*api.Applied, error) {
-	return &s.applied, s.note(again{p})
-}
-
-// again is a port that was to be connected whatever there was.
-type again struct{ Port spec.Port }
 
 // console runs the program against a stand-in.
 type console struct {

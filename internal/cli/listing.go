@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,8 @@ type listing[T any] struct {
 	owner func(T) string
 	table func() *table // its heading and form
 	row   func(T) []string
+	// notes are lines about an object that follow the table; nil for none.
+	notes func(T) []string
 }
 
 func (l listing[T]) command(d Deps, t *target) *cobra.Command {
@@ -40,7 +43,17 @@ func (l listing[T]) command(d Deps, t *target) *cobra.Command {
 				for _, v := range list {
 					tab.add(l.row(v)...)
 				}
-				return tab.write(w)
+				if err := tab.write(w); err != nil || l.notes == nil {
+					return err
+				}
+				for _, v := range list {
+					for _, line := range l.notes(v) {
+						if _, err := fmt.Fprintln(w, line); err != nil {
+							return err
+						}
+					}
+				}
+				return nil
 			})
 		},
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -9,13 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
+	"heddle/internal/spec"
 )
 
 func newPort(d Deps) *cobra.Command {
 	t := &target{}
 	c := group("port", "Show, connect and change ports", "  heddle port list\n  heddle port connect vm7/eth0 --switch lab --port-group web --device tap7\n  heddle port block vm7/eth0")
 	t.flags(d, c)
-	c.AddCommand(newPortList(d, t), newPortShow(d, t), newPortConnect(d, t), newPortDisconnect(t), newPortBlock(t, true), newPortBlock(t, false), newPortMove(t))
+	c.AddCommand(newPortList(d, t), newPortShow(d, t), newPortConnect(d, t), newPortDisconnect(t), newPortBlock(d, t, true), newPortBlock(d, t, false), newPortMove(d, t))
 	return c
 }
 
@@ -73,24 +75,92 @@ func portProperties(d Deps, p api.Port) [][2]string {
 	}
 }
 
-func newPortBlock(t *target, blocked bool) *cobra.Command {
-	use, short := "block", "Stop all traffic of a port"
-	if !blocked {
-		use, short = "unblock", "Let a blocked port's traffic pass again"
+func newPortConnect(d Deps, t *target) *cobra.Command {
+	var p spec.Port
+	var role string
+	var blocked bool
+	c := &cobra.Command{
+		Use:   "connect PORT",
+		Short: "Connect a port, as when a virtual machine starts",
+		Long: "Connect a port. It stays until it is disconnected, through restarts and reboots, and is never removed by \"heddle apply\".\n" +
+			"A device that is not there yet is connected when it appears.",
+		Example: "  heddle port connect vm7/eth0 --switch lab --port-group web --device tap7 --mac 02:00:00:00:07:00",
+		Args:    exactly("PORT"),
+		RunE: func(c *cobra.Command, args []string) error {
+			p.Name, p.Role = args[0], spec.Role(role)
+			if p.PortGroup == "" {
+				return usagef("say which port group the port belongs to, with --port-group")
+			}
+			if c.Flags().Changed("blocked") {
+				p.Blocked = &blocked
+			}
+			out, err := askAttached(d, c, t, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Connect(ctx, p) })
+			if err != nil {
+				return err
+			}
+			for _, w := range out.Warnings {
+				fmt.Fprintf(d.Stderr, "warning: %s\n", w)
+			}
+			return nil
+		},
 	}
+	f := c.Flags()
+	f.StringVar(&p.Switch, "switch", "", "switch; may be left out where there is one only")
+	f.StringVar(&p.PortGroup, "port-group", "", "port group")
+	f.StringVar(&p.Device, "device", "", "the host's end: a veth or tap; for a host port the interface's name")
+	f.StringVar(&p.MAC, "mac", "", "MAC address of the adapter; default: the one the adapter has, where it can be seen")
+	f.StringVar(&role, "role", "", "vnic (default) or host")
+	f.StringSliceVar(&p.Addresses, "address", nil, "address of a host port's interface, such as 192.0.2.1/24; may be repeated")
+	f.IntVar(&p.MTU, "mtu", 0, "MTU of a host port's interface; default: the switch's")
+	f.BoolVar(&blocked, "blocked", false, "connect it blocked, where the port group lets a port be blocked")
+	f.BoolVar(&p.TxUplink, "tx-uplink", false, "send a copy of everything the port sends to its uplink too")
+	return c
+}
+
+func newPortDisconnect(t *target) *cobra.Command {
 	return &cobra.Command{
-		Use: use + " PORT", Short: short, Example: "  heddle port " + use + " vm7/eth0", Args: exactly("PORT"),
-		Long: short + ". It holds until the opposite command or, where the port group resets its ports, until the\nport's owner disconnects. The port group must let a single port be blocked (overrides.blocked, on by default).",
+		Use: "disconnect PORT", Short: "Remove a port that was connected by command", Example: "  heddle port disconnect vm7/eth0", Args: exactly("PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return t.act(c, func(ctx context.Context, s api.Service) error {
-				return s.Block(ctx, api.Block{Port: args[0], Blocked: blocked})
+				return s.Disconnect(ctx, api.Disconnect{Port: args[0]})
 			})
 		},
 	}
 }
 
-func newPortMove(t *target) *cobra.Command {
+func newPortBlock(d Deps, t *target, blocked bool) *cobra.Command {
+	o := &output{}
+	use, short := "block", "Stop all traffic of a port"
+	if !blocked {
+		use, short = "unblock", "Let a blocked port's traffic pass again"
+	}
+	c := &cobra.Command{
+		Use: use + " PORT", Short: short, Example: "  heddle port " + use + " vm7/eth0", Args: exactly("PORT"),
+		Long: short + ". It holds until the opposite command or, where the port group resets its ports, until the\nport's owner disconnects. The port group must let a single port be blocked (overrides.blocked, on by default).",
+		RunE: func(c *cobra.Command, args []string) error {
+			q := api.Block{Port: args[0], Blocked: blocked, ReadAt: readAt()}
+			return changePort(d, c, t, o, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Block(ctx, q) })
+		},
+	}
+	o.flag(c)
+	return c
+}
+
+// changePort makes a change of one port and, with -o json, says what was changed and when it was in force.
+func changePort(d Deps, c *cobra.Command, t *target, o *output, f func(context.Context, api.Service) (*api.Applied, error)) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	out, err := ask(c, t, f)
+	if err != nil {
+		return err
+	}
+	return o.print(d, out, func(io.Writer) error { return nil })
+}
+
+func newPortMove(d Deps, t *target) *cobra.Command {
 	var q api.Move
+	o := &output{}
 	c := &cobra.Command{
 		Use: "move PORT", Short: "Put a port into another port group of its switch", Example: "  heddle port move vm7/eth0 --port-group quarantine", Args: exactly("PORT"),
 		Long: "Put a port into another port group of its switch, while it runs. A port of the configuration file keeps that until it is\nmoved back or, where the port group resets its ports, until its owner disconnects.",
@@ -98,10 +168,11 @@ func newPortMove(t *target) *cobra.Command {
 			if q.PortGroup == "" {
 				return usagef("say which port group to move to, with --port-group")
 			}
-			q.Port = args[0]
-			return t.act(c, func(ctx context.Context, s api.Service) error { return s.Move(ctx, q) })
+			q.Port, q.ReadAt = args[0], readAt()
+			return changePort(d, c, t, o, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Move(ctx, q) })
 		},
 	}
 	c.Flags().StringVar(&q.PortGroup, "port-group", "", "port group to move to")
+	o.flag(c)
 	return c
 }

@@ -25,14 +25,17 @@ type Deps struct {
 	Getenv func(string) string
 	// Colour says whether Stdout is a terminal that may be given colours.
 	Colour bool
+	// Watched says whether Stderr is a terminal, where a line may be written over.
+	Watched bool
 }
 
 // FromOS are the process's own streams and environment.
 func FromOS() Deps {
 	return Deps{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Getenv: os.Getenv,
-		Colour: isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
+		Getenv:  os.Getenv,
+		Colour:  isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
+		Watched: isTerminal(os.Stderr) && os.Getenv("TERM") != "dumb",
 	}
 }
 
@@ -61,7 +64,7 @@ func NewRoot(d Deps) *cobra.Command {
 		return &UsageError{Err: err}
 	})
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(newAgent(d), newApply(d), newCheck(d), newDown(d), newMAC(d), newPort(d), newPortGroup(d), newShow(d),
+	root.AddCommand(newAgent(d), newApply(d), newCheck(d), newDown(d), newEvents(d), newMAC(d), newPort(d), newPortGroup(d), newShow(d),
 		newStats(d), newSwitch(d), newUplink(d), newVersion(d))
 	root.AddCommand(newTraffic())
 	root.AddCommand(newBench(d))

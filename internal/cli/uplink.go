@@ -3,6 +3,7 @@ package cli
 import (
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +29,13 @@ func newUplinkList(d Deps, t *target) *cobra.Command {
 		},
 		row: func(u api.Uplink) []string {
 			return []string{u.Switch, u.Name, dash(u.Device), string(u.State), number(u.MTU), dash(u.MAC), u.VLANs}
+		},
+		notes: func(u api.Uplink) []string {
+			var lines []string
+			for _, w := range u.Warnings {
+				lines = append(lines, "warning: uplink "+u.Switch+"/"+u.Name+": "+w)
+			}
+			return lines
 		},
 	}.command(d, t)
 }
@@ -67,8 +75,12 @@ func newUplinkShow(d Deps, t *target) *cobra.Command {
 				return err
 			}
 			return o.print(d, u, func(w io.Writer) error {
-				return properties(w, [][2]string{{"uplink", u.Name}, {"switch", u.Switch}, {"device", u.Device}, {"state", string(u.State)},
-					{"reason", u.Reason}, {"mac", u.MAC}, {"mtu", number(u.MTU)}, {"vlans", u.VLANs}})
+				rows := [][2]string{{"uplink", u.Name}, {"switch", u.Switch}, {"device", u.Device}, {"state", string(u.State)},
+					{"reason", u.Reason}, {"mac", u.MAC}, {"mtu", number(u.MTU)}, {"vlans", u.VLANs}, {"changed", strings.Join(u.Changed, ", ")}}
+				for _, text := range u.Warnings {
+					rows = append(rows, [2]string{"warning", text})
+				}
+				return properties(w, rows)
 			})
 		},
 	}

@@ -3,49 +3,84 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"heddle/internal/plan"
 )
 
-// Apply makes the kernel do what is desired. All ports change at one instant; a port whose device and slot stay is never
-// detached. On an error before that instant nothing has changed.
+// Instant is when a plan came into force for all ports: between the two readings of CLOCK_MONOTONIC, in nanoseconds, that
+// enclose the one system call which does it. The zero Instant is none.
+type Instant struct{ Before, After int64 }
+
+// Monotonic reads CLOCK_MONOTONIC, in nanoseconds: the clock of Instant and of bpf_ktime_get_ns.
+func Monotonic() (int64, error) {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		return 0, fmt.Errorf("read the clock: %w", err)
+	}
+	return ts.Nano(), nil
+}
+
+// Apply makes the kernel do what is desired, and returns when every device is attached.
 func (k *Kernel) Apply(d Desired) error {
+	if _, err := k.Change(d, nil); err != nil {
+		return err
+	}
+	for {
+		left, err := k.Attach(time.Second)
+		if left == 0 || err != nil {
+			return err
+		}
+	}
+}
+
+// Change puts what is desired in force: all ports change at one instant; a port whose device and slot stay is never detached.
+// ready, unless nil, is called when everything is written and checked and nothing is in force yet. On an error before that
+// instant, which ready's is, nothing has changed. Devices that come and go are then attached and detached by Attach.
+func (k *Kernel) Change(d Desired, ready func() error) (Instant, error) {
 	a, err := k.slots.assign(d.Plan)
 	if err != nil {
-		return err
+		return Instant{}, err
 	}
-	img, err := compile(d, k.slots, k.hz)
+	at, err := k.putInForce(d, a, ready)
 	if err != nil {
 		k.slots.undo(a)
-		return err
+		return Instant{}, err
 	}
-	if err := k.putInForce(img, a); err != nil {
-		k.slots.undo(a)
-		return err
-	}
-	attachErr := k.links.match(k.wantedLinks(d), k.objects.SlotByIfindex, k.objects.SlotByHighIfindex)
+	errMatch := k.links.match(k.wantedLinks(d), k.objects.SlotByIfindex, k.objects.SlotByHighIfindex)
 	// Runs that began under the old plan end before the sweep, so that they cannot bring back what it removes, and before
 	// places that became free can be given away.
 	if err := k.tables.awaitGrace(); err != nil {
-		return errors.Join(attachErr, err)
+		return at, errors.Join(errMatch, err)
 	}
 	if _, err := k.Sweep(); err != nil {
-		return errors.Join(attachErr, err)
+		return at, errors.Join(errMatch, err)
 	}
 	if err := k.forgetNames(a); err != nil {
-		return errors.Join(attachErr, err)
+		return at, errors.Join(errMatch, err)
 	}
 	k.slots.release(a)
-	return attachErr
+	return at, errMatch
 }
 
-func (k *Kernel) putInForce(img *image, a *assignment) error {
+func (k *Kernel) putInForce(d Desired, a *assignment, ready func() error) (Instant, error) {
+	img, err := compile(d, k.slots, k.hz)
+	if err != nil {
+		return Instant{}, err
+	}
 	if err := k.writeNames(a); err != nil {
-		return err
+		return Instant{}, err
 	}
 	next, err := k.tables.write(img)
 	if err != nil {
-		return fmt.Errorf("write plan: %w", err)
+		return Instant{}, fmt.Errorf("write plan: %w", err)
+	}
+	if ready != nil {
+		if err := ready(); err != nil {
+			return Instant{}, err
+		}
 	}
 	return k.tables.flip(next)
 }

@@ -101,7 +101,7 @@ func (b *FrameBench) Apply(d Desired) error {
 	if err != nil {
 		return err
 	}
-	if err := b.tables.flip(next); err != nil {
+	if _, err := b.tables.flip(next); err != nil {
 		return err
 	}
 	b.slots.release(a)

@@ -130,8 +130,12 @@ func (k *Kernel) Close() error {
 }
 
 // Remove takes everything of the instance out of the kernel: it detaches the programs and removes the pins. Devices stay as
-// they are. It is no error when there is nothing.
-func Remove(pinDir string) error {
+// they are. It is no error when there is nothing. Detaching takes some 10 ms a device: progress, unless nil, is told how many
+// are left.
+func Remove(pinDir string, progress func(left int)) error {
+	if progress == nil {
+		progress = func(int) {}
+	}
 	l, err := adoptLinks(filepath.Join(pinDir, linkDir), nil, slog.New(slog.DiscardHandler))
 	if errors.Is(err, fs.ErrNotExist) {
 		return removePins(pinDir)
@@ -139,7 +143,7 @@ func Remove(pinDir string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(l.detachAll(), l.close()); err != nil {
+	if err := errors.Join(l.detachAll(progress), l.close()); err != nil {
 		return err
 	}
 	return removePins(pinDir)

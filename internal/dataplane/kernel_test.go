@@ -162,7 +162,7 @@ func TestGuestsTalkAndKernelIsAdopted(t *testing.T) {
 	if err := k.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := Remove(dir); err != nil {
+	if err := Remove(dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {

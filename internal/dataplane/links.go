@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -26,6 +28,8 @@ type links struct {
 	log     *slog.Logger
 	byIndex map[uint32]link.Link
 	slots   map[uint32]uint32 // what slot_by_ifindex was told
+	keep    map[uint32]uint32 // devices that shall be attached, with their slots
+	wanted  map[uint32]error  // those of them that are not yet, and why where that was tried
 }
 
 // adoptLinks opens what is pinned and gives it the program; nil leaves the programs alone, wherever their devices are. Pins of
@@ -84,33 +88,75 @@ func attachedHere(index uint32, id link.ID) bool {
 	})
 }
 
-// match attaches what is missing, detaches what is not wanted, and tells the program which slot each device has. One device's
-// failure does not stop the others.
+// match tells the program which slot each device has, all of them, and notes which devices shall run it; step attaches and
+// detaches them. One device's failure does not stop the others.
 func (l *links) match(want map[uint32]uint32, direct, high *ebpf.Map) error {
 	var errs []error
 	for index := range l.byIndex {
 		if _, ok := want[index]; !ok {
-			errs = append(errs, l.detach(index), l.setSlot(index, 0, direct, high))
+			errs = append(errs, l.setSlot(index, 0, direct, high))
 		}
 	}
+	l.wanted = make(map[uint32]error, len(want))
 	for index, slot := range want {
-		if err := l.setSlot(index, slot, direct, high); err != nil {
-			errs = append(errs, err)
+		errs = append(errs, l.setSlot(index, slot, direct, high))
+		if !l.alive(index) {
+			l.wanted[index] = nil
+		}
+	}
+	l.keep = want
+	return errors.Join(errs...)
+}
+
+// step detaches and then attaches devices until none is left or the time is up, and returns how many are left. Each of them
+// costs a grace period in the kernel, during which no other device of the machine can be changed. One that fails is not tried
+// again before the next match.
+func (l *links) step(until time.Time) (left int, err error) {
+	var errs []error
+	for index := range l.byIndex {
+		if _, ok := l.keep[index]; ok {
 			continue
 		}
-		errs = append(errs, l.ensure(index))
+		if left > 0 || !time.Now().Before(until) {
+			left++
+			continue
+		}
+		errs = append(errs, l.detach(index))
 	}
-	return errors.Join(errs...)
+	for _, index := range slices.Sorted(maps.Keys(l.wanted)) {
+		switch {
+		case l.wanted[index] != nil:
+		case left > 0 || !time.Now().Before(until):
+			left++
+		default:
+			if err := l.ensure(index); err != nil {
+				l.wanted[index] = err
+				errs = append(errs, err)
+				continue
+			}
+			delete(l.wanted, index)
+		}
+	}
+	return left, errors.Join(errs...)
+}
+
+// alive says whether the device is attached: one that went away left its link behind, and its ifindex may be another's now.
+func (l *links) alive(index uint32) bool {
+	k, ok := l.byIndex[index]
+	if !ok {
+		return false
+	}
+	info, err := k.Info()
+	return err == nil && info.TCX() != nil && info.TCX().Ifindex == index
 }
 
 // ensure attaches the program to the device unless it is attached already. A link whose device went away and whose ifindex
 // was given to another device is replaced.
 func (l *links) ensure(index uint32) error {
-	if k, ok := l.byIndex[index]; ok {
-		info, err := k.Info()
-		if err == nil && info.TCX() != nil && info.TCX().Ifindex == index {
-			return nil
-		}
+	if l.alive(index) {
+		return nil
+	}
+	if _, dead := l.byIndex[index]; dead {
 		if err := l.detach(index); err != nil {
 			return err
 		}
@@ -159,10 +205,12 @@ func (l *links) setSlot(index, slot uint32, direct, high *ebpf.Map) error {
 	return nil
 }
 
-func (l *links) detachAll() error {
+// detachAll tells progress, after each device, how many are left.
+func (l *links) detachAll(progress func(left int)) error {
 	var errs []error
 	for index := range l.byIndex {
 		errs = append(errs, l.detach(index))
+		progress(len(l.byIndex))
 	}
 	return errors.Join(append(errs, os.Remove(l.dir))...)
 }

@@ -133,7 +133,7 @@ func (r *Recorder) SetPlan(p *plan.Plan, facts plan.Facts, now time.Duration) er
 	if err != nil {
 		return err
 	}
-	if err := r.tables.flip(next); err != nil {
+	if _, err := r.tables.flip(next); err != nil {
 		return err
 	}
 	if err := r.Sweep(now); err != nil {

@@ -51,7 +51,7 @@ func TestPinsRemovedByOthersArePutBack(t *testing.T) {
 	if err := k.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := Remove(dir); err != nil {
+	if err := Remove(dir, nil); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -75,11 +75,15 @@ func (t *planTables) write(img *image) (abi.Control, error) {
 
 // flip puts what was written in force, for all ports at one instant. It is a system call so that what was written through
 // the memory maps before it is seen before it, on every architecture.
-func (t *planTables) flip(next abi.Control) error {
-	if err := t.control.Put(uint32(0), &next); err != nil {
-		return fmt.Errorf("put generation %d in force: %w", next.Generation, err)
+func (t *planTables) flip(next abi.Control) (at Instant, err error) {
+	if at.Before, err = Monotonic(); err != nil {
+		return Instant{}, err
 	}
-	return nil
+	if err := t.control.Put(uint32(0), &next); err != nil {
+		return Instant{}, fmt.Errorf("put generation %d in force: %w", next.Generation, err)
+	}
+	at.After, err = Monotonic()
+	return at, err
 }
 
 // awaitGrace returns when no run of the program that began before the call is still under way (K9).

@@ -37,6 +37,8 @@ const (
 	vswitchMapSlotByIfindex     = "slot_by_ifindex"
 	vswitchMapSwitchNames       = "switch_names"
 	vswitchMapTeams             = "teams"
+	vswitchMapTells             = "tells"
+	vswitchMapTold              = "told"
 	vswitchMapVlanSets          = "vlan_sets"
 	vswitchProgHeddleBench      = "heddle_bench"
 	vswitchProgHeddleClocks     = "heddle_clocks"
@@ -121,6 +123,8 @@ type vswitchMapSpecs struct {
 	SlotByIfindex     *ebpf.MapSpec `ebpf:"slot_by_ifindex"`
 	SwitchNames       *ebpf.MapSpec `ebpf:"switch_names"`
 	Teams             *ebpf.MapSpec `ebpf:"teams"`
+	Tells             *ebpf.MapSpec `ebpf:"tells"`
+	Told              *ebpf.MapSpec `ebpf:"told"`
 	VlanSets          *ebpf.MapSpec `ebpf:"vlan_sets"`
 }
 
@@ -173,6 +177,8 @@ type vswitchMaps struct {
 	SlotByIfindex     *ebpf.Map `ebpf:"slot_by_ifindex"`
 	SwitchNames       *ebpf.Map `ebpf:"switch_names"`
 	Teams             *ebpf.Map `ebpf:"teams"`
+	Tells             *ebpf.Map `ebpf:"tells"`
+	Told              *ebpf.Map `ebpf:"told"`
 	VlanSets          *ebpf.Map `ebpf:"vlan_sets"`
 }
 
@@ -199,6 +205,8 @@ func (m *vswitchMaps) Close() error {
 		m.SlotByIfindex,
 		m.SwitchNames,
 		m.Teams,
+		m.Tells,
+		m.Told,
 		m.VlanSets,
 	)
 }

@@ -26,6 +26,15 @@ type Device struct {
 	End
 	// Peer is the other end of a veth.
 	Peer Peer
+	// Master is the device that this one is a member of, such as a bond or a bridge; zero without one.
+	Master Master
+}
+
+// Master is the device that takes what its members receive.
+type Master struct {
+	Name string
+	// Driver is the kernel's word for its kind: "bond", "bridge", "vrf", …; "" when the kind cannot be seen.
+	Driver string
 }
 
 // End is the state of one end.
@@ -72,6 +81,8 @@ type link struct {
 	kind  string
 	tap   bool
 	peer  uint32 // IFLA_LINK
+	// master is IFLA_MASTER: the device it is a member of, 0 for none.
+	master uint32
 	// peerNS is IFLA_LINK_NETNSID, localNS when the message has none.
 	peerNS int32
 	end    End

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -14,6 +15,7 @@ import (
 type Host struct {
 	ask   *asker
 	set   *netlink.Handle
+	eth   *ethtool.Ethtool
 	watch *watcher
 	links map[uint32]link
 	names map[string]uint32
@@ -38,7 +40,14 @@ func Open() (*Host, error) {
 		watch.close()
 		return nil, fmt.Errorf("open a netlink socket for changes: %w", err)
 	}
-	h := &Host{ask: ask, watch: watch, set: set}
+	eth, err := openEthtool()
+	if err != nil {
+		ask.close()
+		watch.close()
+		set.Close()
+		return nil, err
+	}
+	h := &Host{ask: ask, watch: watch, set: set, eth: eth}
 	if err := h.Refresh(); err != nil {
 		h.Close()
 		return nil, err
@@ -55,6 +64,7 @@ func (h *Host) Close() {
 	}()
 	h.ask.close()
 	h.set.Close()
+	h.eth.Close()
 }
 
 // Notes delivers the notifications; each is given to Apply by the goroutine that owns the Host.
@@ -160,7 +170,12 @@ func (h *Host) Device(name string) (Device, bool, error) {
 	if !ok {
 		return Device{}, false, nil
 	}
-	d := h.links[index].device()
+	l := h.links[index]
+	d := l.device()
+	if l.master != 0 {
+		m := h.links[l.master]
+		d.Master = Master{Name: m.name, Driver: m.kind}
+	}
 	if d.Kind != Veth || d.Peer.Index == 0 {
 		return d, true, nil
 	}

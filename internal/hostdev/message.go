@@ -58,6 +58,8 @@ func (l *link) attribute(kind uint16, v []byte) error {
 		l.end.MTU = int(word(v))
 	case unix.IFLA_LINK:
 		l.peer = word(v)
+	case unix.IFLA_MASTER:
+		l.master = word(v)
 	case unix.IFLA_LINK_NETNSID:
 		l.peerNS = int32(word(v))
 	case unix.IFLA_PROMISCUITY:

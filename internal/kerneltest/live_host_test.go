@@ -220,7 +220,7 @@ func (h *host) close() {
 	if h.k != nil {
 		err = h.k.Close()
 	}
-	if err := errors.Join(err, h.ns.Do(func() error { return dataplane.Remove(h.dir) })); err != nil {
+	if err := errors.Join(err, h.ns.Do(func() error { return dataplane.Remove(h.dir, nil) })); err != nil {
 		h.t.Error(err)
 	}
 }

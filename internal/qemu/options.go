@@ -16,7 +16,6 @@ import (
 
 	"heddle/internal/netns"
 	"heddle/internal/qemu/image"
-	"heddle/internal/qmp"
 )
 
 // NIC is the model of a guest's network card.
@@ -78,7 +77,7 @@ type Options struct {
 	// for error messages.
 	Console io.Writer
 	// OnEvent is called with QEMU's asynchronous events (QMP), in order, from one goroutine; it must not block. May be nil.
-	OnEvent func(qmp.Event)
+	OnEvent func(Event)
 	// ExtraArgs are added to QEMU's command line, for instance "-incoming".
 	ExtraArgs []string
 }

@@ -37,7 +37,7 @@ ports:
 type rig struct {
 	*host
 	a, b, c, wire *cable.End
-	texts, sent   int
+	sent          int
 }
 
 func newRig(t *testing.T) *rig {

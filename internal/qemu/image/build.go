@@ -115,7 +115,7 @@ func (o Options) fetch(ctx context.Context, a apt) (list []*debPackage, debs []s
 
 // assemble makes kernel and initramfs in result from the packages unpacked below root.
 func (o Options) assemble(ctx context.Context, root, result string) (*Image, error) {
-	kernel, err := one(root, "boot/vmlinuz-*")
+	kernel, err := one(root, "boot/vmlinuz-*", "usr/lib/modules/*/vmlinuz")
 	if err != nil {
 		return nil, err
 	}
@@ -124,6 +124,9 @@ func (o Options) assemble(ctx context.Context, root, result string) (*Image, err
 		return nil, err
 	}
 	img := &Image{Release: strings.TrimPrefix(filepath.Base(kernel), "vmlinuz-")}
+	if img.Release == "vmlinuz" { // in the directory of its modules
+		img.Release = filepath.Base(filepath.Dir(kernel))
+	}
 	var a Archive
 	if err := a.HostFile("bin/busybox", busybox); err != nil {
 		return nil, err

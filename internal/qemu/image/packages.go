@@ -112,14 +112,14 @@ func (a apt) kernel(ctx context.Context, metas []string) ([]*debPackage, error) 
 		strings.Join(metas, ", "))
 }
 
-// kernelParts follows the dependencies from a meta package: Debian has one package with everything, Ubuntu has the modules
+// kernelParts follows the dependencies from a meta package: Debian 12 has one package with everything, others have the modules
 // in packages of their own.
 func (a apt) kernelParts(ctx context.Context, meta *debPackage) ([]*debPackage, error) {
 	var found []*debPackage
 	seen := map[string]bool{meta.name: true}
 	for queue := meta.depends; len(queue) > 0; queue = queue[1:] {
 		name := queue[0]
-		if seen[name] || !(strings.HasPrefix(name, "linux-image-") || strings.HasPrefix(name, "linux-modules-")) {
+		if seen[name] || !kernelPart(name) {
 			continue
 		}
 		seen[name] = true
@@ -192,4 +192,14 @@ func output(ctx context.Context, dir, name string, args ...string) ([]byte, erro
 		return out, fmt.Errorf("%s: %w: %s", name, err, text[max(0, len(text)-600):])
 	}
 	return out, nil
+}
+
+// kernelPart tells whether a package may hold the kernel or its modules, by its name.
+func kernelPart(name string) bool {
+	for _, prefix := range []string{"linux-image-", "linux-modules-", "linux-binary-", "linux-base-"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
 }

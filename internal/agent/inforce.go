@@ -1,0 +1,171 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"heddle/internal/api"
+	"heddle/internal/dataplane"
+	"heddle/internal/plan"
+)
+
+// Attaching a device takes the kernel some 10 ms. So that a thousand of them do not keep commands and failures waiting, it is
+// done in turns of the loop.
+const (
+	firstTurn = 250 * time.Millisecond // within a command or a notification: a handful of devices is attached when it returns
+	nextTurn  = 50 * time.Millisecond
+)
+
+// attaching is where the attaching and detaching of devices stands.
+type attaching struct {
+	left, most int
+	missing    map[uint32]error // dataplane.Kernel.Unattached
+	waiting    []chan struct{}  // closed when nothing is left
+}
+
+// putInForce makes the kernel do what is desired, for all ports at one instant, and the state file say so. The file is written
+// beside the one that counts before that instant, so that a full disk refuses the change while nothing has happened yet, and
+// replaces it right after: a crash in between leaves the old configuration for the next start, and what counts is never mixed.
+func (a *Agent) putInForce(d dataplane.Desired) error {
+	began := time.Now()
+	var next *Staged
+	at, err := a.kernel.Change(d, func() (err error) {
+		a.keepNumbers()
+		next, err = a.store.Stage(a.state)
+		return err
+	})
+	if at == (dataplane.Instant{}) {
+		if next != nil {
+			err = errors.Join(err, next.Discard())
+		}
+		return err
+	}
+	a.applied, a.redo, a.flip = &d, err != nil, at
+	err = errors.Join(err, next.Commit())
+	a.log.Debug("plan put into force", "took", time.Since(began))
+	return err
+}
+
+// keepNumbers has the state keep the numbers of the ports there are; a port that is gone gives its number back.
+func (a *Agent) keepNumbers() {
+	var numbers []Number
+	for _, sw := range a.plan.Switches {
+		for _, p := range sw.Ports {
+			numbers = append(numbers, Number{p.ID, p.Number})
+		}
+	}
+	a.state.Numbers = numbers
+}
+
+// attach goes on attaching and detaching devices for a while.
+func (a *Agent) attach(budget time.Duration) {
+	left, err := a.kernel.Attach(budget)
+	if err != nil {
+		a.complain("attach to the devices", err)
+	}
+	t := &a.attaching
+	t.missing, t.left, t.most = a.kernel.Unattached(), left, max(t.most, left)
+	if left > 0 {
+		return
+	}
+	if t.most > 0 {
+		a.log.Info("devices attached", "were waiting", t.most)
+	}
+	t.most = 0
+	for _, w := range t.waiting {
+		close(w)
+	}
+	t.waiting = nil
+}
+
+// attachFailed has what failed tried again.
+func (a *Agent) attachFailed() {
+	for _, err := range a.attaching.missing {
+		if err != nil {
+			a.kernel.RetryAttach()
+			a.attach(nextTurn)
+			return
+		}
+	}
+}
+
+// moreToAttach is ready while devices wait.
+func (a *Agent) moreToAttach() <-chan struct{} {
+	if a.attaching.left == 0 {
+		return nil
+	}
+	ready := make(chan struct{})
+	close(ready)
+	return ready
+}
+
+// whyNotAttached says why frames of the port do not reach the switch yet, "" when they do.
+func (a *Agent) whyNotAttached(id plan.PortID) string {
+	at, connected := a.applied.Attachments[id]
+	if !connected {
+		return ""
+	}
+	err, waits := a.attaching.missing[at.Ifindex]
+	switch {
+	case !waits:
+		return ""
+	case err != nil:
+		return err.Error()
+	}
+	return "its device waits to be attached; each takes the kernel some 10 ms"
+}
+
+// doAttached runs f in the loop, waits for it, and then, while the loop goes on, until no device waits any more. A caller that
+// gives up waiting changes nothing.
+func (a *Agent) doAttached(ctx context.Context, f func() error) error {
+	var done chan struct{}
+	err := a.do(ctx, func() error {
+		err := f()
+		if err == nil && a.attaching.left > 0 {
+			done = make(chan struct{})
+			a.attaching.waiting = append(a.attaching.waiting, done)
+		}
+		return err
+	})
+	if err != nil || done == nil {
+		return err
+	}
+	select {
+	case <-done:
+	case <-a.stopped:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// Progress is how far the attaching of devices is.
+func (a *Agent) Progress(ctx context.Context) (out *api.Progress, err error) {
+	err = a.do(ctx, func() error {
+		out = &api.Progress{Attaching: a.attaching.left, Of: max(a.attaching.most, a.attaching.left)}
+		return nil
+	})
+	return out, err
+}
+
+// timed runs a change and says when it was in force, counted from readAt (CLOCK_MONOTONIC of the command, 0 = from now).
+func (a *Agent) timed(out *api.Applied, readAt int64, change func() error) error {
+	now, err := dataplane.Monotonic()
+	if err != nil {
+		return err
+	}
+	if readAt <= 0 || readAt > now { // a client that does not say, or whose clock is another
+		readAt = now
+	}
+	before := a.flip
+	if err := change(); err != nil {
+		return err
+	}
+	if a.flip != before {
+		out.InForceMs = float64(a.flip.After-readAt) / 1e6
+		out.InForceAt = &api.Instant{Before: a.flip.Before, After: a.flip.After}
+		a.log.Info("in force", slog.Float64("ms", out.InForceMs))
+	}
+	return nil
+}

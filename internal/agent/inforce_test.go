@@ -1,0 +1,194 @@
+package agent
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"heddle/internal/api"
+	"heddle/internal/dataplane"
+)
+
+func TestAFullDiskRefusesAChangeBeforeItIsInForce(t *testing.T) {
+	r := newRig(t, base)
+	plans, saved := len(r.kernel.applied), r.saved()
+	inTheWay := filepath.Join(r.dir, "state.json.new")
+	if err := os.Mkdir(inTheWay, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.apply(strings.ReplaceAll(base, "100", "300")); err == nil || !strings.Contains(err.Error(), "write the agent's state") {
+		t.Errorf("apply: %v", err)
+	}
+	if err := r.block("a", true); err == nil {
+		t.Error("block succeeded")
+	}
+	if n := len(r.kernel.applied); n != plans {
+		t.Errorf("%d plans were in force in between", n-plans)
+	}
+	if got := r.saved(); got.Config != saved.Config || len(got.Overrides) != 0 {
+		t.Errorf("state %+v", got)
+	}
+	if err := os.Remove(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.apply(strings.ReplaceAll(base, "100", "300")); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+}
+
+// The kernel calls back when everything but the flip is done; what is on disk then, and right after the flip, is what a crash
+// would leave.
+func TestACrashAroundTheFlipLeavesTheOldOrTheNewStateWhole(t *testing.T) {
+	r := newRig(t, base)
+	next := strings.ReplaceAll(base, "100", "300")
+	var before, after string
+	r.kernel.staged = func() { before = r.saved().Config.Content }
+	r.kernel.flipped = func() { after = r.saved().Config.Content }
+	if err := r.apply(next); err != nil {
+		t.Fatal(err)
+	}
+	if before != base || after != base {
+		t.Errorf("before the command is over the file says %q, %q", before, after)
+	}
+	if got := r.saved().Config.Content; got != next {
+		t.Errorf("afterwards %q", got)
+	}
+	left, err := filepath.Glob(filepath.Join(r.dir, "*.new"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left over: %v, %v", left, err)
+	}
+}
+
+func TestApplyingTheSameFileTwiceChangesNothing(t *testing.T) {
+	r := newRig(t, base)
+	r.dev.veth("pa", "02:00:00:00:00:0a")
+	r.settle()
+	file := strings.ReplaceAll(base, "100", "300")
+	var out *api.Applied
+	apply := func() {
+		err := r.command(func(ctx context.Context) (err error) {
+			out, err = r.Apply(ctx, api.Apply{File: "next.yaml", Content: file})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply()
+	if out.InForceAt == nil || len(out.Changes) != 1 {
+		t.Errorf("the first time: %+v", out)
+	}
+	plans, changes, flip := len(r.kernel.applied), slices.Clone(r.dev.changes), r.flip
+	stamp, err := os.Stat(filepath.Join(r.dir, "state.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply()
+	if len(out.Changes) != 0 || len(out.Effects) != 0 || out.InForceAt != nil {
+		t.Errorf("the second time: %+v", out)
+	}
+	again, err := os.Stat(filepath.Join(r.dir, "state.json"))
+	if err != nil || !os.SameFile(stamp, again) {
+		t.Errorf("the state was written again (%v)", err)
+	}
+	if len(r.kernel.applied) != plans || r.flip != flip || !slices.Equal(r.dev.changes, changes) {
+		t.Errorf("%d plans, devices %v", len(r.kernel.applied)-plans, r.dev.changes[len(changes):])
+	}
+}
+
+func TestInForceIsCountedFromTheInput(t *testing.T) {
+	r := newRig(t, base)
+	read, err := dataplane.Monotonic()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.kernel.at = dataplane.Instant{Before: read + 2_000_000, After: read + 2_500_000}
+	for now := read; now <= r.kernel.at.After; time.Sleep(100 * time.Microsecond) { // the flip is not in the future
+		if now, err = dataplane.Monotonic(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out *api.Applied
+	err = r.command(func(ctx context.Context) (err error) {
+		out, err = r.Move(ctx, api.Move{Port: "a", PortGroup: "other", ReadAt: read})
+		return err
+	})
+	if err != nil || out.InForceMs != 2.5 || *out.InForceAt != (api.Instant{Before: read + 2_000_000, After: read + 2_500_000}) {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+func TestEffectsAreSaidInTheUsersWords(t *testing.T) {
+	r := newRig(t, base)
+	dry := func(file string) []string {
+		var out *api.Applied
+		err := r.command(func(ctx context.Context) (err error) {
+			out, err = r.Apply(ctx, api.Apply{File: "next.yaml", Content: file, DryRun: true})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.Effects
+	}
+	plans := len(r.kernel.applied)
+	for _, c := range []struct {
+		what, file string
+		want       []string
+	}{
+		{"the same", base, nil},
+		{"VLAN", strings.ReplaceAll(base, "access: 100", "access: 300"), []string{"2 ports of port group lab/web change vlan access 100 → access 300"}},
+		{"a port moves", strings.Replace(base, "name: a, switch: lab, portGroup: web", "name: a, switch: lab, portGroup: other", 1),
+			[]string{"port a of port group lab/other moves from port group web", "port a of port group lab/other changes vlan access 100 → access 200"}},
+		{"a port goes", strings.Join(strings.Split(base, "\n")[:len(strings.Split(base, "\n"))-2], "\n"), []string{"port b of port group lab/web is disconnected"}},
+	} {
+		if got := dry(c.file); !slices.Equal(got, c.want) {
+			t.Errorf("%s:\n%s\nwant\n%s", c.what, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+		}
+	}
+	if len(r.kernel.applied) != plans {
+		t.Error("a dry run put a plan into force")
+	}
+}
+
+func TestCommandsAreAnsweredWhileDevicesAreAttached(t *testing.T) {
+	r := newRig(t, base)
+	r.kernel.left = 40
+	applied := make(chan error, 1)
+	go func() {
+		_, err := r.Apply(context.Background(), api.Apply{File: "next.yaml", Content: strings.ReplaceAll(base, "100", "300")})
+		applied <- err
+	}()
+	(<-r.calls)()
+	var p *api.Progress
+	progress := func() {
+		err := r.command(func(ctx context.Context) (err error) { p, err = r.Progress(ctx); return err })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	progress()
+	if p.Attaching != 40 || p.Of != 40 {
+		t.Errorf("progress %+v", p)
+	}
+	select {
+	case err := <-applied:
+		t.Fatalf("the command returned (%v) while devices wait", err)
+	case <-r.moreToAttach():
+	}
+	r.kernel.left = 10
+	r.attach(nextTurn)
+	progress()
+	if p.Attaching != 10 || p.Of != 40 {
+		t.Errorf("progress %+v", p)
+	}
+	r.kernel.left = 0
+	r.attach(nextTurn)
+	if err := <-applied; err != nil || r.moreToAttach() != nil {
+		t.Errorf("at the end: %v", err)
+	}
+}

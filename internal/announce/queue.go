@@ -1,0 +1,153 @@
+package announce
+
+import (
+	"time"
+
+	"heddle/internal/plan"
+)
+
+// Kind is what is announced. It says how often and when.
+type Kind uint8
+
+// The kinds of announcement.
+const (
+	OwnMAC     Kind = iota // a port's effective MAC, 5 times within a second
+	LearnedMAC             // a MAC learned behind a port, twice
+	Query                  // towards a port, twice
+	kinds
+)
+
+// schedule is when the repeats of an announcement are sent, counted from the change. The five of a port's own MAC are spread as
+// a virtual machine monitor spreads its own after a migration.
+var schedule = [kinds][]time.Duration{
+	OwnMAC:     {0, 50 * time.Millisecond, 200 * time.Millisecond, 450 * time.Millisecond, time.Second},
+	LearnedMAC: {0, 450 * time.Millisecond},
+	Query:      {0, time.Second},
+}
+
+// What is sent at most over the whole host, and what waits at most.
+const (
+	Tick    = 100 * time.Millisecond
+	PerTick = 128
+	most    = 32768 // frames that wait
+)
+
+// Announcement is a frame to send on a device.
+type Announcement struct {
+	Kind   Kind
+	Device uint32 // ifindex
+	Frame  []byte
+}
+
+// Queue holds what is still to be announced. The first frame for every port's own MAC goes before all repeats, those before
+// learned MACs, those before queries. The zero value is ready for use; it is for one goroutine.
+type Queue struct {
+	lines   [kinds][]line // one per repeat; in each, what is due first stands first
+	version map[plan.PortID]uint64
+	last    uint64
+	tick    time.Time // when the current tick began
+	sent    int       // in it
+	waiting int
+	dropped uint64
+}
+
+type line struct{ entries []entry }
+
+type entry struct {
+	port    plan.PortID
+	version uint64
+	due     time.Time
+	a       Announcement
+}
+
+// Replace forgets what still waits for the port and has these announced instead: the newest place wins. What has no room is
+// counted as dropped.
+func (q *Queue) Replace(port plan.PortID, now time.Time, list ...Announcement) {
+	q.last++
+	if q.version == nil {
+		q.version = map[plan.PortID]uint64{}
+	}
+	q.version[port] = q.last
+	q.add(port, now, list)
+}
+
+// Add announces these too.
+func (q *Queue) Add(port plan.PortID, now time.Time, list ...Announcement) {
+	if q.version[port] == 0 {
+		q.Replace(port, now, list...)
+		return
+	}
+	q.add(port, now, list)
+}
+
+func (q *Queue) add(port plan.PortID, now time.Time, list []Announcement) {
+	for _, a := range list {
+		if q.lines[a.Kind] == nil {
+			q.lines[a.Kind] = make([]line, len(schedule[a.Kind]))
+		}
+		for i, after := range schedule[a.Kind] {
+			if q.waiting >= most {
+				q.dropped++
+				continue
+			}
+			l := &q.lines[a.Kind][i]
+			l.entries = append(l.entries, entry{port, q.version[port], now.Add(after), a})
+			q.waiting++
+		}
+	}
+}
+
+// Due takes out what is to be sent now.
+func (q *Queue) Due(now time.Time) []Announcement {
+	if now.Sub(q.tick) >= Tick {
+		q.tick, q.sent = now, 0
+	}
+	var out []Announcement
+	for k := range q.lines {
+		for i := range q.lines[k] {
+			l := &q.lines[k][i]
+			for q.settle(l) && !l.entries[0].due.After(now) && q.sent < PerTick {
+				out = append(out, l.entries[0].a)
+				q.take(l)
+				q.sent++
+			}
+		}
+	}
+	if q.waiting == 0 {
+		q.version = nil
+	}
+	return out
+}
+
+// settle drops what was replaced from the front of a line; false when nothing is left.
+func (q *Queue) settle(l *line) bool {
+	for len(l.entries) > 0 && l.entries[0].version != q.version[l.entries[0].port] {
+		q.take(l)
+	}
+	return len(l.entries) > 0
+}
+
+func (q *Queue) take(l *line) {
+	l.entries[0] = entry{}
+	l.entries = l.entries[1:]
+	q.waiting--
+}
+
+// Next is when Due has something again; false when nothing waits.
+func (q *Queue) Next() (at time.Time, ok bool) {
+	for k := range q.lines {
+		for i := range q.lines[k] {
+			l := &q.lines[k][i]
+			if q.settle(l) && (!ok || l.entries[0].due.Before(at)) {
+				at, ok = l.entries[0].due, true
+			}
+		}
+	}
+	if full := q.tick.Add(Tick); ok && q.sent >= PerTick && at.Before(full) {
+		at = full
+	}
+	return at, ok
+}
+
+// Dropped is how many frames had no room.
+func (q *Queue) Dropped() uint64 { return q.dropped }

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/event"
+)
+
+// redialEvery is how often a follower asks whether an agent that ended is back.
+const redialEvery = time.Second
+
+// follower is one "heddle events".
+type follower struct {
+	d      Deps
+	client api.Service
+	json   bool
+	kinds  []string
+	port   string
+	last   int
+	once   bool
+
+	started time.Time // of the agent whose events were printed last
+	seq     uint64    // of the last of them
+}
+
+func newEvents(d Deps) *cobra.Command {
+	t, f, format := &target{}, &follower{d: d}, ""
+	kinds := eventKinds()
+	c := &cobra.Command{
+		Use: "events", Short: "Follow what happens: links, failovers, learned and moved MACs, violations, changes",
+		Long: "Prints the last events and follows what comes, also across restarts of the agent, until interrupted.\n" +
+			"Kinds: " + strings.Join(kinds, ", ") + ".",
+		Example: "  heddle events\n  heddle events --kind failover,link\n  heddle events --last 100 --no-follow -o json",
+		Args:    exactly(),
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if format != "text" && format != "json" {
+				return usagef("output format %q: use text, or json for one object a line", format)
+			}
+			for _, k := range f.kinds {
+				if !slices.Contains(kinds, k) {
+					return usagef("there is no kind of event %q: the kinds are %s", k, strings.Join(kinds, ", "))
+				}
+			}
+			f.json = format == "json"
+			if f.client, err = t.client(); err != nil {
+				return err
+			}
+			return f.run(c.Context())
+		},
+	}
+	t.flags(d, c)
+	c.Flags().StringVarP(&format, "output", "o", "text", "output format: text, or json: one object a line")
+	c.Flags().StringSliceVar(&f.kinds, "kind", nil, "only events of these kinds")
+	c.Flags().StringVar(&f.port, "port", "", "only events of this port or uplink")
+	c.Flags().IntVar(&f.last, "last", 10, "how many past events to begin with; -1 is all that are kept")
+	c.Flags().BoolVar(&f.once, "no-follow", false, "end with the events there are")
+	_ = c.RegisterFlagCompletionFunc("kind", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return kinds, cobra.ShellCompDirectiveNoFileComp
+	})
+	return c
+}
+
+func eventKinds() []string {
+	all := []event.Kind{event.Connected, event.Disconnected, event.Learned, event.Moved, event.LimitReached, event.Violation, event.Blocked,
+		event.Link, event.Failover, event.Applied, event.Neighbour, event.Reverted}
+	words := make([]string, len(all))
+	for i, k := range all {
+		words[i] = string(k)
+	}
+	return words
+}
+
+// run follows the agent, and the one after it.
+func (f *follower) run(ctx context.Context) error {
+	q := api.Follow{Last: f.last, NoFollow: f.once}
+	followed := false
+	for {
+		err := f.client.Events(ctx, q, func(b api.Events) error { followed = true; return f.print(b) })
+		switch {
+		case ctx.Err() != nil || err == nil && f.once:
+			return nil
+		case err != nil && (!followed || !errors.Is(err, api.ErrNoAgent) && !errors.Is(err, api.ErrEnded)):
+			return err
+		case err == nil:
+			followed = true
+			fmt.Fprintln(f.d.Stderr, "the agent has ended; the switch goes on, and its events are followed when it is back")
+		}
+		q = api.Follow{After: 0, Last: -1}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(redialEvery):
+		}
+	}
+}
+
+func (f *follower) print(b api.Events) error {
+	if !b.Started.Equal(f.started) {
+		f.started, f.seq = b.Started, 0
+	}
+	if b.Missed > 0 && f.seq > 0 {
+		fmt.Fprintf(f.d.Stderr, "%d events came faster than they could be kept and are missing here\n", b.Missed)
+	}
+	for _, e := range b.Events {
+		if e.Seq <= f.seq {
+			continue
+		}
+		f.seq = e.Seq
+		if !f.wanted(e) {
+			continue
+		}
+		if err := f.line(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *follower) wanted(e event.Event) bool {
+	return (len(f.kinds) == 0 || slices.Contains(f.kinds, string(e.Kind))) &&
+		(f.port == "" || e.Port == f.port || e.Uplink == f.port || e.From == f.port || e.To == f.port)
+}
+
+func (f *follower) line(e event.Event) error {
+	if f.json {
+		return json.NewEncoder(f.d.Stdout).Encode(e)
+	}
+	kind := f.d.coloured(eventColour(e.Kind), fmt.Sprintf("%-13s", e.Kind))
+	where := ""
+	if e.Switch != "" {
+		where = e.Switch + ": "
+	}
+	_, err := fmt.Fprintf(f.d.Stdout, "%s  %s  %s%s\n", e.Time.Local().Format("2006-01-02 15:04:05.000"), kind, where, e.Text)
+	return err
+}
+
+func eventColour(k event.Kind) string {
+	switch k {
+	case event.Violation, event.LimitReached, event.Reverted:
+		return red
+	case event.Failover, event.Link, event.Blocked:
+		return yellow
+	}
+	return ""
+}

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"heddle/internal/api"
+	"heddle/internal/event"
+)
+
+func TestEvents_AreLinesForPeopleAndForPrograms(t *testing.T) {
+	at := time.Date(2026, 11, 21, 12, 0, 0, 5e6, time.Local)
+	s := furnished()
+	s.events = []api.Events{{Started: at, Events: []event.Event{
+		{Seq: 1, Time: at, Kind: event.Link, Switch: "lab", Uplink: "uplink1", From: "up", To: "down", Text: "uplink uplink1 is down"},
+		{Seq: 2, Time: at, Kind: event.Failover, Switch: "lab", From: "uplink1", To: "uplink2", Ports: 3, Text: "3 ports use uplink2"},
+	}}, {Started: at, Missed: 4, Events: []event.Event{{Seq: 7, Time: at, Kind: event.Applied, Text: "heddle.yaml applied: 1 change"}}}}
+	c := newConsole(t, s)
+	out, errs, status := c.run("events", "--no-follow", "--last", "-1")
+	want := "2026-11-21 12:00:00.005  link           lab: uplink uplink1 is down\n" +
+		"2026-11-21 12:00:00.005  failover       lab: 3 ports use uplink2\n" +
+		"2026-11-21 12:00:00.005  applied        heddle.yaml applied: 1 change\n"
+	if out != want || status != 0 || !strings.Contains(errs, "4 events") {
+		t.Errorf("status %d, %q\n%s", status, errs, out)
+	}
+	if q := s.asked[0]; q != (api.Follow{Last: -1, NoFollow: true}) {
+		t.Errorf("asked %+v", q)
+	}
+	lines := strings.Split(strings.TrimSpace(c.must("events", "--no-follow", "-o", "json", "--kind", "failover,link", "--port", "uplink1")), "\n")
+	var e event.Event
+	if err := json.Unmarshal([]byte(lines[1]), &e); len(lines) != 2 || err != nil || e.Kind != event.Failover || e.Ports != 3 {
+		t.Errorf("%v %v", lines, err)
+	}
+}
+
+func TestEvents_WrongInputIsRefused(t *testing.T) {
+	c := newConsole(t, furnished())
+	for args, want := range map[string]string{
+		"events --kind explosion": `there is no kind of event "explosion"`,
+		"events -o xml":           `output format "xml"`,
+		"events now":              "",
+	} {
+		if _, errs, status := c.run(strings.Fields(args)...); status != ExitUsage || !strings.Contains(errs, want) {
+			t.Errorf("%s: status %d, %s", args, status, errs)
+		}
+	}
+	c.dir = t.TempDir()
+	if _, errs, status := c.run("events"); status != ExitFailure || !strings.Contains(errs, "no agent is running") {
+		t.Errorf("without an agent: status %d, %s", status, errs)
+	}
+}
+
+// TestEvents_FollowAnAgentAcrossItsRestart has the stream end and come back with another start time.
+func TestEvents_FollowAnAgentAcrossItsRestart(t *testing.T) {
+	s := furnished()
+	first := time.Now()
+	s.events = []api.Events{{Started: first, Events: []event.Event{{Seq: 5, Kind: event.Link, Text: "before"}}}}
+	ctx, cancel := context.WithCancel(t.Context())
+	var out, errs bytes.Buffer
+	f := &follower{d: Deps{Stdout: &out, Stderr: &errs}, last: 10}
+	f.client = restarting{s, func(n int) {
+		switch n {
+		case 2: // the same agent again, then another
+			s.events[0].Events = append(s.events[0].Events, event.Event{Seq: 6, Kind: event.Link, Text: "more"})
+		case 3:
+			s.events = []api.Events{{Started: first.Add(time.Minute), Events: []event.Event{{Seq: 1, Kind: event.Link, Text: "after"}}}}
+		case 4:
+			cancel()
+		}
+	}}
+	if err := f.run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, once := range []string{"before", "more", "after"} {
+		if strings.Count(out.String(), once) != 1 {
+			t.Errorf("%q is not told once:\n%s", once, out.String())
+		}
+	}
+}
+
+// restarting calls before ahead of the nth time that events are asked for.
+type restarting struct {
+	*standIn
+	before func(n int)
+}
+
+func (r restarting) Events(ctx context.Context, q api.Follow, emit func(api.Events) error) error {
+	r.before(len(r.asked) + 1)
+	return r.standIn.Events(ctx, q, emit)
+}

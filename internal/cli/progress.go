@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/dataplane"
+)
+
+// attachTimeout bounds a command that may have a great many devices attached, some 10 ms each.
+const attachTimeout = 5 * time.Minute
+
+// showEvery is how often a progress line is renewed.
+const showEvery = 250 * time.Millisecond
+
+// clearLine erases the line the cursor is in (ECMA-48: carriage return, erase in line).
+const clearLine = "\r\x1b[K"
+
+// askAttached calls the agent for a change and, on a terminal, shows meanwhile how many devices still wait to be attached.
+func askAttached[T any](d Deps, c *cobra.Command, t *target, f func(context.Context, api.Service) (T, error)) (T, error) {
+	var zero T
+	client, err := t.client()
+	if err != nil {
+		return zero, err
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), attachTimeout)
+	defer cancel()
+	shown := make(chan struct{})
+	stop := make(chan struct{})
+	go func() {
+		defer close(shown)
+		if d.Watched {
+			d.showProgress(ctx, client, stop)
+		}
+	}()
+	v, err := f(ctx, client)
+	close(stop)
+	<-shown
+	return v, err
+}
+
+func (d Deps) showProgress(ctx context.Context, s api.Service, stop <-chan struct{}) {
+	tick := time.NewTicker(showEvery)
+	defer tick.Stop()
+	wrote := false
+	for {
+		select {
+		case <-stop:
+			if wrote {
+				fmt.Fprint(d.Stderr, clearLine)
+			}
+			return
+		case <-tick.C:
+		}
+		if p, err := s.Progress(ctx); err == nil && p.Attaching > 0 {
+			fmt.Fprintf(d.Stderr, "%sattaching devices: %d of %d", clearLine, p.Of-p.Attaching, p.Of)
+			wrote = true
+		}
+	}
+}
+
+// detaching shows how many devices "heddle down" still has to detach; the function it returns ends the line.
+func (d Deps) detaching() (progress func(left int), done func()) {
+	if !d.Watched {
+		return nil, func() {}
+	}
+	var next time.Time
+	wrote := false
+	progress = func(left int) {
+		if now := time.Now(); now.After(next) {
+			fmt.Fprintf(d.Stderr, "%sdetaching devices: %d left", clearLine, left)
+			next, wrote = now.Add(showEvery), true
+		}
+	}
+	return progress, func() {
+		if wrote {
+			fmt.Fprint(d.Stderr, clearLine)
+		}
+	}
+}
+
+// readAt is what Apply.ReadAt, Block.ReadAt and Move.ReadAt want, asked when a command has its input.
+func readAt() int64 {
+	now, err := dataplane.Monotonic()
+	if err != nil {
+		return 0 // the agent then counts from when it was asked
+	}
+	return now
+}
+
+// printInForce says when a change was in force.
+func printInForce(d Deps, out *api.Applied) error {
+	if out.InForceAt == nil {
+		return nil
+	}
+	_, err := fmt.Fprintf(d.Stdout, "in force after %.1f ms, for all ports at one instant\n", out.InForceMs)
+	return err
+}

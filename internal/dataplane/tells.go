@@ -1,0 +1,99 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf/ringbuf"
+	"golang.org/x/sys/unix"
+
+	"heddle/internal/abi"
+	"heddle/internal/plan"
+)
+
+// Tells is the stream of what the program tells: learned and moved MACs, limits reached, what guests were refused. It lives in
+// the kernel and fills up while nobody reads; what does not fit is counted in the next one's Untold.
+type Tells struct{ ring *ringbuf.Reader }
+
+// maxTells bounds a batch.
+const maxTells = 256
+
+// OpenTells opens the stream; one reader at a time.
+func (k *Kernel) OpenTells() (*Tells, error) {
+	r, err := ringbuf.NewReader(k.objects.Tells)
+	if err != nil {
+		return nil, fmt.Errorf("follow what the switch program tells: %w", err)
+	}
+	return &Tells{r}, nil
+}
+
+// Close ends a Next that waits.
+func (t *Tells) Close() error { return t.ring.Close() }
+
+// Next waits for what is told next and gives that and what is behind it. After Close the error is os.ErrClosed.
+func (t *Tells) Next() ([]abi.Tell, error) {
+	var batch []abi.Tell
+	for len(batch) == 0 || len(batch) < maxTells && t.ring.AvailableBytes() > 0 {
+		r, err := t.ring.Read()
+		if errors.Is(err, ringbuf.ErrClosed) {
+			return nil, os.ErrClosed
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read what the switch program tells: %w", err)
+		}
+		if len(r.RawSample) < int(unsafe.Sizeof(abi.Tell{})) {
+			continue // of another version of the program, which is being exchanged
+		}
+		batch = append(batch, *(*abi.Tell)(unsafe.Pointer(&r.RawSample[0])))
+	}
+	return batch, nil
+}
+
+// Told is one thing that was told, with the names of now.
+type Told struct {
+	At   time.Time
+	Kind uint32 // abi.TellLearned and so on
+	Port plan.PortID
+	// Was is the port that had a moved MAC; zero when it is gone.
+	Was    plan.PortID
+	Reason abi.Reason // of abi.TellRefused
+	VLAN   uint16     // of a learned or moved MAC, 0 = untagged segment
+	AD     bool
+	MAC    plan.MAC
+	Untold int // before this one, of this port
+}
+
+// Name puts names to what was told; ports that are gone are left out.
+func (k *Kernel) Name(batch []abi.Tell) []Told {
+	ids := make(map[uint32]plan.PortID, len(k.slots.ports))
+	for id, slot := range k.slots.ports {
+		ids[slot] = id
+	}
+	var mono unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono); err != nil {
+		return nil // it has no way to fail
+	}
+	now := time.Now()
+	var out []Told
+	for _, t := range batch {
+		id, ok := ids[t.Slot]
+		if !ok {
+			continue
+		}
+		told := Told{
+			At: now.Add(-time.Duration(mono.Nano() - int64(t.At))), Kind: t.Kind, Port: id, MAC: t.MAC,
+			VLAN: uint16(t.Segment & abi.VIDMask), AD: t.Segment&abi.SegmentAD != 0, Untold: int(t.Untold),
+		}
+		switch t.Kind {
+		case abi.TellMoved:
+			told.Was = ids[t.Other]
+		case abi.TellRefused:
+			told.Reason = abi.Reason(t.Other)
+		}
+		out = append(out, told)
+	}
+	return out
+}

@@ -1,0 +1,112 @@
+// Package failover decides, as pure functions of events and time, which uplinks may be used and which of them a port uses: an
+// uplink that lost its link is out at once, one that came back waits for the switch's up-delay, one that flaps stays out, and
+// a port without failback stays where it is (semantics §5.2, §5.3; S42–S45).
+package failover
+
+import (
+	"fmt"
+	"time"
+
+	"heddle/internal/plan"
+)
+
+// What flapping is: more than flapLimit link-downs within flapWindow. Such an uplink is used again once its link has been up
+// for flapCalm.
+const (
+	flapLimit  = 60
+	flapWindow = time.Minute
+	flapCalm   = time.Minute
+)
+
+// Links follows the links of a host's uplinks. The zero value is ready for use; it is for one goroutine.
+type Links struct{ by map[plan.PortID]*link }
+
+type link struct {
+	up    bool
+	since time.Time     // it is up; zero: it was when it was first seen
+	delay time.Duration // that it has to stay up
+	// settled: it has stayed up long enough.
+	settled  bool
+	downs    []time.Time // within flapWindow, the newest last
+	flapping bool
+}
+
+// Observe takes in that the uplink's link is up or down at that time: its device is there, administratively up, and has
+// carrier. An uplink that is seen for the first time is taken as it is, so that a start of the agent takes none out. delay is
+// the switch's up-delay; a change of it does not touch an uplink that is in use.
+func (l *Links) Observe(uplink plan.PortID, up bool, delay time.Duration, now time.Time) {
+	k, known := l.by[uplink]
+	if !known {
+		if l.by == nil {
+			l.by = map[plan.PortID]*link{}
+		}
+		l.by[uplink] = &link{up: up, settled: up, delay: delay}
+		return
+	}
+	k.delay = delay
+	switch {
+	case up && !k.up:
+		k.since = now
+	case !up && k.up:
+		k.settled = false
+		k.wentDown(now)
+	}
+	k.up = up
+	if up && !now.Before(k.ready()) {
+		k.settled, k.flapping = true, false
+	}
+}
+
+func (k *link) wentDown(now time.Time) {
+	k.downs = append(k.downs, now)
+	for now.Sub(k.downs[0]) >= flapWindow {
+		k.downs = k.downs[1:]
+	}
+	if len(k.downs) > flapLimit {
+		k.flapping = true
+		k.downs = k.downs[len(k.downs)-flapLimit:] // one more would tell nothing more
+	}
+}
+
+// ready is when a link that stays up may be used.
+func (k *link) ready() time.Time {
+	if k.flapping {
+		return k.since.Add(max(k.delay, flapCalm))
+	}
+	return k.since.Add(k.delay)
+}
+
+// Out says why an uplink whose link is up is not used, "" when it is used or its link is down. The text stays the same as long
+// as the reason does.
+func (l *Links) Out(uplink plan.PortID, now time.Time) string {
+	k := l.by[uplink]
+	switch {
+	case k == nil || !k.up || k.settled || !now.Before(k.ready()):
+		return ""
+	case k.flapping:
+		return fmt.Sprintf("its link went down more than %d times within a minute: it is used again once it has stayed up for %v", flapLimit, max(k.delay, flapCalm))
+	}
+	return fmt.Sprintf("its link came back: it is used again once it has stayed up for %v", k.delay)
+}
+
+// Next is when an uplink that is out comes back into use if nothing else happens; false when none is.
+func (l *Links) Next() (at time.Time, ok bool) {
+	for _, k := range l.by {
+		if !k.up || k.settled {
+			continue
+		}
+		if r := k.ready(); !ok || r.Before(at) {
+			at, ok = r, true
+		}
+	}
+	return at, ok
+}
+
+// Keep forgets the uplinks that are not wanted any more.
+func (l *Links) Keep(wanted func(plan.PortID) bool) {
+	for id := range l.by {
+		if !wanted(id) {
+			delete(l.by, id)
+		}
+	}
+}

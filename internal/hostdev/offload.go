@@ -1,0 +1,59 @@
+package hostdev
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/safchain/ethtool"
+	"golang.org/x/sys/unix"
+)
+
+// Offload is something a device does to frames by itself, by the kernel's name (as "ethtool -k" shows it, or its long form).
+type Offload string
+
+// The offloads that matter to a switch.
+const (
+	// LRO is large-receive-offload: it merges segments so that they cannot be told apart again.
+	LRO Offload = "rx-lro"
+	// VLANFilter and VLANFilterAD drop tagged frames (802.1Q, 802.1ad) of VLANs that the host has no interface for.
+	VLANFilter   Offload = "rx-vlan-filter"
+	VLANFilterAD Offload = "rx-vlan-stag-filter"
+)
+
+// OffloadState is what a device does, and whether it can be told otherwise.
+type OffloadState struct{ On, Fixed bool }
+
+// Offloads gives the state of a device's offloads; one that the kernel does not know is missing.
+func (h *Host) Offloads(d Device) (map[Offload]OffloadState, error) {
+	all, err := h.eth.FeaturesWithState(d.Name)
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the offloads of device %s: %w", d.Name, err)
+	}
+	found := map[Offload]OffloadState{}
+	for _, o := range []Offload{LRO, VLANFilter, VLANFilterAD} {
+		if s, ok := all[string(o)]; ok {
+			found[o] = OffloadState{On: s.Active, Fixed: s.NeverChanged || !s.Available}
+		}
+	}
+	return found, nil
+}
+
+// SetOffload switches an offload on or off. A driver may refuse silently: Offloads tells what has become of it.
+func (h *Host) SetOffload(d Device, o Offload, on bool) error {
+	if err := h.eth.Change(d.Name, map[string]bool{string(o): on}); err != nil {
+		return fmt.Errorf("set %s of device %s: %w", o, d.Name, err)
+	}
+	return nil
+}
+
+// openEthtool opens the socket by which the kernel is asked about hardware, in the namespace of the calling thread.
+func openEthtool() (*ethtool.Ethtool, error) {
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return nil, fmt.Errorf("open a socket for device settings: %w", err)
+	}
+	return e, nil
+}

@@ -1,0 +1,45 @@
+package lldp
+
+import "time"
+
+// Times of what we advertise (802.1AB 9.2.5).
+const (
+	Interval = 30 * time.Second
+	// TTL is how long what we said counts, in seconds: four intervals, so that three frames may get lost.
+	TTL       = 120
+	fastEvery = time.Second
+	fastCount = 4
+)
+
+// Advertiser says when one port sends. The zero Advertiser is due at once.
+type Advertiser struct {
+	next time.Time
+	fast int // PDUs sent in quick succession so far
+}
+
+// Restart begins with a quick succession, as after a start, when the link comes up, or when a new neighbour is heard. One that
+// is under way goes on.
+func (a *Advertiser) Restart(now time.Time) {
+	if a.fast < fastCount {
+		return
+	}
+	a.fast = 0
+	if soon := now.Add(fastEvery); a.next.After(soon) {
+		a.next = soon
+	}
+}
+
+// Due says whether to send now; after that Next is when to ask again.
+func (a *Advertiser) Due(now time.Time) bool {
+	if now.Before(a.next) {
+		return false
+	}
+	a.fast = min(a.fast+1, fastCount)
+	if a.next = now.Add(Interval); a.fast < fastCount {
+		a.next = now.Add(fastEvery)
+	}
+	return true
+}
+
+// Next is when the next PDU is due.
+func (a *Advertiser) Next() time.Time { return a.next }

@@ -1,0 +1,69 @@
+package verifier
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heddle/internal/dataplane"
+)
+
+func measured(processed int) Measured {
+	return Measured{Release: "6.12.9+deb12-amd64", Programs: []dataplane.ProgramCost{
+		{Program: "ingress", Instructions: 1000, Processed: processed, States: 50, PeakStates: 40, Stack: 100}}}
+}
+
+func TestBudgetIsWrittenReadAndHeld(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "b.yaml")
+	b := &Budget{TolerancePercent: 10}
+	b.Set(measured(20000))
+	if err := b.Write(file); err != nil {
+		t.Fatal(err)
+	}
+	b, err := Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		processed int
+		want      string
+	}{{20000, ""}, {10000, ""}, {22000, ""}, {22001, "processed grew from 20000 to 22001, more than 10 %"}} {
+		rows, known := b.Compare(measured(c.processed))
+		if got := strings.Join(rows[0].Faults, ";"); !known || len(rows) != 1 || got != c.want {
+			t.Errorf("%d: %v, %q, want %q", c.processed, known, got, c.want)
+		}
+	}
+	var out strings.Builder
+	rows, _ := b.Compare(measured(22001))
+	if err := WriteTable(&out, rows); err != nil || !strings.Contains(out.String(), "20000 → 22001 (+10.0 %)") || strings.Contains(out.String(), "1000 →") {
+		t.Errorf("table, %v:\n%s", err, &out)
+	}
+}
+
+func TestBudgetNamesProgramsThatComeAndGo(t *testing.T) {
+	b := &Budget{TolerancePercent: 10}
+	b.Set(Measured{Release: "6.12.1", Programs: []dataplane.ProgramCost{{Program: "old"}}})
+	rows, known := b.Compare(measured(1))
+	if !known || len(rows) != 2 || len(rows[0].Faults) != 1 || len(rows[1].Faults) != 1 {
+		t.Errorf("%+v", rows)
+	}
+	other := measured(1)
+	other.Release = "6.18.3"
+	rows, known = b.Compare(other)
+	if known || len(rows) != 1 || len(rows[0].Faults) != 0 {
+		t.Errorf("a series that is not in the file: %v, %+v", known, rows)
+	}
+}
+
+func TestBudgetFilesThatAreWrongAreRefused(t *testing.T) {
+	for text, want := range map[string]string{"tolerance: 3": "tolerance", "tolerancePercent: 200": "0…100", "kernels: [": "b.yaml"} {
+		file := filepath.Join(t.TempDir(), "b.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(file); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
