@@ -32,6 +32,10 @@ type State struct {
 	Held  []Held `json:"held"`
 	// Released are devices no longer in use that have not been given back yet.
 	Released []Held `json:"released,omitzero"`
+
+	// where finds Held by port; it is of the list that begins at whereIn.
+	where   map[plan.PortID]*Held
+	whereIn *Held
 }
 
 // Source is a configuration file's content and where it came from.
@@ -77,13 +81,18 @@ type Held struct {
 	Prepared bool `json:"prepared,omitzero"`
 }
 
+// held finds the device of a port. The index is made again when Held is another list: a thousand ports ask several times a change.
 func (s *State) held(id plan.PortID) *Held {
-	for i := range s.Held {
-		if s.Held[i].ID == id {
-			return &s.Held[i]
+	if len(s.Held) == 0 {
+		return nil
+	}
+	if s.whereIn != &s.Held[0] || len(s.where) != len(s.Held) {
+		s.whereIn, s.where = &s.Held[0], make(map[plan.PortID]*Held, len(s.Held))
+		for i := range s.Held {
+			s.where[s.Held[i].ID] = &s.Held[i]
 		}
 	}
-	return nil
+	return s.where[id]
 }
 
 func (s *State) numbers() map[plan.PortID]uint32 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"heddle/internal/api"
 	"heddle/internal/hostdev"
@@ -31,8 +32,8 @@ func TestStateComesBackAsItWasSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := (&Store{dir: dir}).Load()
-	if err != nil || !cmp.Equal(want, got) {
-		t.Errorf("%v\n%s", err, cmp.Diff(want, got))
+	if err != nil || !cmp.Equal(want, got, cmpopts.IgnoreUnexported(State{})) {
+		t.Errorf("%v\n%s", err, cmp.Diff(want, got, cmpopts.IgnoreUnexported(State{})))
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 1 {
 		t.Errorf("files: %v", left)
