@@ -13,6 +13,7 @@ struct catalogue {
 	enum port_flag port_flag;
 	enum vlan_mode vlan_mode;
 	enum team_policy team_policy;
+	enum choice choice;
 	enum frame_class frame_class;
 	enum record_kind record_kind;
 	enum segment_bits segment_bits;

@@ -18,7 +18,7 @@ INLINE enum reason refuse_loop(struct frame *f, const struct port *r)
 
 	if (!(f->in->flags & check))
 		return REASON_NONE; /* S40 */
-	if (r->team_policy != TEAM_IP_HASH && own_uplink(f, r) != f->slot)
+	if (r->team_policy != TEAM_IP_HASH && !is_own_uplink(f, r))
 		return REASON_REVERSE_PATH; /* S38, S39 */
 	return is_reflected(f) ? REASON_REFLECTED : REASON_NONE; /* S91 */
 }

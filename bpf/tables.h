@@ -52,6 +52,15 @@ enum port_flag {
 enum vlan_mode { VLAN_NONE = 0, VLAN_ACCESS = 1, VLAN_TRUNK = 2 };
 enum team_policy { TEAM_FIXED = 0, TEAM_SOURCE_MAC = 1, TEAM_IP_HASH = 2 };
 
+/* What a team chooses is an uplink's slot, or a LAG: LAG_CHOICE, what its hash is made of, and its table of members. */
+enum choice {
+	LAG_MEMBERS = 0x07ff, /* index of a struct team, by the LAG's hash */
+	LAG_HASH_VLAN = 1 << 12,
+	LAG_HASH_IP = 1 << 13,
+	LAG_HASH_PORT = 1 << 14,
+	LAG_CHOICE = 1 << 15,
+};
+
 /* One port or uplink of the plan. */
 struct port {
 	u32 ifindex;
@@ -63,7 +72,7 @@ struct port {
 	u8 switch_id;
 	u8 reserved1;
 	u16 vlan_set;
-	u16 uplink; /* slot chosen for TEAM_FIXED, 0 = none usable */
+	u16 uplink; /* choice for TEAM_FIXED, 0 = none usable; of an uplink the LAG it is a member of, 0 = none */
 	u16 team; /* table for the hashing policies */
 	u16 reserved2;
 	u32 mtu; /* of the device and its owner's end, layer 3 */
@@ -78,7 +87,7 @@ struct vlan_set {
 	u64 bits[64];
 };
 
-/* Uplink slot for each value of an 8-bit hash; 0 = none usable. */
+/* Choice for each value of an 8-bit hash, a slot where it is a LAG's; 0 = none usable. */
 struct team {
 	u16 uplink[256];
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Which uplink a port's frames use (frame-rules §4). The agent has walked the team's lists; what is left is a slot, or a
- * table of slots by an 8-bit hash. */
+/* Which uplink a port's frames use (frame-rules §4). The agent has walked the team's lists; what is left is a choice, or a
+ * table of choices by an 8-bit hash. */
 #pragma once
-#include "frame.h"
+#include "lag.h"
 
 INLINE u32 octet(struct __sk_buff *skb, u32 offset)
 {
@@ -20,7 +20,7 @@ INLINE u32 ip_hash(struct __sk_buff *skb, u16 type)
 	return octet(skb, 29) ^ octet(skb, 33);
 }
 
-INLINE u32 team_uplink(struct frame *f, const struct port *p, u32 hash)
+INLINE u32 team_choice(struct frame *f, const struct port *p, u32 hash)
 {
 	u32 i = f->half * MAX_TEAMS + p->team;
 	struct team *t = bpf_map_lookup_elem(&teams, &i);
@@ -28,22 +28,31 @@ INLINE u32 team_uplink(struct frame *f, const struct port *p, u32 hash)
 	return t ? t->uplink[hash & 255] : 0;
 }
 
-/* The uplink the arrival port's frame leaves by, 0 = none usable. */
-INLINE u32 uplink_for(struct frame *f)
+INLINE u32 choice_for(struct frame *f)
 {
 	struct port *p = f->in;
 
 	if (LIKELY(p->team_policy == TEAM_FIXED))
 		return p->uplink;
 	if (p->team_policy == TEAM_SOURCE_MAC)
-		return team_uplink(f, p, f->src[5]);
-	return team_uplink(f, p, ip_hash(f->skb, f->type));
+		return team_choice(f, p, f->src[5]);
+	return team_choice(f, p, ip_hash(f->skb, f->type));
 }
 
-/* The one uplink on which receiver r expects this frame from outside (§5.4); not asked for ip-hash. */
-INLINE u32 own_uplink(struct frame *f, const struct port *r)
+/* The uplink the arrival port's frame leaves by, 0 = none usable. */
+INLINE u32 uplink_for(struct frame *f)
 {
-	if (r->team_policy == TEAM_FIXED)
-		return r->uplink;
-	return team_uplink(f, r, f->class == CLASS_UNICAST ? f->dst[5] : r->mac[5]);
+	u32 choice = choice_for(f);
+
+	return UNLIKELY(choice & LAG_CHOICE) ? lag_member(f, choice) : choice;
+}
+
+/* Does receiver r expect this frame from outside on the uplink it came by (§5.4)? Not asked for ip-hash. */
+INLINE bool is_own_uplink(struct frame *f, const struct port *r)
+{
+	u32 choice = r->uplink;
+
+	if (r->team_policy != TEAM_FIXED)
+		choice = team_choice(f, r, f->class == CLASS_UNICAST ? f->dst[5] : r->mac[5]);
+	return choice & LAG_CHOICE ? choice == f->in->uplink : choice == f->slot;
 }

@@ -117,6 +117,15 @@ const (
 	TeamIPHash    = 2
 )
 
+// Values of enum choice.
+const (
+	LAGMembers  = 2047
+	LAGHashVLAN = 4096
+	LAGHashIP   = 8192
+	LAGHashPort = 16384
+	LAGChoice   = 32768
+)
+
 // Values of enum frame_class.
 const (
 	ClassUnicast   = 0

@@ -177,6 +177,9 @@ func (c *compiler) compileUplinks(sw *plan.Switch, id uint8, flags uint32) {
 		if u.Blocked {
 			rec.Flags |= abi.PortBlocked
 		}
+		if g := sw.LAGOf(u.ID.Name); g != nil {
+			rec.Uplink = c.lagChoice(sw, g)
+		}
 		slot := c.slots.ports[u.ID]
 		c.img.ports[slot] = rec
 		key := owner{id, f.DeviceMAC}

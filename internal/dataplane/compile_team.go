@@ -2,27 +2,39 @@ package dataplane
 
 import (
 	"fmt"
+	"slices"
 
 	"heddle/internal/abi"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
 
-// compileTeam walks the port's team once for every value its hash can take (S42, S45, S46, D10), so that the program only
+// entry is one of a team's lists under the present facts.
+type entry struct {
+	name    string
+	choice  uint16 // for the program, 0 when it is not usable
+	resting bool   // S44
+}
+
+// compileTeam walks the port's team once for every value its hash can take (S42, S44–S47, D10), so that the program only
 // indexes.
 func (c *compiler) compileTeam(sw *plan.Switch, p *plan.Port, rec *abi.Port) error {
-	t := p.Policy.Teaming
-	active, standby := c.uplinkSlots(sw, t.Active.V), c.uplinkSlots(sw, t.Standby.V)
-	reserve := firstUsable(standby)
+	t, f := p.Policy.Teaming, c.d.Facts[p.ID]
+	active, standby := c.entries(sw, t.Active.V, f), c.entries(sw, t.Standby.V, f)
 	switch t.Policy.V {
 	case spec.ExplicitOrder:
-		rec.Uplink = firstUsable(active)
-		if rec.Uplink == 0 {
-			rec.Uplink = reserve
-		}
+		rec.Uplink = rested(func(rest bool) uint16 { return firstUsable(slices.Concat(active, standby), rest) })
 		return nil
-	case spec.OriginatingPort, spec.LoadBased:
-		rec.Uplink = pick(active, p.Number, reserve)
+	case spec.LoadBased:
+		rec.Uplink = rested(func(rest bool) uint16 {
+			if i := slices.IndexFunc(active, func(e entry) bool { return e.name == f.Assigned && e.usable(rest) }); i >= 0 {
+				return active[i].choice
+			}
+			return walk(active, standby, p.Number, rest)
+		})
+		return nil
+	case spec.OriginatingPort:
+		rec.Uplink = rested(func(rest bool) uint16 { return walk(active, standby, p.Number, rest) })
 		return nil
 	case spec.SourceMAC:
 		rec.TeamPolicy = abi.TeamSourceMAC
@@ -33,20 +45,87 @@ func (c *compiler) compileTeam(sw *plan.Switch, p *plan.Port, rec *abi.Port) err
 	}
 	var table abi.Team
 	for h := range table.Uplink {
-		table.Uplink[h] = pick(active, uint32(h), reserve)
+		table.Uplink[h] = rested(func(rest bool) uint16 { return walk(active, standby, uint32(h), rest) })
 	}
+	rec.Team = c.team(table)
+	return nil
+}
+
+// rested makes a choice without what rests and, only when that yields nothing, with it (S44).
+func rested(choose func(rest bool) uint16) uint16 {
+	if choice := choose(false); choice != 0 {
+		return choice
+	}
+	return choose(true)
+}
+
+// team finds the table's place. There is one for every port and every uplink, so that none can be missing: a LAG's table
+// needs a member, which is in no other.
+func (c *compiler) team(table abi.Team) uint16 {
 	i, ok := c.teamIndex[table]
 	if !ok {
 		i = uint16(len(c.img.teams))
 		c.img.teams = append(c.img.teams, table)
 		c.teamIndex[table] = i
 	}
-	rec.Team = i
-	return nil
+	return i
+}
+
+// entries are those of a list, in its order.
+func (c *compiler) entries(sw *plan.Switch, names []string, port plan.Fact) []entry {
+	out := make([]entry, 0, len(names))
+	for _, name := range names {
+		e := entry{name: name, choice: c.uplinkSlot(sw, name), resting: slices.Contains(port.Resting, name)}
+		if g := sw.LAG(name); g != nil {
+			e.choice = c.lagChoice(sw, g)
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// uplinkSlot is the uplink's slot, 0 when it is not usable at present.
+func (c *compiler) uplinkSlot(sw *plan.Switch, name string) uint16 {
+	id := plan.PortID{Switch: sw.Name, Name: name}
+	if f, _, ok := c.connected(id); !ok || !f.Usable() {
+		return 0
+	}
+	return uint16(c.slots.ports[id])
+}
+
+// lagChoice names the LAG to the program, with the table of its members (S52); 0 when none of them is usable.
+func (c *compiler) lagChoice(sw *plan.Switch, g *plan.LAG) uint16 {
+	members := make([]entry, len(g.Uplinks))
+	for i, name := range g.Uplinks {
+		members[i].choice = c.uplinkSlot(sw, name)
+	}
+	var table abi.Team
+	for h := range table.Uplink {
+		table.Uplink[h] = pick(members, uint32(h), true)
+	}
+	if table.Uplink[0] == 0 {
+		return 0
+	}
+	return abi.LAGChoice | lagHash(g.Hash) | c.team(table)
+}
+
+// lagHash says what the hash of a LAG is made of; the MACs where it says nothing.
+func lagHash(h spec.LAGHash) uint16 {
+	switch h {
+	case spec.HashIP:
+		return abi.LAGHashIP
+	case spec.HashIPVLAN:
+		return abi.LAGHashIP | abi.LAGHashVLAN
+	case spec.HashIPPort:
+		return abi.LAGHashIP | abi.LAGHashPort
+	case spec.HashIPPortVLAN:
+		return abi.LAGHashIP | abi.LAGHashPort | abi.LAGHashVLAN
+	}
+	return 0
 }
 
 // UplinksInUse names, in the order of the switch, the uplinks that frames of p may leave by at present: one, or none when no
-// uplink of its team is usable; with a hashing policy every uplink that some frame is hashed to.
+// uplink of its team is usable; with a hashing policy or a LAG every uplink that some frame is hashed to.
 func (d Desired) UplinksInUse(sw *plan.Switch, p *plan.Port) []string {
 	s := newSlots()
 	for i, u := range sw.Uplinks {
@@ -58,10 +137,12 @@ func (d Desired) UplinksInUse(sw *plan.Switch, p *plan.Port) []string {
 	if c.compileTeam(sw, p, &rec) != nil {
 		return names
 	}
-	used := map[uint16]bool{rec.Uplink: true}
-	for _, t := range c.img.teams {
-		for _, slot := range t.Uplink {
-			used[slot] = true
+	used := map[uint16]bool{}
+	if rec.TeamPolicy == abi.TeamFixed {
+		c.leadsTo(rec.Uplink, used)
+	} else {
+		for _, choice := range c.img.teams[rec.Team].Uplink {
+			c.leadsTo(choice, used)
 		}
 	}
 	for i, u := range sw.Uplinks {
@@ -72,39 +153,46 @@ func (d Desired) UplinksInUse(sw *plan.Switch, p *plan.Port) []string {
 	return names
 }
 
-// uplinkSlots lists the uplinks by slot, 0 standing for one that is not usable at present.
-func (c *compiler) uplinkSlots(sw *plan.Switch, names []string) []uint16 {
-	out := make([]uint16, 0, len(names))
-	for _, name := range names {
-		id := plan.PortID{Switch: sw.Name, Name: name}
-		f, _, ok := c.connected(id)
-		if ok && f.Usable() {
-			out = append(out, uint16(c.slots.ports[id]))
-		} else {
-			out = append(out, 0)
-		}
+// leadsTo adds the slots that a choice may come to.
+func (c *compiler) leadsTo(choice uint16, used map[uint16]bool) {
+	if choice&abi.LAGChoice == 0 {
+		used[choice] = true
+		return
 	}
-	return out
+	for _, slot := range c.img.teams[choice&abi.LAGMembers].Uplink {
+		used[slot] = true
+	}
+}
+
+// usable: what rests is not, unless rest is given.
+func (e entry) usable(rest bool) bool { return e.choice != 0 && (rest || !e.resting) }
+
+// walk picks from the active list by the hash, then the first of the standby list (S45).
+func walk(active, standby []entry, h uint32, rest bool) uint16 {
+	if choice := pick(active, h, rest); choice != 0 {
+		return choice
+	}
+	return firstUsable(standby, rest)
 }
 
 // pick takes entry h mod n, striking unusable entries one after the other, so that a choice moves only when the chosen
-// uplink itself changes.
-func pick(active []uint16, h uint32, reserve uint16) uint16 {
-	left := append([]uint16(nil), active...)
+// entry itself changes; 0 when none is left.
+func pick(list []entry, h uint32, rest bool) uint16 {
+	left := slices.Clone(list)
 	for len(left) > 0 {
 		i := int(h % uint32(len(left)))
-		if left[i] != 0 {
-			return left[i]
+		if left[i].usable(rest) {
+			return left[i].choice
 		}
-		left = append(left[:i], left[i+1:]...)
+		left = slices.Delete(left, i, i+1)
 	}
-	return reserve
+	return 0
 }
 
-func firstUsable(list []uint16) uint16 {
-	for _, slot := range list {
-		if slot != 0 {
-			return slot
+func firstUsable(list []entry, rest bool) uint16 {
+	for _, e := range list {
+		if e.usable(rest) {
+			return e.choice
 		}
 	}
 	return 0

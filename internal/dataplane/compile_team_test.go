@@ -26,8 +26,12 @@ func TestS42_S45_UplinksInUseAreThoseTheTeamSelects(t *testing.T) {
 		{"and hashes again over the rest", spec.OriginatingPort, "u1 u2 u3", "", 4, "u1 u3", "u1"},
 		{"source MAC spreads over all active", spec.SourceMAC, "u1 u3", "u2", 1, all, "u1 u3"},
 		{"IP hash over those that are up", spec.IPHash, "u1 u2 u3", "", 1, "u2 u3", "u2 u3"},
+		{"a LAG uses the members that are up", spec.OriginatingPort, "lag", "u1", 1, "u1 u2 u3", "u2 u3"},
+		{"a LAG with one member left", spec.IPHash, "lag", "", 1, "u1 u3", "u3"},
+		{"standby when a LAG has no member left", spec.ExplicitOrder, "lag", "u1", 1, "u1", "u1"},
+		{"a standby LAG", spec.SourceMAC, "u1", "lag", 1, "u2 u3", "u2 u3"},
 	} {
-		sw := &plan.Switch{Name: "lab"}
+		sw := &plan.Switch{Name: "lab", LAGs: []*plan.LAG{{Name: "lag", Uplinks: []string{"u2", "u3"}}}}
 		d := Desired{Facts: plan.Facts{}, Attachments: map[plan.PortID]Attachment{}}
 		for _, name := range strings.Fields(all) {
 			id := plan.PortID{Switch: "lab", Name: name}

@@ -12,7 +12,8 @@ import (
 func breaches(t *testing.T, f func(name string, at plan.PortID, frame []byte, o Outcome, g *Isolation)) {
 	t.Helper()
 	c := &spec.Config{Switches: []spec.Switch{
-		{Name: "s", Uplinks: []spec.Uplink{{Name: "u1"}, {Name: "u2"}, {Name: "u3", VLANs: []string{"20"}}, {Name: "u4", Blocked: true}},
+		{Name: "s", Uplinks: []spec.Uplink{{Name: "u1"}, {Name: "u2"}, {Name: "u3", VLANs: []string{"20"}}, {Name: "u4", Blocked: true}, {Name: "u5"}, {Name: "u6"}, {Name: "u7"}},
+			LAGs:       []spec.LAG{{Name: "lag", Uplinks: []string{"u5"}}},
 			PortGroups: []spec.PortGroup{{Name: "g", Overrides: spec.Overrides{VLAN: true, Teaming: true}}}},
 		{Name: "other", PortGroups: []spec.PortGroup{{Name: "g"}}},
 	}}
@@ -26,12 +27,17 @@ func breaches(t *testing.T, f func(name string, at plan.PortID, frame []byte, o 
 	port("trunk", "s", spec.Policy{VLAN: &spec.VLAN{Trunk: []string{"10", "20"}}})
 	port("blocked", "s", spec.Policy{VLAN: in(10), Blocked: &yes})
 	port("none", "s", spec.Policy{})
+	port("out", "s", spec.Policy{VLAN: in(10), Teaming: spec.Teaming{Active: &[]string{"u6", "u7"}}})
 	port("x", "other", spec.Policy{})
 	p, err := plan.Resolve(c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	facts := plan.Facts{}
+	for _, u := range []string{"u1", "u2", "u3", "u4", "u5", "u6"} {
+		facts[plan.PortID{Switch: "s", Name: u}] = plan.Fact{Up: true}
+	}
+	facts[plan.PortID{Switch: "s", Name: "u6"}] = plan.Fact{Up: true, Out: "for the test"}
 	g := NewIsolation(p, facts)
 	plain := append(make([]byte, 12), 8, 0, 1, 2, 3, 4)
 	tagged := func(v byte) []byte { return append(append(make([]byte, 12), 0x81, 0, 0, v), plain[12:]...) }
@@ -54,6 +60,9 @@ func breaches(t *testing.T, f func(name string, at plan.PortID, frame []byte, o 
 		{"uplink that does not carry the VLAN", "a", plain, "s", "u3", false, tagged(10)},
 		{"blocked uplink", "a", plain, "s", "u4", false, tagged(10)},
 		{"uplink without the tag", "a", plain, "s", "u1", false, plain},
+		{"a member of a LAG out of the team", "a", plain, "s", "u5", false, tagged(10)},
+		{"uplink that is out", "out", plain, "s", "u6", false, tagged(10)},
+		{"uplink that is down", "out", plain, "s", "u7", false, tagged(10)},
 		{"uplink to uplink", "u1", tagged(10), "s", "u2", false, tagged(10)},
 		{"uplink range on the way in", "u3", tagged(10), "s", "a", false, plain},
 		{"from a blocked uplink", "u4", tagged(10), "s", "a", false, plain},

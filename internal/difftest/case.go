@@ -36,6 +36,9 @@ type Member struct {
 	DeviceMAC   plan.MAC    `yaml:"deviceMAC,omitempty"`
 	SeenMAC     plan.MAC    `yaml:"seenMAC,omitempty"`
 	Promiscuous plan.Asks   `yaml:"promiscuous,omitempty"` // 0 unknown, 1 yes, 2 no
+	Out         string      `yaml:"out,omitempty"`
+	Resting     []string    `yaml:"resting,flow,omitempty"`
+	Assigned    string      `yaml:"assigned,omitempty"`
 }
 
 // Step is one event: a frame at a port, a sweep, or a change of the state. It happens After the one before it.
@@ -67,7 +70,7 @@ func (s *State) Resolve() (*plan.Plan, plan.Facts, error) {
 			numbers[m.ID] = m.Number
 		}
 		if !m.Absent {
-			facts[m.ID] = plan.Fact{Up: m.Up, MTU: m.MTU, DeviceMAC: m.DeviceMAC, SeenMAC: m.SeenMAC, Promiscuous: m.Promiscuous}
+			facts[m.ID] = plan.Fact{Up: m.Up, MTU: m.MTU, DeviceMAC: m.DeviceMAC, SeenMAC: m.SeenMAC, Promiscuous: m.Promiscuous, Out: m.Out, Resting: m.Resting, Assigned: m.Assigned}
 		}
 	}
 	p, err := plan.Resolve(s.Config, numbers)

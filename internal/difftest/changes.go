@@ -89,7 +89,9 @@ func (g *generator) sender() *Member {
 func (g *generator) change() {
 	c := g.state.Config
 	s := &c.Switches[g.IntN(len(c.Switches))]
-	switch g.IntN(14) {
+	switch g.IntN(15) {
+	case 14:
+		g.changeLAG(s)
 	case 0, 1:
 		pg := &s.PortGroups[g.IntN(len(s.PortGroups))]
 		pg.Policy = g.policy(s, false)
@@ -202,9 +204,11 @@ func (g *generator) changeFacts() {
 		g.setFacts(m.ID, m, &g.state)
 		return
 	}
-	switch g.IntN(6) {
+	switch g.IntN(8) {
 	case 0, 1:
 		m.Absent = !m.Absent
+	case 6, 7:
+		m.Out = g.out(50)
 	case 2:
 		m.MTU = pick(g, 1280, 1500, 2000, 9000)
 		if g.chance(50) {

@@ -235,19 +235,21 @@ func (g *generator) payload() []byte {
 		copy(body, first)
 		return append(binary.BigEndian.AppendUint16(nil, t), body...)
 	}
-	switch g.IntN(9) {
+	switch g.IntN(11) {
 	case 0:
 		return put(0x0806, 0, 1, 8, 0, 6, 4, 0, 1) // ARP request
 	case 1, 2:
-		return put(0x0800, 0x45, 0, 0, 40, 0, 1, 0, 0, 64, pick[byte](g, 6, 17, 1)) // IPv4
+		return put(0x0800, 0x45, 0, 0, 40, 0, 1, 0, 0, 64, pick[byte](g, 6, 17, 132, 1)) // IPv4
 	case 3:
-		return put(0x0800, 0x45, 0, 0, 40, 0, 1, 0x20, byte(g.IntN(2)), 64, 17) // IPv4 fragment
+		return put(0x0800, 0x45, 0, 0, 40, 0, 1, pick[byte](g, 0x20, 0x20, 0x40, 0x1f, 0), byte(g.IntN(2)), 64, 17) // IPv4 fragment, or none
 	case 4:
 		return put(0x0800, 0x4f, 0, 0, 200, 0, 1, 0, 0, 64, 6) // IPv4 with options it does not have
-	case 5:
-		return put(0x86dd, 0x60, 0, 0, 0, 0, 40, pick[byte](g, 6, 17, 58), 64) // IPv6; neighbour discovery
+	case 5, 9:
+		return put(0x86dd, 0x60, 0, 0, 0, 0, 40, pick[byte](g, 6, 17, 132, 58), 64) // IPv6; neighbour discovery
 	case 6:
-		return put(0x86dd, 0x60, 0, 0, 0, 0, 40, 44, 64) // IPv6 fragment
+		return put(0x86dd, 0x60, 0, 0, 0, 0, 40, pick[byte](g, 44, 0, 60), 64) // IPv6 fragment, or other extensions
+	case 10:
+		return put(0x0800, 0x40|byte(4+g.IntN(5)), 0, 0, 60, 0, 1, 0, 0, 64, pick[byte](g, 6, 17)) // IPv4 with options, or a wrong length
 	case 7:
 		return put(pick[uint16](g, 0x88cc, 0x8809, 0x8035, 0x9100, 0x8864)) // LLDP, slow protocols, RARP, an odd tag, PPPoE
 	}

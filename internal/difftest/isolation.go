@@ -14,12 +14,13 @@ import (
 type Isolation struct {
 	ports   map[plan.PortID]*plan.Port
 	uplinks map[plan.PortID]*plan.Uplink
+	plan    *plan.Plan
 	facts   plan.Facts
 }
 
 // NewIsolation prepares the check of outcomes under a plan.
 func NewIsolation(p *plan.Plan, f plan.Facts) *Isolation {
-	g := &Isolation{ports: map[plan.PortID]*plan.Port{}, uplinks: map[plan.PortID]*plan.Uplink{}, facts: f}
+	g := &Isolation{ports: map[plan.PortID]*plan.Port{}, uplinks: map[plan.PortID]*plan.Uplink{}, plan: p, facts: f}
 	for _, s := range p.Switches {
 		for _, x := range s.Ports {
 			g.ports[x.ID] = x
@@ -93,7 +94,7 @@ func (g *Isolation) checkCopy(at plan.PortID, from *plan.Port, sent domain, c mo
 	if to == nil {
 		return "no such receiver"
 	}
-	return checkUplink(from, to, sent, c.Frame)
+	return g.checkUplink(from, to, sent, c.Frame)
 }
 
 // entered says whether a frame of a domain may come into the switch there.
@@ -130,15 +131,22 @@ func (g *Isolation) checkPort(to *plan.Port, sent domain, frame []byte) string {
 	return ""
 }
 
-func checkUplink(from *plan.Port, to *plan.Uplink, sent domain, frame []byte) string {
+func (g *Isolation) checkUplink(from *plan.Port, to *plan.Uplink, sent domain, frame []byte) string {
 	if from == nil {
 		return "from uplink to uplink"
 	}
 	if to.Blocked {
 		return "it is blocked"
 	}
-	if t := from.Policy.Teaming; !slices.Contains(t.Active.V, to.ID.Name) && !slices.Contains(t.Standby.V, to.ID.Name) {
+	entry := to.ID.Name
+	if lag := g.plan.Switch(to.ID.Switch).LAGOf(entry); lag != nil {
+		entry = lag.Name
+	}
+	if t := from.Policy.Teaming; !slices.Contains(t.Active.V, entry) && !slices.Contains(t.Standby.V, entry) {
 		return "the sender's team does not have this uplink"
+	}
+	if f := g.facts[to.ID]; !f.Up || f.Out != "" {
+		return "the uplink is down, or out of use"
 	}
 	if !to.VLANs.Has(sent.vid) {
 		return fmt.Sprintf("it does not carry %v", sent)

@@ -76,19 +76,25 @@ func (g *generator) vlan() *spec.VLAN {
 	return v
 }
 
-// teaming rolls the whole of a team: every uplink is active, standby or unused, in any order.
+// teaming rolls the whole of a team: every uplink and LAG is active, standby or unused, in any order. A LAG is active alone.
 func (g *generator) teaming(s *spec.Switch) spec.Teaming {
-	t := spec.Teaming{Policy: pick(g, spec.OriginatingPort, spec.SourceMAC, spec.IPHash, spec.ExplicitOrder)}
+	policies := []spec.TeamingPolicy{spec.OriginatingPort, spec.SourceMAC, spec.IPHash, spec.ExplicitOrder}
+	if s.Kind == spec.Distributed {
+		policies = append(policies, spec.LoadBased, spec.LoadBased)
+	}
+	t := spec.Teaming{Policy: pick(g, policies...)}
 	active, standby := []string{}, []string{}
-	for _, i := range g.Perm(len(s.Uplinks)) {
-		switch g.IntN(5) {
-		case 0:
-		case 1:
-			if t.Policy != spec.IPHash { // which needs every uplink it uses active
-				standby = append(standby, s.Uplinks[i].Name)
-			}
-		default:
-			active = append(active, s.Uplinks[i].Name)
+	names := entries(s)
+	for _, i := range g.Perm(len(names)) {
+		lag := s.LAG(names[i]) != nil
+		switch r := g.IntN(5); {
+		case r == 0:
+		case r > 1 && lag && len(active) == 0:
+			active = append(active, names[i])
+		case r > 1 && !lag && (len(active) == 0 || s.LAG(active[0]) == nil):
+			active = append(active, names[i])
+		case t.Policy != spec.IPHash: // which needs every uplink it uses active
+			standby = append(standby, names[i])
 		}
 	}
 	t.Active, t.Standby = &active, &standby

@@ -141,9 +141,25 @@ func (s *State) drop(id plan.PortID) {
 	for i := range s.Config.Switches {
 		if sw := &s.Config.Switches[i]; sw.Name == id.Switch {
 			sw.Uplinks = slices.DeleteFunc(sw.Uplinks, func(u spec.Uplink) bool { return u.Name == id.Name })
-			forEachTeam(s.Config, sw, func(t *spec.Teaming) { dropName(t.Active, id.Name); dropName(t.Standby, id.Name) })
+			for _, name := range append(dropMember(sw, id.Name), id.Name) {
+				forEachTeam(s.Config, sw, func(t *spec.Teaming) { dropName(t.Active, name); dropName(t.Standby, name) })
+			}
 		}
 	}
+}
+
+// dropMember removes an uplink from the LAGs, and names those that have none left and are gone as well.
+func dropMember(sw *spec.Switch, uplink string) (gone []string) {
+	sw.LAGs = slices.DeleteFunc(sw.LAGs, func(g spec.LAG) bool { return slices.Equal(g.Uplinks, []string{uplink}) && keep(&gone, g.Name) })
+	for i := range sw.LAGs {
+		dropName(&sw.LAGs[i].Uplinks, uplink)
+	}
+	return gone
+}
+
+func keep(names *[]string, name string) bool {
+	*names = append(*names, name)
+	return true
 }
 
 func forEachTeam(c *spec.Config, sw *spec.Switch, f func(*spec.Teaming)) {

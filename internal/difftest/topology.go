@@ -83,6 +83,9 @@ func (g *generator) oneSwitch(i int) spec.Switch {
 		}
 		s.Uplinks = append(s.Uplinks, u)
 	}
+	if s.Kind == spec.Distributed {
+		s.LAGs = g.lags(&s)
+	}
 	s.Checks = g.checks()
 	if g.chance(50) {
 		s.Defaults = g.policy(&s, true)
@@ -158,6 +161,7 @@ func (g *generator) setFacts(id plan.PortID, m *Member, s *State) {
 	m.Absent, m.Up = g.chance(6), g.chance(93)
 	m.MTU = pick(g, 1500, 1500, 9000, 1280, 1400, 2000)
 	m.Promiscuous = pick(g, plan.AsksUnknown, plan.AsksYes, plan.AsksNo)
+	g.setTeamFacts(m, s)
 	m.SeenMAC = plan.MAC{}
 	for i := range s.Config.Ports {
 		if p := &s.Config.Ports[i]; p.Switch == id.Switch && p.Name == id.Name && p.MAC != "" {
@@ -206,6 +210,7 @@ func (g *generator) uplinkMember(s *State, i, j int) Member {
 	sw := &s.Config.Switches[i]
 	m := Member{ID: plan.PortID{Switch: sw.Name, Name: sw.Uplinks[j].Name}}
 	m.Absent, m.Up = g.chance(6), g.chance(88)
+	m.Out = g.out(8)
 	m.MTU = pick(g, 1500, 1500, 9000, 1280, 2000)
 	m.DeviceMAC = plan.MAC{0x0a, 0, 0, 0, byte(i), byte(j)}
 	if p := pick(g, s.Config.Ports...); p.MAC != "" && g.chance(15) { // a host interface that took over the device's MAC

@@ -92,8 +92,8 @@ func lookup() []Reason {
 			"mtu", "Raise `mtu` on the switch and of the device and its owner's adapter, or lower it at the sender.", apply, []string{"S94"}},
 		{abi.ReasonUplinkVLAN, Either, "The uplink does not carry the frame's VLAN.",
 			"uplinks[].vlans", "Add the VLAN to the uplink's `vlans`, 0 for untagged frames; the physical switch's port must carry it as well.", apply, []string{"S27"}},
-		{abi.ReasonNoUplink, Either, "None of the uplinks that the port's teaming names is connected and up.",
-			"teaming.active, teaming.standby", "Bring an uplink up, or name another in `teaming`.", "heddle uplink list", []string{"S45"}},
+		{abi.ReasonNoUplink, Either, "None of the uplinks and LAGs that the port's teaming names is usable: each is missing, down, or out of use (LACP, beacons, the up-delay).",
+			"teaming.active, teaming.standby", "See why each is not used and bring one back, or name another in `teaming`.", "heddle uplink list", []string{"S45"}},
 	}
 }
 

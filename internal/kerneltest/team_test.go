@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"heddle/internal/plan"
 )
 
 const team = `
+  kind: distributed
   uplinks: [{name: u1, device: dev1}, {name: u2, device: dev2}, {name: u3, device: dev3}]
   portGroups:
   - {name: web}
@@ -55,6 +58,50 @@ func TestS45_ExplicitOrderTakesTheFirstUsable(t *testing.T) {
 		r.fact(u, down)
 	}
 	r.send("vm1", "ext1 vm1 0800", noUplink, dropped("no-uplink"))
+}
+
+func TestS44_WhatRestsIsUsedOnlyWhenNothingElseIs(t *testing.T) {
+	r := newRig(t, team, "vm1 order", "vm2 order", "vm3 standby", "vm4 source")
+	rests := func(names ...string) func(*plan.Fact) { return func(f *plan.Fact) { f.Resting = names } }
+	r.fact("vm1", rests("u2"))
+	r.send("vm1", "ext1 vm1 0800", to("u1"))
+	r.send("vm2", "ext1 vm2 0800", to("u2")) // it rests for the one port only
+	r.fact("vm3", rests("u1"))
+	r.send("vm3", "ext1 vm3 0800", to("u3")) // better the standby than one that came back
+	r.fact("u3", down)
+	r.send("vm3", "ext1 vm3 0800", to("u1")) // better one that came back than none
+	r.fact("vm4", rests("u2", "u3"))
+	for _, last := range []string{"00", "01", "02"} {
+		r.send("vm4", "ext1 0600000007"+last+" 0800", to("u1"))
+	}
+	r.fact("vm1", rests("u2", "u1"))
+	r.send("vm1", "ext1 vm1 0800", to("u2")) // the normal order among those that rest, as u3 is down
+}
+
+func TestS45_AnUplinkThatIsOutIsNotUsed(t *testing.T) {
+	r := newRig(t, team, "vm1 order", "vm2 order")
+	for _, u := range []string{"u2", "u1", "u3"} {
+		r.send("vm1", "ext1 vm1 0800", to(u))
+		r.fact(u, func(f *plan.Fact) { f.Out = "three beacons lost" })
+	}
+	r.send("vm1", "ext1 vm1 0800", noUplink, dropped("no-uplink"))
+	r.send("u2", "vm1 ext1 0800", to("vm1")) // what comes in on it is taken all the same
+}
+
+func TestS47_APortLeavesByTheUplinkItIsAssignedTo(t *testing.T) {
+	r := newRig(t, team+"  - {name: load, teaming: {policy: load-based, active: [u1, u2], standby: [u3]}}\n", "vm1 load", "vm2 web")
+	assigned := func(name string) func(*plan.Fact) { return func(f *plan.Fact) { f.Assigned = name } }
+	r.send("vm1", "ext1 vm1 0800", to("u2")) // as by originating port
+	r.fact("vm1", assigned("u1"))
+	r.send("vm1", "ext1 vm1 0800", to("u1"))
+	r.send("u1", "all ext1 0806", to("vm1 host"), refused("vm2", "reverse-path"))
+	r.fact("u1", down)
+	r.send("vm1", "ext1 vm1 0800", to("u2"))
+	r.fact("u1", up)
+	r.fact("vm1", assigned("u3")) // which is not active
+	r.send("vm1", "ext1 vm1 0800", to("u2"))
+	r.fact("vm2", assigned("u1")) // whose team is not load-based
+	r.send("vm2", "ext1 vm2 0800", to("u3"))
 }
 
 func TestS45_AnEmptyActiveListUsesNoUplink(t *testing.T) {

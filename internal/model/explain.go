@@ -101,7 +101,7 @@ func (r *run) sayRefusal(at plan.PortID, reason abi.Reason) {
 	}
 	if reason == abi.ReasonNoUplink {
 		t := r.from.Policy.Teaming
-		r.say(StageRules, "no uplink that port %s may use is up (%s): active %v (%s), standby %v (%s)",
+		r.say(StageRules, "no uplink or LAG that port %s may use is usable (%s): active %v (%s), standby %v (%s)",
 			r.from.ID, reason, t.Active.V, words(t.Active.From), t.Standby.V, words(t.Standby.From))
 		return
 	}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"time"
 
 	"heddle/internal/abi"
@@ -124,20 +125,20 @@ var faults = map[string]func(*stages){
 		s.receivers = func(r *run) ([]*port, *uplink, bool) {
 			ports, up, none := right(r)
 			if up == nil && r.from != nil && len(r.from.active) > 0 && r.from.active[0].usable() {
-				up = r.from.active[0]
+				up = r.leaves(r.from.active[0])
 			}
 			return ports, up, none && up == nil
 		}
 	},
 	"team: standby is not used": func(s *stages) {
-		s.choose = func(p *port, f *header, source plan.MAC) *uplink {
+		s.choose = func(p *port, f *header, source plan.MAC) path {
 			without := *p
 			without.standby = nil
 			return choose(&without, f, source)
 		}
 	},
 	"team: IPv6 is hashed as if it were IPv4": func(s *stages) {
-		s.choose = func(p *port, f *header, source plan.MAC) *uplink {
+		s.choose = func(p *port, f *header, source plan.MAC) path {
 			other := *f
 			if other.inner == typeIPv6 {
 				other.inner = typeIPv4
@@ -185,8 +186,79 @@ var faults = map[string]func(*stages){
 			return right(r, tagged)
 		}
 	},
+	"team: what rests is used": func(s *stages) {
+		s.choose = func(p *port, f *header, source plan.MAC) path {
+			other := *p
+			other.fact.Resting = nil
+			return choose(&other, f, source)
+		}
+	},
+	"team: what rests is not even used when nothing else is left": func(s *stages) {
+		s.choose = func(p *port, f *header, source plan.MAC) path {
+			e := choose(p, f, source)
+			if slices.Contains(p.fact.Resting, e.name()) {
+				return path{}
+			}
+			return e
+		}
+	},
+	"team: an assignment does not count": func(s *stages) {
+		s.choose = func(p *port, f *header, source plan.MAC) path {
+			other := *p
+			other.fact.Assigned = ""
+			return choose(&other, f, source)
+		}
+	},
+	"LAG: fragments have ports": func(s *stages) {
+		s.member = func(g *lag, f *header, seg Segment) *uplink {
+			other := *f
+			if at := 14 + 4*min(f.tags, 1); f.inner == typeIPv4 && len(f.raw) > at+8 {
+				other.raw = append([]byte(nil), f.raw...)
+				clear(other.raw[at+6 : at+8])
+			}
+			return member(g, &other, seg)
+		}
+	},
+	"LAG: options are not stepped over": func(s *stages) {
+		s.member = func(g *lag, f *header, seg Segment) *uplink {
+			other := *f
+			if at := 14 + 4*min(f.tags, 1); f.inner == typeIPv4 && len(f.raw) > at && f.raw[at]&15 > 5 {
+				other.raw = append([]byte(nil), f.raw...)
+				other.raw[at] = 0x45
+			}
+			return member(g, &other, seg)
+		}
+	},
+	"LAG: the VID is not hashed": func(s *stages) {
+		s.member = func(g *lag, f *header, _ Segment) *uplink { return member(g, f, Segment{}) }
+	},
+	"LAG: only the member chosen is the receiver's own": func(s *stages) {
+		right := s.portRules
+		s.portRules = func(r *run, to *port) abi.Reason {
+			if e := r.ownPath(to); r.via != nil && to != r.known && r.guarded() && to.fact.Up && e.lag != nil && r.leaves(e) != r.via {
+				if why := right(r, to); why == abi.ReasonNone {
+					return abi.ReasonReversePath
+				}
+			}
+			return right(r, to)
+		}
+	},
+	"LAG: a member that is out is used": func(s *stages) {
+		s.member = func(g *lag, f *header, seg Segment) *uplink {
+			other := lag{LAG: g.LAG}
+			for _, u := range g.members {
+				if u != nil {
+					v := *u
+					v.fact.Out = ""
+					u = &v
+				}
+				other.members = append(other.members, u)
+			}
+			return member(&other, f, seg)
+		}
+	},
 	"team: explicit order hashes": func(s *stages) {
-		s.choose = func(p *port, f *header, source plan.MAC) *uplink {
+		s.choose = func(p *port, f *header, source plan.MAC) path {
 			if p.teaming() != spec.ExplicitOrder {
 				return choose(p, f, source)
 			}

@@ -45,8 +45,8 @@ type port struct {
 	connected bool
 	mac       plan.MAC // effective; zero is nobody's
 	violation bool     // S3: its adapter uses a MAC it may not
-	active    []*uplink
-	standby   []*uplink
+	active    []path
+	standby   []path
 	tally     *tally
 }
 
@@ -67,7 +67,7 @@ func (h *Host) index(p *plan.Switch, f plan.Facts, t *tables) *vswitch {
 		plan: p, tables: t, named: map[string]*port{}, owner: map[plan.MAC]*port{},
 		members: map[Segment][]*port{}, devices: map[plan.MAC]bool{},
 	}
-	uplinks := map[string]*uplink{}
+	uplinks, paths := map[string]*uplink{}, map[string]path{}
 	for _, pu := range p.Uplinks {
 		u := &uplink{Uplink: pu, tally: h.tallyOf(pu.ID)}
 		u.fact, u.connected = f[pu.ID]
@@ -76,12 +76,20 @@ func (h *Host) index(p *plan.Switch, f plan.Facts, t *tables) *vswitch {
 		}
 		sw.uplinks = append(sw.uplinks, u)
 		uplinks[pu.ID.Name] = u
+		paths[pu.ID.Name] = path{uplink: u}
+	}
+	for _, pg := range p.LAGs {
+		g := &lag{LAG: pg}
+		for _, name := range pg.Uplinks {
+			g.members = append(g.members, uplinks[name])
+		}
+		paths[pg.Name] = path{lag: g}
 	}
 	for _, pp := range p.Ports {
 		o := &port{Port: pp, tally: h.tallyOf(pp.ID)}
 		o.fact, o.connected = f[pp.ID]
-		o.active = pick(uplinks, pp.Policy.Teaming.Active.V)
-		o.standby = pick(uplinks, pp.Policy.Teaming.Standby.V)
+		o.active = pick(paths, pp.Policy.Teaming.Active.V)
+		o.standby = pick(paths, pp.Policy.Teaming.Standby.V)
 		sw.ports = append(sw.ports, o)
 		sw.named[pp.ID.Name] = o
 	}
@@ -89,10 +97,10 @@ func (h *Host) index(p *plan.Switch, f plan.Facts, t *tables) *vswitch {
 	return sw
 }
 
-func pick(uplinks map[string]*uplink, names []string) []*uplink {
-	list := make([]*uplink, len(names))
+func pick(paths map[string]path, names []string) []path {
+	list := make([]path, len(names))
 	for i, n := range names {
-		list[i] = uplinks[n]
+		list[i] = paths[n]
 	}
 	return list
 }

@@ -35,7 +35,8 @@ type place struct {
 type stages struct {
 	admit, classify, learn, lookUp func(*run) abi.Reason
 	receivers                      func(*run) (ports []*port, up *uplink, noUplink bool)
-	choose                         func(p *port, f *header, source plan.MAC) *uplink
+	choose                         func(p *port, f *header, source plan.MAC) path
+	member                         func(g *lag, f *header, s Segment) *uplink
 	portRules                      func(*run, *port) abi.Reason
 	uplinkRules                    func(*run, *uplink) abi.Reason
 	wire                           func(r *run, tagged bool) []byte
@@ -43,7 +44,7 @@ type stages struct {
 
 func rules() stages {
 	return stages{
-		admit: admit, classify: classify, learn: learn, lookUp: lookUp, receivers: receivers, choose: choose,
+		admit: admit, classify: classify, learn: learn, lookUp: lookUp, receivers: receivers, choose: choose, member: member,
 		portRules: portRules, uplinkRules: uplinkRules, wire: wire,
 	}
 }

@@ -7,7 +7,7 @@ func receivers(r *run) (ports []*port, up *uplink, noUplink bool) {
 	if !r.wantsUplink() {
 		return ports, nil, false
 	}
-	up = r.h.rules.choose(r.from, &r.head, r.head.src) // S32, S33: exactly one
+	up = r.leaves(r.h.rules.choose(r.from, &r.head, r.head.src)) // S32, S33: exactly one
 	return ports, up, up == nil
 }
 

@@ -16,7 +16,7 @@ func portRules(r *run, to *port) abi.Reason {
 		return abi.ReasonMACChange
 	}
 	if r.via != nil && to != r.known && r.guarded() { // S40 when the check is off
-		if to.teaming() != spec.IPHash && r.ownUplink(to) != r.via { // S38, S39
+		if to.teaming() != spec.IPHash && !r.ownPath(to).takes(r.via) { // S38, S39
 			return abi.ReasonReversePath
 		}
 		if r.sw.sentLately(station{r.seg, r.head.src}, r.now) { // S91
@@ -37,8 +37,8 @@ func (r *run) guarded() bool {
 	return r.sw.plan.ReversePath
 }
 
-// ownUplink is the uplink a receiver would send by; source-mac hashes whose answer this frame's would be.
-func (r *run) ownUplink(to *port) *uplink {
+// ownPath is what a receiver would send by; source-mac hashes whose answer this frame's would be.
+func (r *run) ownPath(to *port) path {
 	if r.head.class == unicast {
 		return r.h.rules.choose(to, &r.head, r.head.dst)
 	}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"heddle/internal/abi"
@@ -125,5 +126,76 @@ func TestS80_D7_CountersOfPortAndUplink(t *testing.T) {
 	want = Counters{PacketsOutBroadcast: 1, BytesOutBroadcast: 68, PacketsInUnicast: 1, BytesInUnicast: 68, Delivered: 1}
 	if !reflect.DeepEqual(u, want) {
 		t.Errorf("u %+v", u)
+	}
+}
+
+func TestS44_WhatRestsIsUsedOnlyWhenNothingElseIs(t *testing.T) {
+	r := newRig(t, vnic("a", team(spec.ExplicitOrder, []string{"u1", "u2"}, []string{"u3"})), up("u1"), up("u2"), up("u3"))
+	f := eth(m(1), portMAC(1))
+	for _, step := range []struct {
+		resting, down []string
+		want          string
+	}{
+		{[]string{"u1"}, nil, "u2"},
+		{[]string{"u1"}, []string{"u2"}, "u3"},
+		{[]string{"u1"}, []string{"u2", "u3"}, "u1"},
+		{[]string{"u1", "u3"}, []string{"u2"}, "u1"},
+		{nil, nil, "u1"},
+	} {
+		r.change(func(r *rig) {
+			r.fact("a", func(f *plan.Fact) { f.Resting = step.resting })
+			for _, u := range []string{"u1", "u2", "u3"} {
+				r.fact(u, func(f *plan.Fact) { f.Up = !slices.Contains(step.down, u) })
+			}
+		})
+		if got := r.leaves("a", f); got != step.want {
+			t.Errorf("%v rest and %v are down: left by %q, want %q", step.resting, step.down, got, step.want)
+		}
+	}
+}
+
+func TestS47_APortLeavesByTheUplinkItIsAssignedTo(t *testing.T) {
+	r := newRig(t, vnic("a", team(spec.LoadBased, []string{"u0", "u1"}, []string{"u2"})), up("u0"), up("u1"), up("u2"))
+	f := eth(m(1), portMAC(1))
+	for _, step := range []struct{ assigned, down, want string }{
+		{"", "", "u1"}, {"u0", "", "u0"}, {"u0", "u0", "u1"}, {"u2", "", "u1"}, {"u2", "u1", "u0"}, {"nobody", "", "u1"},
+	} {
+		r.change(func(r *rig) {
+			r.fact("a", func(f *plan.Fact) { f.Assigned = step.assigned })
+			for _, u := range []string{"u0", "u1", "u2"} {
+				r.fact(u, func(f *plan.Fact) { f.Up = u != step.down })
+			}
+		})
+		if got := r.leaves("a", f); got != step.want {
+			t.Errorf("assigned to %q with %q down: left by %q, want %q", step.assigned, step.down, got, step.want)
+		}
+	}
+}
+
+func TestS52_ALAGSpreadsOverItsUsableMembers(t *testing.T) {
+	bundle := set(func(s *plan.Switch) {
+		s.LAGs = []*plan.LAG{{Name: "lag", Uplinks: []string{"u1", "u2", "u3"}, Hash: spec.HashIP}}
+	})
+	r := newRig(t, bundle, vnic("a", team(spec.SourceMAC, []string{"lag"}, []string{"u4"})), up("u1"), up("u2"), up("u3"), up("u4"))
+	count := func() map[string]int {
+		use := map[string]int{}
+		for n := range 90 {
+			use[r.leaves("a", eth(m(1), m(n), ipv4(byte(n), 7)))]++
+		}
+		return use
+	}
+	if use := count(); len(use) != 3 || min(use["u1"], use["u2"], use["u3"]) < 15 {
+		t.Errorf("90 addresses are spread as %v", use)
+	}
+	r.change(func(r *rig) { r.fact("u2", func(f *plan.Fact) { f.Out = "not bundled" }) })
+	if use := count(); len(use) != 2 || min(use["u1"], use["u3"]) < 25 {
+		t.Errorf("over two members: %v", use)
+	}
+	r.change(func(r *rig) {
+		r.fact("u1", func(f *plan.Fact) { f.Up = false })
+		delete(r.facts, id("u3"))
+	})
+	if use := count(); use["u4"] != 90 {
+		t.Errorf("without a member: %v", use)
 	}
 }

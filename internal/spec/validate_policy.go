@@ -86,6 +86,11 @@ func (v *validator) teaming(i int, chain []level) {
 		v.fault(a.field("policy"), string(LoadBased), "load-based teaming needs a distributed switch, and %s is a standard one: set kind: distributed on it", sw.Name)
 	}
 	v.uplinkList(a.field("active"), i, t.Active)
+	if t.Active != nil {
+		if why := v.cfg.Switches[i].aloneFault(*t.Active); why != "" {
+			v.fault(a.field("active"), listText(*t.Active), "%s", why)
+		}
+	}
 	v.uplinkList(a.field("standby"), i, t.Standby)
 	var policy TeamingPolicy
 	var detection FailureDetection
@@ -142,9 +147,6 @@ func (v *validator) uplinkList(a at, i int, list *[]string) {
 	}
 	sw := &v.cfg.Switches[i]
 	seen := map[string]bool{}
-	if why := sw.aloneFault(*list); why != "" {
-		v.fault(a, listText(*list), "%s", why)
-	}
 	for k, name := range *list {
 		_, isUplink := v.uplinks[i][name]
 		lag := sw.lagOf(name)

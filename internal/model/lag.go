@@ -1,0 +1,73 @@
+package model
+
+import (
+	"encoding/binary"
+
+	"heddle/internal/spec"
+)
+
+// member is the uplink of a LAG that carries a frame of the segment (S52); nil when none is usable.
+func member(g *lag, f *header, s Segment) *uplink {
+	var room [spec.MaxLAGMembers]*uplink
+	return hashed(append(room[:0], g.members...), lagHash(g.Hash, f, s), (*uplink).usable)
+}
+
+// leaves is the uplink that a frame of the run leaves by on a path; nil for none.
+func (r *run) leaves(p path) *uplink {
+	if p.lag != nil {
+		return r.h.rules.member(p.lag, &r.head, r.seg)
+	}
+	return p.uplink
+}
+
+// lagHash is 0–255 (frame-rules §4, "The LAG hash").
+func lagHash(set spec.LAGHash, f *header, s Segment) uint32 {
+	words, ports := flowWords(f)
+	if words == nil || set == spec.HashMAC {
+		words, ports = f.raw[:12], nil
+	}
+	if set == spec.HashIPVLAN || set == spec.HashIPPortVLAN {
+		words = binary.BigEndian.AppendUint32(words[:len(words):len(words)], uint32(s.VLAN))
+	}
+	if set == spec.HashIPPort || set == spec.HashIPPortVLAN {
+		words = append(words[:len(words):len(words)], ports...)
+	}
+	var x uint32
+	for ; len(words) > 0; words = words[4:] {
+		x = (x ^ binary.BigEndian.Uint32(words)) * 0x9e3779b1
+		x ^= x >> 15
+	}
+	return x * 0x85ebca6b >> 24
+}
+
+// flowWords are the addresses of an IP packet and its ports, both as they stand in the frame; nil for what there is not.
+func flowWords(f *header) (addresses, ports []byte) {
+	const fixed4, fixed6 = 20, 40
+	packet := f.raw[min(14+4*min(f.tags, 1), len(f.raw)):]
+	switch {
+	case f.inner == typeIPv4 && len(packet) >= fixed4:
+		words := int(packet[0] & 15)
+		whole := binary.BigEndian.Uint16(packet[6:])&0x3fff == 0
+		if words >= 5 && whole && carriesPorts(packet[9]) {
+			ports = portsAt(packet, 4*words)
+		}
+		return packet[12:fixed4], ports
+	case f.inner == typeIPv6 && len(packet) >= fixed6:
+		if carriesPorts(packet[6]) {
+			ports = portsAt(packet, fixed6)
+		}
+		return packet[8:fixed6], ports
+	}
+	return nil, nil
+}
+
+// carriesPorts says whether a protocol's header begins with two ports: TCP, UDP, SCTP.
+func carriesPorts(protocol byte) bool { return protocol == 6 || protocol == 17 || protocol == 132 }
+
+// portsAt are the ports of a packet, nil when it ends before them.
+func portsAt(packet []byte, at int) []byte {
+	if len(packet) < at+4 {
+		return nil
+	}
+	return packet[at : at+4]
+}
