@@ -73,8 +73,11 @@ type Agent struct {
 	hardware  map[plan.PortID]hardware // what is known of the uplinks' devices
 
 	followers []follower
-	verdicts  verdicts
-	events    *event.Bus
+	// lags and neighbours are two of the followers; nil before they follow.
+	lags       *lagPart
+	neighbours *lldpPart
+	verdicts   verdicts
+	events     *event.Bus
 
 	listener net.Listener   // for commands
 	mount    func() error   // makes sure that there is a file system to pin in

@@ -90,7 +90,7 @@ func giveBackHere(st *State, name string) error {
 		return err
 	}
 	defer dev.Close()
-	errs := []error{forgetHeld(dev, st)}
+	errs := []error{sayGoodbye(dev, st), forgetHeld(dev, st)}
 	for _, d := range dev.WithAlias(aliasPrefix(name)) {
 		errs = append(errs, dev.Delete(d))
 	}

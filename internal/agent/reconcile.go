@@ -54,6 +54,7 @@ func (a *Agent) reconcile() error {
 	}
 	errPrepare := errors.Join(a.prepareAll(bounds), a.keepARPApart(bounds), a.tuneUplinks(bounds))
 	a.adoptMACs()
+	a.judgeLAGs(bounds)
 	desired := a.desired(bounds)
 	if a.applied == nil || a.redo || !reflect.DeepEqual(*a.applied, desired) {
 		if err := a.putInForce(desired); err != nil {

@@ -18,6 +18,7 @@ import (
 	"heddle/internal/dataplane"
 	"heddle/internal/event"
 	"heddle/internal/hostdev"
+	"heddle/internal/linkproto"
 	"heddle/internal/spec"
 )
 
@@ -145,6 +146,8 @@ func start(o Options, store *Store, st *State, given *givenConfig) (a *Agent, er
 	if err != nil {
 		return a, err
 	}
+	a.followLAGs(linkproto.Open)
+	a.followLLDP(linkproto.Open)
 	if err := a.begin(given); err != nil {
 		return a, errors.Join(err, a.listener.Close())
 	}
@@ -221,7 +224,7 @@ func (s *State) takePlace(agent string) error {
 			return errors.Join(err, fmt.Errorf("agent %s has its devices in another network namespace (%s): end it there with heddle down --agent %s, or give this agent another --name", agent, path, agent))
 		}
 	}
-	s.Place, s.Held, s.Released = here, nil, nil
+	s.Place, s.Held, s.Released, s.LAGs, s.LLDP = here, nil, nil, nil, nil
 	return nil
 }
 

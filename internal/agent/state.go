@@ -30,6 +30,9 @@ type State struct {
 	// Place says for which boot and network namespace Held counts.
 	Place string `json:"place"`
 	Held  []Held `json:"held"`
+	// LAGs and LLDP are what the physical network was told last; they count for Place like Held.
+	LAGs []LAGState `json:"lags,omitzero"`
+	LLDP []LLDPSaid `json:"lldp,omitzero"`
 	// Released are devices no longer in use that have not been given back yet.
 	Released []Held `json:"released,omitzero"`
 

@@ -76,6 +76,8 @@ func (a *Agent) stateOf(id plan.PortID, blocked bool) (api.PortState, string) {
 		return api.Down, "its device, or its owner's end, is down or has no carrier"
 	case !f.Up:
 		return api.Down, why
+	case f.Out != "":
+		return api.Out, f.Out
 	}
 	return api.Up, why
 }
@@ -87,6 +89,7 @@ func (a *Agent) viewUplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
 		v.MAC, v.MTU = f.DeviceMAC.String(), f.MTU
 	}
 	v.Warnings = a.hardware[u.ID].warnings
+	a.viewLinks(sw, &v)
 	if h := a.state.held(u.ID); h != nil {
 		v.Changed = h.changedOn()
 	}

@@ -69,6 +69,7 @@ const (
 	Down    PortState = "down"    // the device or its owner's end is down or has no carrier
 	Blocked PortState = "blocked" // by policy
 	Pending PortState = "pending" // its device is not there, or not usable
+	Out     PortState = "out"     // an uplink whose link is up and that is not used all the same
 )
 
 // Uplink is one uplink.
@@ -81,6 +82,10 @@ type Uplink struct {
 	MAC    string    `json:"mac,omitempty"`
 	MTU    int       `json:"mtu,omitempty"`
 	VLANs  string    `json:"vlans"`
+	// LAG is the LAG the uplink is a member of, and what LACP has found out; nil for an uplink by itself.
+	LAG *LAGMember `json:"lag,omitempty"`
+	// LLDP is what is known of the device at the other end; nil when LLDP is off on the switch.
+	LLDP *LLDP `json:"lldp,omitempty"`
 	// Changed is what the agent has set on the device and gives back, Warnings what the device does not let be changed.
 	Changed  []string `json:"changed,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`

@@ -177,7 +177,7 @@ func stateColour(state string) string {
 		return green
 	case "down":
 		return red
-	case "blocked", "pending":
+	case "blocked", "pending", "out":
 		return yellow
 	}
 	return ""

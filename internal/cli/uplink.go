@@ -80,7 +80,7 @@ func newUplinkShow(d Deps, t *target) *cobra.Command {
 				for _, text := range u.Warnings {
 					rows = append(rows, [2]string{"warning", text})
 				}
-				return properties(w, rows)
+				return properties(w, append(rows, linkRows(u)...))
 			})
 		},
 	}

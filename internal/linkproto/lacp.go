@@ -25,6 +25,7 @@ type LACPReport struct {
 	ID       plan.PortID
 	Status   lacp.Status
 	Snapshot lacp.Snapshot
+	Devices  map[string]uint32 // index of each member's device
 }
 
 // LACP speaks LACP for LAGs. Its methods may be called from any goroutine and do not wait for the network.
@@ -113,7 +114,11 @@ func (l *LACP) after(id plan.PortID, r *runningLAG, fx lacp.Effects) {
 	l.send(r, fx.Send)
 	r.next = fx.Next
 	if fx.Changed {
-		l.reports[id] = LACPReport{ID: id, Status: r.status(), Snapshot: r.lag.Snapshot()}
+		report := LACPReport{ID: id, Status: r.status(), Snapshot: r.lag.Snapshot(), Devices: map[string]uint32{}}
+		for name, u := range r.devices {
+			report.Devices[name] = u.Ifindex
+		}
+		l.reports[id] = report
 		signal(l.engine.ripe)
 	}
 }

@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"heddle/internal/hostdev"
+	"heddle/internal/lacp"
+	"heddle/internal/lldp"
+	"heddle/internal/plan"
+	"heddle/internal/wire"
+)
+
+// sayGoodbye tells the neighbours that this host leaves, in place of an agent that runs no more: LACP partners stop sending at
+// once instead of after their timeout, and LLDP neighbours forget it.
+func sayGoodbye(dev Devices, st *State) error {
+	var errs []error
+	for _, g := range st.LAGs {
+		for _, f := range lagGoodbye(g) {
+			errs = append(errs, sendOnce(dev, st, plan.PortID{Switch: g.ID.Switch, Name: f.Member}, lacp.EtherType, lacp.Destination, f.Payload))
+		}
+	}
+	for _, s := range st.LLDP {
+		bye, err := lldp.PDU{Chassis: s.Chassis, Port: s.Port}.Encode()
+		if err == nil {
+			err = sendOnce(dev, st, s.ID, lldp.EtherType, lldp.Groups[0], bye)
+		}
+		errs = append(errs, err)
+	}
+	st.LAGs, st.LLDP = nil, nil
+	return errors.Join(errs...)
+}
+
+// lagGoodbye are the last PDUs of a LAG's members.
+func lagGoodbye(g LAGState) []lacp.Frame {
+	c := lacp.Config{System: g.Snapshot.System, Key: g.Snapshot.Key}
+	for _, m := range g.Snapshot.Members {
+		c.Members = append(c.Members, lacp.Member{Name: m.Name, Port: m.Port})
+		c.Active = c.Active || m.Actor&lacp.Activity != 0
+		c.Fast = c.Fast || m.Actor&lacp.ShortTimeout != 0
+	}
+	l := lacp.New(c)
+	l.Restore(time.Now(), g.Snapshot)
+	return l.Goodbye()
+}
+
+// sendOnce sends one frame on an uplink's device. A device that is gone or down has nobody to tell.
+func sendOnce(dev Devices, st *State, id plan.PortID, etherType uint16, to plan.MAC, payload []byte) error {
+	h := st.held(id)
+	if h == nil {
+		return nil
+	}
+	d, ok, err := dev.Device(h.Device)
+	if err != nil || !ok || d.Index != h.Index || !d.AdminUp {
+		return err
+	}
+	frame := append(append([]byte{}, to[:]...), d.MAC[:]...)
+	err = transmit(d, append(binary.BigEndian.AppendUint16(frame, etherType), payload...))
+	if err != nil && !errors.Is(err, unix.ENETDOWN) && !errors.Is(err, unix.ENODEV) && !errors.Is(err, unix.ENXIO) {
+		return fmt.Errorf("say goodbye on uplink %s: %w", id, err)
+	}
+	return nil
+}
+
+func transmit(d hostdev.Device, frame []byte) error {
+	c, err := wire.Open(d.Index, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.Send(frame), c.Close())
+}

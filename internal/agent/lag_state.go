@@ -1,0 +1,128 @@
+package agent
+
+import (
+	"slices"
+
+	"heddle/internal/lacp"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// LAGState is what is remembered of a LAG, so that a restart of the agent does not take it apart.
+type LAGState struct {
+	ID plan.PortID `json:"id"` // switch and LAG
+	// Devices are the indexes of the members' devices that Snapshot is about, by the uplink's name.
+	Devices map[string]uint32 `json:"devices,omitzero"`
+	// Snapshot also holds the LAG's system and its members' port numbers, which stay as they are once they were given.
+	Snapshot lacp.Snapshot `json:"snapshot"`
+}
+
+// lagKey is the LACP key of every LAG: each is a system of its own, so that it need not tell several apart.
+const lagKey = 1
+
+// portPriority is the LACP port priority of every member, and systemPriority that of every LAG: the usual default.
+const (
+	portPriority   = 255
+	systemPriority = 32768
+)
+
+func (s *State) lag(id plan.PortID) *LAGState {
+	for i := range s.LAGs {
+		if s.LAGs[i].ID == id {
+			return &s.LAGs[i]
+		}
+	}
+	return nil
+}
+
+// keepLAGs gives every LAG of the plan its system and port numbers, and forgets those that are gone.
+func (s *State) keepLAGs(p *plan.Plan, devices map[plan.PortID]lagDevice) {
+	var kept []LAGState
+	for _, sw := range p.Switches {
+		for _, g := range sw.LAGs {
+			id := plan.PortID{Switch: sw.Name, Name: g.Name}
+			st := LAGState{ID: id}
+			if old := s.lag(id); old != nil {
+				st = *old
+			}
+			st.number(g)
+			st.chooseSystem(g, devices)
+			kept = append(kept, st)
+		}
+	}
+	s.LAGs = kept
+}
+
+// number gives members port numbers from 1. A member keeps its number as long as it is one.
+func (st *LAGState) number(g *plan.LAG) {
+	members := slices.DeleteFunc(slices.Clone(st.Snapshot.Members), func(m lacp.MemberSnapshot) bool { return !slices.Contains(g.Uplinks, m.Name) })
+	for _, name := range g.Uplinks {
+		if slices.ContainsFunc(members, func(m lacp.MemberSnapshot) bool { return m.Name == name }) {
+			continue
+		}
+		n := uint16(1)
+		for slices.ContainsFunc(members, func(m lacp.MemberSnapshot) bool { return m.Port.Number == n }) {
+			n++
+		}
+		members = append(members, lacp.MemberSnapshot{Name: name, Port: lacp.Port{Priority: portPriority, Number: n}})
+	}
+	st.Snapshot.Members = members
+}
+
+// chooseSystem takes the MAC of a member's device as the LAG's system id: no other host has it, unlike one derived from a
+// machine id that a cloned image may share. It stays as long as a member has that MAC.
+func (st *LAGState) chooseSystem(g *plan.LAG, devices map[plan.PortID]lagDevice) {
+	st.Snapshot.Key = lagKey
+	var first plan.MAC
+	for _, name := range g.Uplinks {
+		d, ok := devices[plan.PortID{Switch: st.ID.Switch, Name: name}]
+		if ok && d.mac == st.Snapshot.System.MAC {
+			return
+		}
+		if ok && first.IsZero() {
+			first = d.mac
+		}
+	}
+	if !first.IsZero() || st.Snapshot.System.MAC.IsZero() {
+		st.Snapshot.System = lacp.System{Priority: systemPriority, MAC: first}
+	}
+}
+
+// config is what LACP is asked to do for a LAG.
+func (st *LAGState) config(g *plan.LAG) lacp.Config {
+	c := lacp.Config{System: st.Snapshot.System, Key: st.Snapshot.Key, Active: g.Mode == spec.LACPActive, Fast: g.Timeout == spec.LACPFast,
+		Fallback: lacp.Fallback(g.Fallback)}
+	for _, name := range g.Uplinks {
+		for _, m := range st.Snapshot.Members {
+			if m.Name == name {
+				c.Members = append(c.Members, lacp.Member{Name: name, Port: m.Port})
+			}
+		}
+	}
+	return c
+}
+
+// saved is the part of the snapshot whose members still have the device they had.
+func (st *LAGState) saved(devices map[plan.PortID]lagDevice) lacp.Snapshot {
+	s := st.Snapshot
+	s.Members = slices.DeleteFunc(slices.Clone(s.Members), func(m lacp.MemberSnapshot) bool {
+		d, ok := devices[plan.PortID{Switch: st.ID.Switch, Name: m.Name}]
+		return !ok || d.index == 0 || st.Devices[m.Name] != d.index
+	})
+	return s
+}
+
+// remember takes in what LACP found out of the members that are still the same.
+func (st *LAGState) remember(s lacp.Snapshot, devices map[string]uint32) {
+	if s.System != st.Snapshot.System || s.Key != st.Snapshot.Key {
+		return
+	}
+	for i, old := range st.Snapshot.Members {
+		for _, m := range s.Members {
+			if m.Name == old.Name && m.Port == old.Port {
+				st.Snapshot.Members[i] = m
+			}
+		}
+	}
+	st.Devices = devices
+}

@@ -1,0 +1,62 @@
+package api
+
+import "time"
+
+// LAGMember is an uplink as a member of a LAG (S52, S53).
+type LAGMember struct {
+	Name string `json:"name"` // of the LAG
+	// Used: frames may leave by it; Single: alone, without a partner (fallback).
+	Used   bool   `json:"used"`
+	Single bool   `json:"single,omitempty"`
+	Reason string `json:"reason,omitempty"` // why it is not used
+	// Receive and Mux are the states of the protocol's machines (IEEE 802.1AX 6.4.12, 6.4.15).
+	Receive string    `json:"receive"`
+	Mux     string    `json:"mux"`
+	Actor   LACPInfo  `json:"actor"`
+	Partner *LACPInfo `json:"partner,omitempty"` // nil: none is heard
+	// PDUs received, sent, and received but not readable; markers received.
+	In      uint64 `json:"pdusIn"`
+	Out     uint64 `json:"pdusOut"`
+	Bad     uint64 `json:"pdusBad"`
+	Markers uint64 `json:"markersIn"`
+}
+
+// LACPInfo is one side of a link, as LACP tells it.
+type LACPInfo struct {
+	SystemPriority uint16 `json:"systemPriority"`
+	System         string `json:"system"` // MAC
+	Key            uint16 `json:"key"`
+	PortPriority   uint16 `json:"portPriority"`
+	Port           uint16 `json:"port"`
+	// State are the flags in words: active or passive, fast or slow, aggregatable or individual, and of in-sync, collecting,
+	// distributing, defaulted, expired those that hold.
+	State []string `json:"state"`
+}
+
+// LLDP is what one uplink's neighbours tell.
+type LLDP struct {
+	Neighbours []Neighbour `json:"neighbours"`
+	// PDUs received, sent, received but not readable, and received from more neighbours than are kept.
+	In      uint64 `json:"pdusIn"`
+	Out     uint64 `json:"pdusOut"`
+	Bad     uint64 `json:"pdusBad"`
+	Refused uint64 `json:"pdusRefused"`
+}
+
+// Neighbour is a device at the other end of an uplink, in its own words; what a terminal could take for a command is replaced.
+type Neighbour struct {
+	Chassis           string   `json:"chassis"`
+	Port              string   `json:"port"`
+	PortDescription   string   `json:"portDescription,omitempty"`
+	SystemName        string   `json:"systemName,omitempty"`
+	SystemDescription string   `json:"systemDescription,omitempty"`
+	Capabilities      []string `json:"capabilities,omitempty"` // those enabled
+	Management        []string `json:"management,omitempty"`   // addresses
+	// PVID is the VLAN of untagged frames on its port, MaxFrame the longest frame it takes in bytes; 0: not told.
+	PVID     uint16    `json:"pvid,omitempty"`
+	MaxFrame uint16    `json:"maxFrame,omitempty"`
+	Source   string    `json:"source"` // MAC
+	Since    time.Time `json:"since"`
+	Heard    time.Time `json:"heard"`
+	TTL      uint16    `json:"ttl"` // seconds from Heard that it counts
+}
