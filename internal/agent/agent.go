@@ -77,6 +77,7 @@ type Agent struct {
 	lags       *lagPart
 	neighbours *lldpPart
 	verdicts   verdicts
+	adapters   adapters
 	events     *event.Bus
 
 	listener net.Listener   // for commands

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"reflect"
 	"slices"
 	"strconv"
 
@@ -44,53 +43,6 @@ func (a *Agent) seenNow() string {
 		}
 	}
 	return a.state.Config.Seen
-}
-
-// Connect makes a port. The same port once more is no error, so that a hook may run twice.
-func (a *Agent) Connect(ctx context.Context, p spec.Port) (out *api.Applied, err error) {
-	err = a.doAttached(ctx, func() error {
-		if p.Switch == "" && a.file != nil && len(a.file.Switches) == 1 {
-			p.Switch = a.file.Switches[0].Name
-		}
-		out = &api.Applied{Changes: []api.Change{}}
-		if have := a.runTime(p.Name); have != nil && reflect.DeepEqual(*have, p) {
-			return nil
-		}
-		if d := a.runTime(p.Name); d != nil {
-			return api.NewError(api.Invalid, fmt.Sprintf("port %s is connected already: disconnect it first (heddle port disconnect %q)", p.Name, p.Name))
-		}
-		err := a.timed(out, 0, func() error {
-			return a.change(func() { a.state.Ports = append(slices.Clip(a.state.Ports), p) })
-		})
-		if err != nil {
-			return err
-		}
-		out.Changes = append(out.Changes, api.Change{Kind: api.Added, Object: "port " + p.Name})
-		id := plan.PortID{Switch: p.Switch, Name: p.Name}
-		why := a.problems[id]
-		if err := a.attaching.missing[a.applied.Attachments[id].Ifindex]; err != nil {
-			why = err.Error()
-		}
-		if why != "" {
-			out.Warnings = []string{fmt.Sprintf("port %s: %s", p.Name, why)}
-		}
-		return nil
-	})
-	return out, err
-}
-
-// Disconnect ends a port that was connected by command.
-func (a *Agent) Disconnect(ctx context.Context, q api.Disconnect) error {
-	return a.doAttached(ctx, func() error {
-		i := slices.IndexFunc(a.state.Ports, func(p spec.Port) bool { return p.Name == q.Port })
-		if i < 0 && a.declared(q.Port) != nil {
-			return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take it out there and apply the file, or block it (heddle port block %q)", q.Port, a.state.Config.File, q.Port))
-		}
-		if i < 0 {
-			return noPort(q.Port)
-		}
-		return a.change(func() { a.state.Ports = slices.Delete(slices.Clone(a.state.Ports), i, i+1) })
-	})
 }
 
 func noPort(name string) error {

@@ -191,7 +191,11 @@ func (a *Agent) desired(bounds []bound) dataplane.Desired {
 			d.Attachments[b.id] = dataplane.Attachment{Ifindex: b.device.Index}
 			continue
 		}
-		d.Facts[b.id] = portFact(b.device)
+		f := portFact(b.device)
+		if why := a.adapters.onto(b.port, &f); why != "" && a.problems[b.id] == "" {
+			a.problems[b.id] = why
+		}
+		d.Facts[b.id] = f
 		d.Attachments[b.id] = portAttachment(b.device)
 	}
 	return d

@@ -123,7 +123,7 @@ func start(o Options, store *Store, st *State, given *givenConfig) (a *Agent, er
 		mount: mount,
 		name:  o.Name, version: o.Version, place: machineID() + "/" + o.Name, log: o.Log, store: store, state: st,
 		started: time.Now(), stale: true, configFile: o.Config, calls: make(chan func()), stopped: make(chan struct{}), quit: func() {},
-		verdicts: verdicts{}, events: event.NewBus(keptEvents),
+		verdicts: verdicts{}, adapters: adapters{}, events: event.NewBus(keptEvents),
 	}
 	defer func() {
 		if err != nil {
@@ -148,6 +148,7 @@ func start(o Options, store *Store, st *State, given *givenConfig) (a *Agent, er
 	}
 	a.followLAGs(linkproto.Open)
 	a.followLLDP(linkproto.Open)
+	a.watchMonitors()
 	if err := a.begin(given); err != nil {
 		return a, errors.Join(err, a.listener.Close())
 	}

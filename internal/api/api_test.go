@@ -42,6 +42,11 @@ func (e *echo) Connect(_ context.Context, p spec.Port) (*Applied, error) {
 	e.got = p
 	return &Applied{Warnings: []string{"w"}}, e.err
 }
+func (e *echo) Reconnect(_ context.Context, p spec.Port) (*Applied, error) {
+	p.Name += " again"
+	e.got = p
+	return &Applied{}, e.err
+}
 func (e *echo) Disconnect(_ context.Context, q Disconnect) error { e.got = q; return e.err }
 func (e *echo) Block(_ context.Context, q Block) (*Applied, error) {
 	e.got = q
@@ -106,7 +111,9 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 	}{
 		{func() error { _, err := c.Apply(ctx, Apply{"f", "switches: []\n# ü", true, 7}); return err }, Apply{"f", "switches: []\n# ü", true, 7}},
 		{func() error { _, err := c.Connect(ctx, port); return err }, port},
-		{func() error { return c.Disconnect(ctx, Disconnect{"p"}) }, Disconnect{"p"}},
+		{func() error { _, err := c.Reconnect(ctx, spec.Port{Name: "p"}); return err }, spec.Port{Name: "p again"}},
+		{func() error { return c.Disconnect(ctx, Disconnect{Port: "p"}) }, Disconnect{Port: "p"}},
+		{func() error { return c.Disconnect(ctx, Disconnect{Device: "tap0"}) }, Disconnect{Device: "tap0"}},
 		{func() error { _, err := c.Block(ctx, Block{"p", true, 7}); return err }, Block{"p", true, 7}},
 		{func() error { _, err := c.Move(ctx, Move{"p", "g", 7}); return err }, Move{"p", "g", 7}},
 	} {

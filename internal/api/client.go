@@ -65,6 +65,11 @@ func (c *Client) Connect(ctx context.Context, p spec.Port) (*Applied, error) {
 	return call[*Applied](ctx, c, http.MethodPost, "/ports/connect", p)
 }
 
+// Reconnect makes a port, or makes the one of that name what is asked for. Another run-time port gives up the device.
+func (c *Client) Reconnect(ctx context.Context, p spec.Port) (*Applied, error) {
+	return call[*Applied](ctx, c, http.MethodPost, "/ports/reconnect", p)
+}
+
 // Disconnect ends a port that was connected by command.
 func (c *Client) Disconnect(ctx context.Context, q Disconnect) error {
 	return c.act(ctx, "/ports/disconnect", q)

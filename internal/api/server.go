@@ -73,6 +73,7 @@ func handler(ctx context.Context, s Service) http.Handler {
 	mux.HandleFunc("POST /events", func(w http.ResponseWriter, r *http.Request) { serveEvents(ctx, w, r, s) })
 	post(mux, "/apply", s.Apply)
 	post(mux, "/ports/connect", s.Connect)
+	post(mux, "/ports/reconnect", s.Reconnect)
 	act(mux, "/ports/disconnect", s.Disconnect)
 	post(mux, "/ports/block", s.Block)
 	post(mux, "/ports/move", s.Move)

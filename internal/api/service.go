@@ -17,6 +17,7 @@ type Service interface {
 	Events(ctx context.Context, q Follow, emit func(Events) error) error
 	Apply(context.Context, Apply) (*Applied, error)
 	Connect(context.Context, spec.Port) (*Applied, error)
+	Reconnect(context.Context, spec.Port) (*Applied, error)
 	Disconnect(context.Context, Disconnect) error
 	Block(context.Context, Block) (*Applied, error)
 	Move(context.Context, Move) (*Applied, error)

@@ -251,7 +251,8 @@ type Move struct {
 	ReadAt    int64  `json:"readAt"` // as of Apply
 }
 
-// Disconnect ends a port that was connected by command.
+// Disconnect ends a port that was connected by command: the one of that name, or the one that has the device.
 type Disconnect struct {
-	Port string `json:"port"`
+	Port   string `json:"port"`
+	Device string `json:"device,omitempty"`
 }

@@ -71,6 +71,13 @@ func (s *standIn) Connect(_ context.Context, p spec.Port) (*api.Applied, error) 
 	return &s.applied, s.note(p)
 }
 
+func (s *standIn) Reconnect(_ context.Context, p spec.Port) (*api.Applied, error) {
+	return &s.applied, s.note(again{p})
+}
+
+// again is a port that was to be connected whatever there was.
+type again struct{ Port spec.Port }
+
 // console runs the program against a stand-in.
 type console struct {
 	t      *testing.T

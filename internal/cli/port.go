@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
-	"heddle/internal/spec"
 )
 
 func newPort(d Deps) *cobra.Command {
@@ -72,59 +70,6 @@ func portProperties(d Deps, p api.Port) [][2]string {
 		{"number", strconv.FormatUint(uint64(p.Number), 10)}, {"device", p.Device}, {"mtu", number(p.MTU)}, {"vlan", p.VLAN},
 		{"uplink in use", strings.Join(p.Uplinks, ", ")},
 		{"mac", p.MAC}, {"mac in use", p.SeenMAC}, {"asks for promiscuous", p.Promiscuous}, {"addresses", strings.Join(p.Addresses, ", ")},
-	}
-}
-
-func newPortConnect(d Deps, t *target) *cobra.Command {
-	var p spec.Port
-	var role string
-	var blocked bool
-	c := &cobra.Command{
-		Use:   "connect PORT",
-		Short: "Connect a port, as when a virtual machine starts",
-		Long: "Connect a port. It stays until it is disconnected, through restarts and reboots, and is never removed by \"heddle apply\".\n" +
-			"A device that is not there yet is connected when it appears.",
-		Example: "  heddle port connect vm7/eth0 --switch lab --port-group web --device tap7 --mac 02:00:00:00:07:00",
-		Args:    exactly("PORT"),
-		RunE: func(c *cobra.Command, args []string) error {
-			p.Name, p.Role = args[0], spec.Role(role)
-			if p.PortGroup == "" {
-				return usagef("say which port group the port belongs to, with --port-group")
-			}
-			if c.Flags().Changed("blocked") {
-				p.Blocked = &blocked
-			}
-			out, err := askAttached(d, c, t, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Connect(ctx, p) })
-			if err != nil {
-				return err
-			}
-			for _, w := range out.Warnings {
-				fmt.Fprintf(d.Stderr, "warning: %s\n", w)
-			}
-			return nil
-		},
-	}
-	f := c.Flags()
-	f.StringVar(&p.Switch, "switch", "", "switch; may be left out where there is one only")
-	f.StringVar(&p.PortGroup, "port-group", "", "port group")
-	f.StringVar(&p.Device, "device", "", "the host's end: a veth or tap; for a host port the interface's name")
-	f.StringVar(&p.MAC, "mac", "", "MAC address of the adapter; default: the one the adapter has, where it can be seen")
-	f.StringVar(&role, "role", "", "vnic (default) or host")
-	f.StringSliceVar(&p.Addresses, "address", nil, "address of a host port's interface, such as 192.0.2.1/24; may be repeated")
-	f.IntVar(&p.MTU, "mtu", 0, "MTU of a host port's interface; default: the switch's")
-	f.BoolVar(&blocked, "blocked", false, "connect it blocked, where the port group lets a port be blocked")
-	f.BoolVar(&p.TxUplink, "tx-uplink", false, "send a copy of everything the port sends to its uplink too")
-	return c
-}
-
-func newPortDisconnect(t *target) *cobra.Command {
-	return &cobra.Command{
-		Use: "disconnect PORT", Short: "Remove a port that was connected by command", Example: "  heddle port disconnect vm7/eth0", Args: exactly("PORT"),
-		RunE: func(c *cobra.Command, args []string) error {
-			return t.act(c, func(ctx context.Context, s api.Service) error {
-				return s.Disconnect(ctx, api.Disconnect{Port: args[0]})
-			})
-		},
 	}
 }
 

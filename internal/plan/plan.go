@@ -86,6 +86,8 @@ type Port struct {
 	// Addresses, MTU: for a host port's interface.
 	Addresses []string `json:"addresses,omitzero"`
 	MTU       int      `json:"mtu,omitzero"`
+	// Monitor shows the adapter of a QEMU guest.
+	Monitor spec.Monitor `json:"monitor,omitzero"`
 }
 
 // Effective is a port's effective policy.

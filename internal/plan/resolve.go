@@ -126,6 +126,7 @@ func resolvePort(s *spec.Switch, sp *spec.Port) *Port {
 		TxUplink:  sp.TxUplink,
 		Addresses: slices.Clone(sp.Addresses),
 		MTU:       sp.MTU,
+		Monitor:   sp.Monitor,
 	}
 	if mac, err := ParseMAC(sp.MAC); err == nil {
 		p.InitialMAC = mac

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"heddle/internal/qmp"
 )
 
 // connectTimeout is how long QEMU may take to open its sockets; it does so before it runs the guest.
@@ -20,7 +22,7 @@ type Guest struct {
 	name string
 	proc *process
 	run  *channel
-	qmp  *qmp
+	qmp  *qmp.Client
 	stop sync.Once
 }
 
@@ -105,7 +107,7 @@ func (o Options) launch(ctx context.Context, path string, args []string, s socke
 }
 
 // connect waits for QEMU's connections.
-func (g *Guest) connect(ctx context.Context, run, control net.Listener, onEvent func(Event)) error {
+func (g *Guest) connect(ctx context.Context, run, control net.Listener, onEvent func(qmp.Event)) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	conn, err := g.proc.accept(ctx, run)
@@ -117,7 +119,7 @@ func (g *Guest) connect(ctx context.Context, run, control net.Listener, onEvent 
 	if err != nil {
 		return err
 	}
-	g.qmp, err = newQMP(ctx, conn, onEvent)
+	g.qmp, err = qmp.New(ctx, conn, onEvent)
 	return err
 }
 
@@ -154,7 +156,7 @@ func (g *Guest) Run(ctx context.Context, command string) (Result, error) {
 // QMP runs a command of QEMU's machine protocol, for instance "query-rx-filter", and gives what it returns. args is anything
 // that marshals to the JSON object of arguments, or nil.
 func (g *Guest) QMP(ctx context.Context, command string, args any) (json.RawMessage, error) {
-	out, err := g.qmp.command(ctx, command, args)
+	out, err := g.qmp.Execute(ctx, command, args)
 	if err != nil {
 		return nil, fmt.Errorf("guest %s: %w", g.name, err)
 	}
@@ -193,7 +195,7 @@ func (g *Guest) Stop() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()
 		// The answer may be lost in the closing of the connection: only the end of the process counts.
-		_, _ = g.qmp.command(ctx, "quit", nil)
+		_, _ = g.qmp.Execute(ctx, "quit", nil)
 		select {
 		case <-g.proc.done:
 		case <-ctx.Done():

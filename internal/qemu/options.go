@@ -16,6 +16,7 @@ import (
 
 	"heddle/internal/netns"
 	"heddle/internal/qemu/image"
+	"heddle/internal/qmp"
 )
 
 // NIC is the model of a guest's network card.
@@ -77,7 +78,7 @@ type Options struct {
 	// for error messages.
 	Console io.Writer
 	// OnEvent is called with QEMU's asynchronous events (QMP), in order, from one goroutine; it must not block. May be nil.
-	OnEvent func(Event)
+	OnEvent func(qmp.Event)
 	// ExtraArgs are added to QEMU's command line, for instance "-incoming".
 	ExtraArgs []string
 }

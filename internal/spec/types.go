@@ -295,6 +295,14 @@ const (
 	Host Role = "host"
 )
 
+// Monitor names a QEMU monitor that speaks QMP and serves nobody else, and the adapter behind the port.
+type Monitor struct {
+	// Socket is the absolute path of the monitor's unix socket.
+	Socket string `yaml:"socket" json:"socket"`
+	// NIC is the adapter's id in QEMU (-device …,id=NIC); it may be left out when the guest has one adapter.
+	NIC string `yaml:"nic,omitempty" json:"nic,omitzero"`
+}
+
 // Port is the attachment of one device to a port group.
 type Port struct {
 	// Name is the port's name, which no other port of the host has.
@@ -317,6 +325,8 @@ type Port struct {
 	MTU int `yaml:"mtu,omitempty" json:"mtu,omitzero"`
 	// TxUplink sends a copy of everything the port sends to its uplink too (S35).
 	TxUplink bool `yaml:"txUplink,omitempty" json:"txUplink,omitzero"`
+	// Monitor lets Heddle see what a QEMU guest made of its adapter, which its tap does not show (D1, D2).
+	Monitor Monitor `yaml:"monitor,omitempty" json:"monitor,omitzero"`
 	// Policy is what the port sets for itself; allowed where the port group's overrides say so (S9).
 	Policy `yaml:",inline"`
 }

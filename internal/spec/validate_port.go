@@ -18,6 +18,9 @@ func (v *validator) port(a at, p *Port) {
 		v.portMAC(a, p, i)
 	}
 	v.hostOnly(a, p, i)
+	if p.Monitor != (Monitor{}) || v.written(a, "monitor") {
+		v.monitor(a, p)
+	}
 	if i < 0 {
 		return
 	}

@@ -1,0 +1,70 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	"heddle/internal/plan"
+	"heddle/internal/qmp"
+)
+
+// adapters is what QEMU monitors showed of the adapters behind taps (D1, D2), by the monitor's socket. The loop alone uses it.
+type adapters map[string]sight
+
+// watchMonitors adds the part of the agent that watches QEMU monitors.
+func (a *Agent) watchMonitors() {
+	a.follow(newMonitors(func(ctx context.Context, news map[string]sight) {
+		select {
+		case a.calls <- func() { a.sawAdapters(news) }:
+		case <-a.stopped:
+		case <-ctx.Done():
+		}
+	}))
+}
+
+// sawAdapters takes in what monitors showed.
+func (a *Agent) sawAdapters(news map[string]sight) {
+	for socket, s := range news {
+		a.adapters[socket] = s
+		if s.equal(sight{}) {
+			delete(a.adapters, socket)
+		}
+	}
+	a.settle()
+}
+
+// onto adds to a port's fact what its monitor shows of its adapter, and gives why nothing is known though it should be; ""
+// otherwise.
+func (s adapters) onto(p *plan.Port, f *plan.Fact) string {
+	shown, ok := s[p.Monitor.Socket]
+	if !ok {
+		return ""
+	}
+	why := shown.why
+	if shown.seen {
+		var filter qmp.RxFilter
+		if filter, why = shown.adapter(p.Monitor.NIC); why == "" {
+			f.SeenMAC, f.Promiscuous = plan.MAC(filter.MAC), plan.AsksNo
+			if filter.Promiscuous {
+				f.Promiscuous = plan.AsksYes
+			}
+		}
+	}
+	if why == "" {
+		return ""
+	}
+	return fmt.Sprintf("what its guest made of the adapter is not known: QEMU monitor %q %s", p.Monitor.Socket, why)
+}
+
+// adapter finds the adapter with that id, "" meaning the only one, or says why there is none.
+func (s sight) adapter(nic string) (qmp.RxFilter, string) {
+	if nic == "" && len(s.filters) > 1 {
+		return qmp.RxFilter{}, "shows several adapters: give the id of the one behind this port as nic"
+	}
+	for _, f := range s.filters {
+		if nic == "" || f.Name == nic {
+			return f, ""
+		}
+	}
+	return qmp.RxFilter{}, "does not show the adapter: it must be a virtio-net card, and nic its id"
+}

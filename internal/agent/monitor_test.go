@@ -1,0 +1,222 @@
+package agent
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"heddle/internal/hostdev"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// fakeQEMU is a monitor in memory whose adapter the test sets.
+type fakeQEMU struct {
+	path string
+	l    net.Listener
+
+	mu     sync.Mutex
+	filter string // what query-rx-filter returns, or a whole line that is no answer
+	conns  []net.Conn
+}
+
+func newFakeQEMU(t *testing.T, path, filter string) *fakeQEMU {
+	t.Helper()
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &fakeQEMU{path: path, l: l, filter: filter}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			q.mu.Lock()
+			q.conns = append(q.conns, conn)
+			q.mu.Unlock()
+			serving.Go(func() { q.serve(conn) })
+		}
+	})
+	t.Cleanup(func() { q.end(); serving.Wait() })
+	return q
+}
+
+// end ends QEMU.
+func (q *fakeQEMU) end() {
+	q.l.Close()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, c := range q.conns {
+		c.Close()
+	}
+}
+
+func (q *fakeQEMU) serve(conn net.Conn) {
+	lines := bufio.NewScanner(conn)
+	for lines.Scan() {
+		var command struct {
+			Execute string
+			ID      uint64
+		}
+		if json.Unmarshal(lines.Bytes(), &command) != nil {
+			return
+		}
+		q.mu.Lock()
+		answer := "{}"
+		if command.Execute == "query-rx-filter" {
+			answer = q.filter
+		}
+		q.mu.Unlock()
+		if _, err := fmt.Fprintf(conn, `{"return": %s, "id": %d}`+"\n", answer, command.ID); err != nil {
+			return
+		}
+	}
+}
+
+// becomes is a guest that changes its adapter.
+func (q *fakeQEMU) becomes(filter string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.filter = filter
+	for _, c := range q.conns {
+		_, _ = fmt.Fprintln(c, `{"event": "NIC_RX_FILTER_CHANGED", "data": {}}`) // one of them may have ended
+	}
+}
+
+func nicFilter(mac string, promiscuous bool) string {
+	return fmt.Sprintf(`[{"name": "net0", "main-mac": %q, "promiscuous": %v, "unicast": "normal"}]`, mac, promiscuous)
+}
+
+// until is the loop until the condition holds.
+func (r *rig) until(what string, ok func() bool) {
+	r.t.Helper()
+	deadline := time.After(30 * time.Second)
+	for !ok() {
+		select {
+		case call := <-r.calls:
+			call()
+		case <-deadline:
+			r.t.Fatalf("never came: %s; problems %v, adapters %v", what, r.problems, r.adapters)
+		}
+	}
+}
+
+func (f *fakeDevices) tap(name string) *hostdev.Device {
+	f.next++
+	d := &hostdev.Device{Index: f.next, Name: name, Kind: hostdev.Tap, Driver: "tun", End: hostdev.End{MTU: 1500, AdminUp: true, Carrier: true}}
+	f.byName[name] = d
+	return d
+}
+
+// monitoredPort is a rig with port "vm" on a tap, whose guest's monitor is at path.
+func monitoredPort(t *testing.T, path string) *rig {
+	t.Helper()
+	r := newRig(t, base)
+	r.watchMonitors()
+	t.Cleanup(func() {
+		for _, f := range r.followers {
+			if err := f.close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	r.dev.tap("tap0")
+	err := r.connect(spec.Port{Name: "vm", PortGroup: "web", Device: "tap0", MAC: "52:54:00:00:00:01", Monitor: spec.Monitor{Socket: path, NIC: "net0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (r *rig) fact(port string) plan.Fact { return r.applied.Facts[id(port)] }
+
+func TestD1_D2_AMonitorShowsTheAdapterBehindATap(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "qmp")
+	r := monitoredPort(t, path)
+	r.until("why nothing is known", func() bool { return strings.Contains(r.problems[id("vm")], "is not there") })
+	if f := r.fact("vm"); !f.Up || !f.SeenMAC.IsZero() || f.Promiscuous != plan.AsksUnknown {
+		t.Errorf("without a monitor: %+v", f)
+	}
+	q := newFakeQEMU(t, path, nicFilter("52:54:00:00:00:01", false))
+	r.until("seen", func() bool { return r.fact("vm").SeenMAC.String() == "52:54:00:00:00:01" })
+	if f := r.fact("vm"); f.Promiscuous != plan.AsksNo || r.problems[id("vm")] != "" {
+		t.Errorf("%+v, problem %q", f, r.problems[id("vm")])
+	}
+	q.becomes(nicFilter("52:54:00:00:00:99", true))
+	r.until("changed", func() bool {
+		return r.fact("vm").SeenMAC.String() == "52:54:00:00:00:99" && r.fact("vm").Promiscuous == plan.AsksYes
+	})
+	q.end()
+	r.until("unknown again", func() bool { return r.fact("vm").SeenMAC.IsZero() && r.fact("vm").Promiscuous == plan.AsksUnknown })
+	newFakeQEMU(t, path, nicFilter("52:54:00:00:00:02", false))
+	r.until("the guest is back", func() bool { return r.fact("vm").SeenMAC.String() == "52:54:00:00:00:02" })
+}
+
+func TestD1_D2_WhatAMonitorShowedEndsWithItsGuest(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "qmp")
+	newFakeQEMU(t, path, nicFilter("52:54:00:00:00:99", true))
+	r := monitoredPort(t, path)
+	r.until("seen", func() bool { return !r.fact("vm").SeenMAC.IsZero() })
+	r.dev.byName["tap0"].Carrier = false // QEMU closed the tap
+	r.settle()
+	r.until("forgotten", func() bool { return len(r.adapters) == 0 })
+	if f := r.fact("vm"); !f.SeenMAC.IsZero() || f.Promiscuous != plan.AsksUnknown {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestD1_D2_TheAdaptersOfAGuestShareItsMonitor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "qmp")
+	r := monitoredPort(t, path)
+	r.dev.tap("tap1")
+	err := r.connect(spec.Port{Name: "vm/1", PortGroup: "web", Device: "tap1", MAC: "52:54:00:00:00:11", Monitor: spec.Monitor{Socket: path, NIC: "net1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := newFakeQEMU(t, path, nicFilter("52:54:00:00:00:01", true))
+	r.until("one is seen", func() bool { return r.fact("vm").SeenMAC.String() == "52:54:00:00:00:01" })
+	if p := r.problems[id("vm/1")]; !strings.Contains(p, "does not show the adapter") {
+		t.Errorf("%q", p)
+	}
+	q.becomes(strings.Replace(nicFilter("52:54:00:00:00:01", true), "[", strings.Replace(strings.Trim(nicFilter("52:54:00:00:00:11", false), "]"), "net0", "net1", 1)+",", 1))
+	r.until("both are", func() bool {
+		return r.fact("vm/1").SeenMAC.String() == "52:54:00:00:00:11" && r.fact("vm/1").Promiscuous == plan.AsksNo && r.fact("vm").Promiscuous == plan.AsksYes
+	})
+	if _, err := r.reconnect(spec.Port{Name: "vm", PortGroup: "web", Device: "tap0", MAC: "52:54:00:00:00:01", Monitor: spec.Monitor{Socket: path}}); err != nil {
+		t.Fatal(err)
+	}
+	if p := r.problems[id("vm")]; !strings.Contains(p, "several adapters") || !r.fact("vm").SeenMAC.IsZero() {
+		t.Errorf("without nic: %q, %+v", p, r.fact("vm"))
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.conns) != 1 {
+		t.Errorf("%d connections", len(q.conns))
+	}
+}
+
+func TestBrokenMonitorIsToldInOurOwnWords(t *testing.T) {
+	for answer, want := range map[string]string{
+		"[]":                                  "does not show the adapter",
+		`"malicious\u001b[31m text"`:          "gave no answer that could be read",
+		strings.Repeat("[", 99) + "malicious": "closed the connection",
+		`[{"name": "malicious", "main-mac": "malici"}]`: "gave no answer that could be read",
+	} {
+		path := filepath.Join(t.TempDir(), "qmp")
+		newFakeQEMU(t, path, answer)
+		r := monitoredPort(t, path)
+		r.until(want, func() bool { return strings.Contains(r.problems[id("vm")], want) })
+		if p := r.problems[id("vm")]; strings.Contains(p, "malici") || !strings.Contains(p, path) {
+			t.Errorf("%q", p)
+		}
+	}
+}

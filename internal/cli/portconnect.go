@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/spec"
+)
+
+func newPortConnect(d Deps, t *target) *cobra.Command {
+	var p spec.Port
+	var own policyFlags
+	var replace bool
+	c := &cobra.Command{
+		Use:   "connect PORT",
+		Short: "Connect a port, as when a virtual machine starts",
+		Long: "Connect a port. It stays until it is disconnected, through restarts and reboots, and is never removed by \"heddle apply\".\n" +
+			"A device that is not there yet is connected when it appears. What the port sets for itself — VLAN, security, teaming,\n" +
+			"monitoring — its port group must allow (overrides).",
+		Example: "  heddle port connect vm7/eth0 --switch lab --port-group web --device tap7 --mac 02:00:00:00:07:00\n" +
+			"  heddle port connect vm7/eth1 --port-group lab --device tap8 --trunk 0,10-20 --mac-learning --forged-transmits accept",
+		Args: exactly("PORT"),
+		RunE: func(c *cobra.Command, args []string) error {
+			p.Name = args[0]
+			if p.PortGroup == "" {
+				return usagef("say which port group the port belongs to, with --port-group")
+			}
+			if err := own.onto(c, &p.Policy); err != nil {
+				return err
+			}
+			out, err := askAttached(d, c, t, func(ctx context.Context, s api.Service) (*api.Applied, error) {
+				if replace {
+					return s.Reconnect(ctx, p)
+				}
+				return s.Connect(ctx, p)
+			})
+			if err != nil {
+				return err
+			}
+			for _, w := range out.Warnings {
+				fmt.Fprintf(d.Stderr, "warning: %s\n", w)
+			}
+			return nil
+		},
+	}
+	portFlags(c, &p)
+	own.flags(c)
+	c.Flags().BoolVar(&replace, "replace", false, "for scripts that run when a guest starts: a run-time port that has this name or this device gives way")
+	return c
+}
+
+// portFlags are what a port is, but for the policies it sets for itself.
+func portFlags(c *cobra.Command, p *spec.Port) {
+	f := c.Flags()
+	f.StringVar(&p.Switch, "switch", "", "switch; may be left out where there is one only")
+	f.StringVar(&p.PortGroup, "port-group", "", "port group")
+	f.StringVar(&p.Device, "device", "", "the host's end: a veth or tap; for a host port the interface's name")
+	f.StringVar(&p.MAC, "mac", "", "MAC address of the adapter; default: the one the adapter has, where it can be seen")
+	f.StringVar((*string)(&p.Role), "role", "", "vnic (default) or host")
+	f.StringSliceVar(&p.Addresses, "address", nil, "address of a host port's interface, such as 192.0.2.1/24; may be repeated")
+	f.IntVar(&p.MTU, "mtu", 0, "MTU of a host port's interface; default: the switch's")
+	f.BoolVar(&p.TxUplink, "tx-uplink", false, "send a copy of everything the port sends to its uplink too")
+	f.StringVar(&p.Monitor.Socket, "qmp", "", "socket of a QEMU monitor (-qmp) for Heddle alone: shows the MAC and the promiscuous mode of the adapter behind a tap")
+	f.StringVar(&p.Monitor.NIC, "qmp-nic", "", "id of the adapter in QEMU (-device …,id=); may be left out when the guest has one")
+}
+
+func newPortDisconnect(t *target) *cobra.Command {
+	var device string
+	var ifConnected bool
+	c := &cobra.Command{
+		Use: "disconnect [PORT]", Short: "Remove a port that was connected by command",
+		Example: "  heddle port disconnect vm7/eth0\n  heddle port disconnect --device tap7 --if-connected",
+		Args: func(c *cobra.Command, args []string) error {
+			if device == "" {
+				return exactly("PORT")(c, args)
+			}
+			if len(args) > 0 {
+				return usagef("say which port by its name or by its device, not both")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			q := api.Disconnect{Device: device}
+			if device == "" {
+				q.Port = args[0]
+			}
+			err := t.act(c, func(ctx context.Context, s api.Service) error { return s.Disconnect(ctx, q) })
+			if ifConnected && isNotFound(err) {
+				return nil
+			}
+			return err
+		},
+	}
+	c.Flags().StringVar(&device, "device", "", "the port that has this device, in place of a port's name")
+	c.Flags().BoolVar(&ifConnected, "if-connected", false, "for scripts: no such port is no error")
+	return c
+}
+
+// isNotFound says whether the agent answered that there is no such thing.
+func isNotFound(err error) bool {
+	var answer *api.Error
+	return errors.As(err, &answer) && answer.Kind == api.NotFound
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heddle/internal/api"
+	"heddle/internal/spec"
+)
+
+// unset lists the fields of a policy that have their zero value, except in vlan, which is one of several.
+func unset(v reflect.Value, path string) []string {
+	if v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+		if v.Kind() != reflect.Struct {
+			return nil
+		}
+	}
+	if v.Kind() != reflect.Struct {
+		if v.IsZero() {
+			return []string{path}
+		}
+		return nil
+	}
+	var names []string
+	for i := range v.NumField() {
+		names = append(names, unset(v.Field(i), path+"."+v.Type().Field(i).Name)...)
+	}
+	return names
+}
+
+// TestS9_ThePortsOwnPolicyOnTheCommandLine: whatever the file can set on a port, the command can.
+func TestS9_ThePortsOwnPolicyOnTheCommandLine(t *testing.T) {
+	s := furnished()
+	c := newConsole(t, s)
+	c.must(strings.Fields("port connect p --port-group g --trunk 0,10-20 --qinq --promiscuous accept --mac-changes accept --forged-transmits reject" +
+		" --mac-learning --mac-limit 0 --mac-limit-policy allow --mac-ageing 5m --unicast-flooding=false" +
+		" --teaming explicit --active u1,u2 --standby u3 --failback=false --notify-switches=false --failure-detection beacon --blocked=false --ipfix")...)
+	p := s.asked[0].(spec.Port)
+	if d := cmp.Diff(&spec.VLAN{Trunk: []string{"0", "10-20"}, Outer: "802.1ad"}, p.VLAN); d != "" {
+		t.Error(d)
+	}
+	if *p.Security.MACLearning.Limit != 0 || *p.Security.MACLearning.UnicastFlooding || !*p.Security.MACLearning.Enabled || *p.Blocked {
+		t.Errorf("%+v", p.Policy)
+	}
+	p.VLAN = &spec.VLAN{None: true, Access: 1, Trunk: []string{"1"}, Outer: "802.1q"}
+	if left := unset(reflect.ValueOf(p.Policy), "policy"); len(left) > 0 {
+		t.Errorf("the command line cannot set %v", left)
+	}
+	for _, v := range []struct {
+		flags string
+		want  *spec.VLAN
+	}{{"--vlan 100", &spec.VLAN{Access: 100}}, {"--vlan none", &spec.VLAN{None: true}}, {"", nil}} {
+		s.asked = nil
+		c.must(append(strings.Fields("port connect p --port-group g"), strings.Fields(v.flags)...)...)
+		if d := cmp.Diff([]any{spec.Port{Name: "p", PortGroup: "g", Policy: spec.Policy{VLAN: v.want}}}, s.asked); d != "" {
+			t.Errorf("%q: %s", v.flags, d)
+		}
+	}
+}
+
+func TestWrongInputOfConnectAndDisconnect(t *testing.T) {
+	s := furnished()
+	c := newConsole(t, s)
+	for command, want := range map[string]string{
+		"port connect p":                                         "--port-group",
+		"port connect p --port-group g --vlan 0":                 "1–4094",
+		"port connect p --port-group g --vlan 4095":              "1–4094",
+		"port connect p --port-group g --vlan web":               "1–4094",
+		"port connect p --port-group g --vlan 5 --trunk 1":       "exclude each other",
+		"port connect p --port-group g --vlan 5 --qinq":          "--trunk",
+		"port connect p --port-group g --trunk=":                 "needs VLANs",
+		"port connect p --port-group g --mac-limit many":         "mac-limit",
+		"port connect p q --port-group g":                        "takes PORT",
+		"port disconnect":                                        "takes PORT",
+		"port disconnect p --device tap0":                        "not both",
+		"port connect p --port-group g --mac-learning=sometimes": "mac-learning",
+	} {
+		if _, errs, status := c.run(strings.Fields(command)...); status != ExitUsage || !strings.Contains(errs, want) {
+			t.Errorf("%s: status %d, %q; want %q", command, status, errs, want)
+		}
+	}
+	if len(s.asked) > 0 {
+		t.Errorf("the agent was asked %v", s.asked)
+	}
+}
+
+func TestScriptsMayRunTwice(t *testing.T) {
+	s := furnished()
+	c := newConsole(t, s)
+	c.must("port", "connect", "p", "--port-group", "g", "--replace", "--qmp", "/run/q", "--qmp-nic", "net0", "--mac", "02:00:00:00:00:01")
+	c.must("port", "disconnect", "--device", "tap0")
+	want := []any{again{spec.Port{Name: "p", PortGroup: "g", MAC: "02:00:00:00:00:01", Monitor: spec.Monitor{Socket: "/run/q", NIC: "net0"}}}, api.Disconnect{Device: "tap0"}}
+	if d := cmp.Diff(want, s.asked); d != "" {
+		t.Error(d)
+	}
+	s.err = api.NewError(api.NotFound, "no port")
+	if _, _, status := c.run("port", "disconnect", "p"); status != ExitFailure {
+		t.Errorf("no such port: %d", status)
+	}
+	c.must("port", "disconnect", "p", "--if-connected")
+	s.err = api.NewError(api.Invalid, "declared in the file")
+	if _, _, status := c.run("port", "disconnect", "p", "--if-connected"); status != ExitUsage {
+		t.Errorf("a declared port: %d", status)
+	}
+}

@@ -1,0 +1,264 @@
+// Package qmp speaks QEMU's machine protocol (docs/interop/qmp-spec of QEMU) over a monitor's socket. The other side may be
+// broken or hostile: what it sends is bounded in size, depth and number, and every wait has an end.
+package qmp
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	// maxMessage bounds one message, in bytes; the longest that QEMU is known to send, its schema, has 200 kB.
+	maxMessage = 1 << 20
+	// maxDepth bounds how deep a message's values are nested.
+	maxDepth = 32
+	// maxPerSecond bounds how many messages may come within a second.
+	maxPerSecond = 2000
+	// writeTimeout is how long the other side may take to accept a command.
+	writeTimeout = 10 * time.Second
+)
+
+// Event is an asynchronous message from QEMU, like STOP, RESUME or NIC_RX_FILTER_CHANGED.
+type Event struct {
+	Name string
+	Data json.RawMessage
+	Time time.Time // QEMU's own stamp
+}
+
+// Error is QEMU's refusal of a command. Desc is QEMU's text, which a guest's owner may have chosen.
+type Error struct{ Class, Desc string }
+
+func (e *Error) Error() string { return e.Class + ": " + e.Desc }
+
+// ErrClosed says that the connection has ended.
+var ErrClosed = errors.New("QEMU closed its control connection")
+
+// Client is one connection to a monitor. Its methods may be called from several goroutines.
+type Client struct {
+	conn    net.Conn
+	onEvent func(Event)
+	write   sync.Mutex
+	done    chan struct{}
+
+	mu      sync.Mutex
+	next    uint64
+	pending map[uint64]chan message
+	dead    error // set when the connection ended
+}
+
+// message is any message that QEMU sends.
+type message struct {
+	ID     *uint64         `json:"id"`
+	Return json.RawMessage `json:"return"`
+	Error  *struct {
+		Class string `json:"class"`
+		Desc  string `json:"desc"`
+	} `json:"error"`
+	Event     string          `json:"event"`
+	Data      json.RawMessage `json:"data"`
+	Timestamp struct {
+		Seconds      int64 `json:"seconds"`
+		Microseconds int64 `json:"microseconds"`
+	} `json:"timestamp"`
+}
+
+// Dial connects to the monitor at a unix socket and leaves negotiation mode.
+func Dial(ctx context.Context, path string, onEvent func(Event)) (*Client, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	return New(ctx, conn, onEvent)
+}
+
+// New takes over a connection and leaves negotiation mode. onEvent, which may be nil, is called with QEMU's events, in order,
+// from one goroutine; it must not block.
+func New(ctx context.Context, conn net.Conn, onEvent func(Event)) (*Client, error) {
+	c := &Client{conn: conn, onEvent: onEvent, pending: map[uint64]chan message{}, done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		c.fail(c.read())
+	}()
+	// QEMU accepts commands before its greeting has been read.
+	if _, err := c.Execute(ctx, "qmp_capabilities", nil); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// Close ends the connection and waits until no event is being handled.
+func (c *Client) Close() error {
+	err := c.conn.Close()
+	<-c.done
+	return err
+}
+
+// Done is closed when the connection has ended.
+func (c *Client) Done() <-chan struct{} { return c.done }
+
+// read hands out answers and events until the connection ends.
+func (c *Client) read() error {
+	lines := bufio.NewScanner(c.conn)
+	lines.Buffer(nil, maxMessage)
+	var rate limiter
+	for lines.Scan() {
+		if !rate.allow(time.Now()) {
+			return fmt.Errorf("it sent more than %d messages within a second", maxPerSecond)
+		}
+		m, err := parse(lines.Bytes())
+		if err != nil {
+			return err
+		}
+		c.deliver(m)
+	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return fmt.Errorf("it sent a message of more than %d bytes", maxMessage)
+	case err != nil:
+		return err
+	}
+	return io.EOF
+}
+
+// parse reads one message, which is one line of JSON.
+func parse(line []byte) (m message, err error) {
+	if tooDeep(line) {
+		return m, fmt.Errorf("it sent a message nested more than %d deep", maxDepth)
+	}
+	if err := json.Unmarshal(line, &m); err != nil {
+		return m, errors.New("it sent something that is not a message of the protocol")
+	}
+	return m, nil
+}
+
+// tooDeep says whether JSON values are nested more than maxDepth deep.
+func tooDeep(line []byte) bool {
+	depth, quoted, escaped := 0, false, false
+	for _, b := range line {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted:
+			escaped, quoted = b == '\\', b != '"'
+		case b == '"':
+			quoted = true
+		case b == '{' || b == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case b == '}' || b == ']':
+			depth--
+		}
+	}
+	return false
+}
+
+func (c *Client) deliver(m message) {
+	switch {
+	case m.Event != "" && c.onEvent != nil:
+		stamp := time.Unix(m.Timestamp.Seconds, m.Timestamp.Microseconds*1000)
+		c.onEvent(Event{Name: m.Event, Data: m.Data, Time: stamp})
+	case m.ID != nil:
+		c.mu.Lock()
+		answer := c.pending[*m.ID]
+		delete(c.pending, *m.ID)
+		c.mu.Unlock()
+		if answer != nil {
+			answer <- m
+		}
+	}
+}
+
+// fail ends all who wait.
+func (c *Client) fail(why error) {
+	c.conn.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dead = errors.Join(ErrClosed, why)
+	for id, answer := range c.pending {
+		close(answer)
+		delete(c.pending, id)
+	}
+}
+
+func (c *Client) reason() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dead
+}
+
+// Execute runs one command and gives its "return" value. args is anything that marshals to the JSON object of arguments, or
+// nil. A refusal is an *Error.
+func (c *Client) Execute(ctx context.Context, name string, args any) (json.RawMessage, error) {
+	answer := make(chan message, 1)
+	c.mu.Lock()
+	if c.dead != nil {
+		defer c.mu.Unlock()
+		return nil, fmt.Errorf("QMP %s: %w", name, c.dead)
+	}
+	c.next++
+	id := c.next
+	c.pending[id] = answer
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.pending, id)
+		c.mu.Unlock()
+	}()
+	if err := c.send(id, name, args); err != nil {
+		return nil, fmt.Errorf("QMP %s: %w", name, err)
+	}
+	select {
+	case <-ctx.Done():
+		return nil, fmt.Errorf("QMP %s: %w", name, ctx.Err())
+	case m, ok := <-answer:
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("QMP %s: %w", name, c.reason())
+		case m.Error != nil:
+			return nil, fmt.Errorf("QMP %s: %w", name, &Error{m.Error.Class, m.Error.Desc})
+		}
+		return m.Return, nil
+	}
+}
+
+// send writes one command.
+func (c *Client) send(id uint64, name string, args any) error {
+	line, err := json.Marshal(struct {
+		Execute   string `json:"execute"`
+		Arguments any    `json:"arguments,omitempty"`
+		ID        uint64 `json:"id"`
+	}{name, args, id})
+	if err != nil {
+		return fmt.Errorf("arguments: %w", err)
+	}
+	c.write.Lock()
+	defer c.write.Unlock()
+	if err := c.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	_, err = c.conn.Write(append(line, '\n'))
+	return err
+}
+
+// limiter counts messages by the second.
+type limiter struct {
+	began time.Time
+	n     int
+}
+
+func (l *limiter) allow(now time.Time) bool {
+	if now.Sub(l.began) >= time.Second {
+		l.began, l.n = now, 0
+	}
+	l.n++
+	return l.n <= maxPerSecond
+}
