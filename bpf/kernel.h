@@ -18,6 +18,7 @@ typedef _Bool bool;
 #define SEC(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
 #define NOINLINE static __attribute__((noinline))
+#define SEPARATE __attribute__((noinline)) /* the verifier looks at it by itself */
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 /* Keeps the compiler from joining look-ups of two tables into one call, which the kernel could then not inline. */

@@ -58,13 +58,13 @@ struct flow_hash {
 };
 
 /* Reads the frame without its outermost tag, which is beside it. False for anything but IP. */
-INLINE bool hash_ip(struct frame *f, struct flow_hash *h)
+INLINE bool hash_ip(struct __sk_buff *skb, u32 type, struct flow_hash *h)
 {
-	if (f->type == TYPE_IPV4) {
+	if (type == TYPE_IPV4) {
 		struct ipv4 ip;
 		u32 header;
 
-		if (bpf_skb_load_bytes(f->skb, ETH_HEADER, &ip, sizeof(ip)))
+		if (bpf_skb_load_bytes(skb, ETH_HEADER, &ip, sizeof(ip)))
 			return false;
 		header = (ip.version_words & 15) * 4;
 		if (has_ports(ip.protocol) && !(NTOHS(ip.fragment) & IPV4_NOT_WHOLE) && header >= IPV4_HEADER)
@@ -72,10 +72,10 @@ INLINE bool hash_ip(struct frame *f, struct flow_hash *h)
 		h->x = hash_words(0, ip.address, 2);
 		return true;
 	}
-	if (f->type == TYPE_IPV6) {
+	if (type == TYPE_IPV6) {
 		struct ipv6 ip;
 
-		if (bpf_skb_load_bytes(f->skb, ETH_HEADER, &ip, sizeof(ip)))
+		if (bpf_skb_load_bytes(skb, ETH_HEADER, &ip, sizeof(ip)))
 			return false;
 		if (has_ports(ip.next))
 			h->ports = ETH_HEADER + IPV6_HEADER;
@@ -85,29 +85,27 @@ INLINE bool hash_ip(struct frame *f, struct flow_hash *h)
 	return false;
 }
 
-INLINE u32 hash_macs(struct frame *f)
+INLINE u32 hash_macs(struct __sk_buff *skb)
 {
 	be32 words[3];
 
-	__builtin_memcpy(words, f->dst, 4);
-	__builtin_memcpy((u8 *)words + 4, f->dst + 4, 2);
-	__builtin_memcpy((u8 *)words + 6, f->src, 6);
-	return hash_words(0, words, 3);
+	return bpf_skb_load_bytes(skb, 0, words, sizeof(words)) ? 0 : hash_words(0, words, 3);
 }
 
-/* The uplink of a LAG that carries the frame. */
-NOINLINE u32 lag_member(struct frame *f, u32 choice)
+/* The uplink of a LAG that carries the frame, whose outermost tag is beside it. A function of its own to the verifier, which looks
+ * at it once and not on every path that leads here. */
+SEPARATE u32 lag_member(struct __sk_buff *skb, u32 half, u32 choice, u32 segment, u32 type)
 {
-	u32 i = f->half * MAX_TEAMS + (choice & LAG_MEMBERS);
+	u32 i = (half & 1) * MAX_TEAMS + (choice & LAG_MEMBERS);
 	struct flow_hash h = { 0 };
 	struct team *t;
 	be32 ports;
 
-	if (!(choice & LAG_HASH_IP) || !hash_ip(f, &h))
-		h.x = hash_macs(f);
+	if (!(choice & LAG_HASH_IP) || !hash_ip(skb, type, &h))
+		h.x = hash_macs(skb);
 	if (choice & LAG_HASH_VLAN)
-		h.x = hash_word(h.x, __builtin_bswap32(f->segment & VID_MASK));
-	if (choice & LAG_HASH_PORT && h.ports && !bpf_skb_load_bytes(f->skb, h.ports, &ports, sizeof(ports)))
+		h.x = hash_word(h.x, __builtin_bswap32(segment & VID_MASK));
+	if (choice & LAG_HASH_PORT && h.ports && !bpf_skb_load_bytes(skb, h.ports, &ports, sizeof(ports)))
 		h.x = hash_word(h.x, ports);
 	t = bpf_map_lookup_elem(&teams, &i);
 	return t ? t->uplink[(h.x * 0x85ebca6b) >> 24] : 0;

@@ -44,7 +44,7 @@ INLINE u32 uplink_for(struct frame *f)
 {
 	u32 choice = choice_for(f);
 
-	return UNLIKELY(choice & LAG_CHOICE) ? lag_member(f, choice) : choice;
+	return UNLIKELY(choice & LAG_CHOICE) ? lag_member(f->skb, f->half, choice, f->segment, f->type) : choice;
 }
 
 /* Does receiver r expect this frame from outside on the uplink it came by (§5.4)? Not asked for ip-hash. */
@@ -54,5 +54,5 @@ INLINE bool is_own_uplink(struct frame *f, const struct port *r)
 
 	if (r->team_policy != TEAM_FIXED)
 		choice = team_choice(f, r, f->class == CLASS_UNICAST ? f->dst[5] : r->mac[5]);
-	return choice & LAG_CHOICE ? choice == f->in->uplink : choice == f->slot;
+	return choice == (f->in->uplink ?: f->slot);
 }
