@@ -54,7 +54,8 @@ func forEachKernel(t *testing.T, f func(t *testing.T, img *image.Image)) {
 // guest is a running guest with programs of this repository.
 type guest struct {
 	*qemu.Guest
-	t *testing.T
+	t   *testing.T
+	env string // further environment variables of compiled tests, as a shell takes them
 }
 
 // program is a program that goes into the guest: at /bin and its name.
@@ -63,12 +64,13 @@ type program struct {
 	// pkg is the package of the program, or of the tests that are compiled.
 	pkg   string
 	tests bool
+	tags  string // build tags
 }
 
 var (
-	heddle      = program{"heddle", "heddle/cmd/heddle", false}
-	smokeTests  = program{"smoke.test", "heddle/internal/smoke", true}
-	kernelTests = program{"kerneltest.test", "heddle/internal/kerneltest", true}
+	heddle      = program{name: "heddle", pkg: "heddle/cmd/heddle"}
+	smokeTests  = program{name: "smoke.test", pkg: "heddle/internal/smoke", tests: true}
+	kernelTests = program{name: "kerneltest.test", pkg: "heddle/internal/kerneltest", tests: true}
 )
 
 // build compiles the program so that it runs without a C library.
@@ -79,7 +81,7 @@ func (p program) build(t *testing.T) (path string) {
 	if p.tests {
 		args = []string{"test", "-c"}
 	}
-	cmd := exec.Command("go", append(args, "-ldflags", "-s -w", "-o", path, p.pkg)...)
+	cmd := exec.Command("go", append(args, "-tags", p.tags, "-ldflags", "-s -w", "-o", path, p.pkg)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v: %s", p.pkg, err, out)
@@ -121,27 +123,11 @@ func boot(t *testing.T, img *image.Image, o qemu.Options, programs ...program) *
 		t.Fatal(err)
 	}
 	t.Logf("kernel %s booted in %s", g.Release(), time.Since(began).Round(100*time.Millisecond))
-	return &guest{g, t}
+	return &guest{Guest: g, t: t}
 }
 
 // in is the guest for a test within the one that started it.
-func (g *guest) in(t *testing.T) *guest { return &guest{g.Guest, t} }
-
-// sh runs a shell command in the guest, which must succeed, and gives what it printed.
-func (g *guest) sh(format string, args ...any) string {
-	g.t.Helper()
-	command := fmt.Sprintf(format, args...)
-	ctx, cancel := context.WithTimeout(g.t.Context(), guestPatience)
-	defer cancel()
-	r, err := g.Run(ctx, command)
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	if r.ExitCode != 0 {
-		g.t.Fatalf("%s in the guest: exit %d: %s%s", command, r.ExitCode, r.Stdout, r.Stderr)
-	}
-	return r.Stdout
-}
+func (g *guest) in(t *testing.T) *guest { return &guest{g.Guest, t, g.env} }
 
 // outcome is the line by which a compiled test tells how one test ended.
 var outcome = regexp.MustCompile(`(?m)^--- (PASS|FAIL|SKIP): (\S+) \(([0-9.]+)s\)`)
@@ -152,7 +138,7 @@ func (g *guest) test(p program, args string) {
 	ctx, cancel := context.WithTimeout(g.t.Context(), guestPatience)
 	defer cancel()
 	began := time.Now()
-	r, err := g.Run(ctx, fmt.Sprintf("%s=1 HEDDLE_BINARY=/bin/heddle /bin/%s -test.v %s 2>&1", testkit.RequireAll, p.name, args))
+	r, err := g.Run(ctx, fmt.Sprintf("%s=1 HEDDLE_BINARY=/bin/heddle %s /bin/%s -test.v %s 2>&1", testkit.RequireAll, g.env, p.name, args))
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -166,6 +152,9 @@ func (g *guest) test(p program, args string) {
 	}
 	if r.ExitCode != 0 || len(found) == 0 {
 		g.t.Errorf("%s %s in the guest ended with %d after %d tests:\n%s", p.name, args, r.ExitCode, len(found), tail(r.Stdout))
+	}
+	if testing.Verbose() {
+		g.t.Logf("%s", tail(r.Stdout))
 	}
 	g.t.Logf("%s: %d tests in %s", p.name, len(found), time.Since(began).Round(100*time.Millisecond))
 }

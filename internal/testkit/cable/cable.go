@@ -3,6 +3,7 @@ package cable
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -74,6 +75,26 @@ func (e *End) Send(frame []byte) {
 	}
 }
 
+// Reflect answers every frame to that address, until the context ends: back on the cable, its addresses exchanged.
+func (e *End) Reflect(ctx context.Context, address [6]byte) error {
+	for ctx.Err() == nil {
+		f, err := e.next(100 * time.Millisecond)
+		if err != nil {
+			return fmt.Errorf("receive on %s: %w", e.name, err)
+		}
+		if len(f) < 14 || [6]byte(f) != address {
+			continue
+		}
+		copy(f[:6], f[6:12])
+		copy(f[6:12], address[:])
+		// The cable may be unplugged for a while, as a real one.
+		if _, err := unix.Write(e.fd, f); err != nil && !errors.Is(err, unix.ENETDOWN) && !errors.Is(err, unix.ENOBUFS) {
+			return fmt.Errorf("send on %s: %w", e.name, err)
+		}
+	}
+	return nil
+}
+
 // Await waits for the frame and drops what comes before it. It says whether the frame came in time.
 func (e *End) Await(frame []byte, within time.Duration) bool {
 	e.t.Helper()
@@ -138,6 +159,9 @@ func (e *End) next(within time.Duration) ([]byte, error) {
 	}
 	buf, oob := make([]byte, 1<<16), make([]byte, 64)
 	n, oobn, _, _, err := unix.Recvmsg(e.fd, buf, oob, unix.MSG_DONTWAIT)
+	if errors.Is(err, unix.ENETDOWN) { // told once, when the device goes down
+		return []byte{}, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,203 @@
+//go:build guest
+
+package smoke
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+
+	"heddle/internal/api"
+	"heddle/internal/netns"
+	"heddle/internal/testkit"
+	"heddle/internal/testkit/cable"
+)
+
+const bondName = "bond9"
+
+// newBond makes a bond of the devices, which goes with the test, in the namespace of the calling thread.
+func newBond(mode netlink.BondMode, members ...string) error {
+	bond := netlink.NewLinkBond(netlink.LinkAttrs{Name: bondName})
+	bond.Mode, bond.Miimon = mode, 20
+	if mode == netlink.BOND_MODE_802_3AD {
+		bond.LacpRate = netlink.BOND_LACP_RATE_FAST
+	}
+	if err := netlink.LinkAdd(bond); err != nil {
+		return err
+	}
+	for _, name := range members {
+		l, err := netlink.LinkByName(name)
+		if err == nil {
+			// A member must be down when it joins.
+			err = errors.Join(netlink.LinkSetDown(l), netlink.LinkSetMaster(l, bond))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return netlink.LinkSetUp(bond)
+}
+
+func removeBond(t *testing.T) {
+	t.Helper()
+	l, err := netlink.LinkByName(bondName)
+	if err == nil {
+		err = netlink.LinkDel(l)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// active is the member that an active-backup bond sends by; "" for none.
+func active(t *testing.T) string {
+	t.Helper()
+	l, err := netlink.LinkByName(bondName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := l.(*netlink.Bond).ActiveSlave
+	if index <= 0 {
+		return ""
+	}
+	m, err := netlink.LinkByIndex(index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Attrs().Name
+}
+
+// TestNIC_ActiveBackupBondAsUplink: frames pass both ways through a bond of two cards, also after the active one failed.
+func TestNIC_ActiveBackupBondAsUplink(t *testing.T) {
+	members := strings.Fields(os.Getenv(membersVar))
+	if len(members) != 2 {
+		t.Fatalf("%s names %q, not two network cards", membersVar, members)
+	}
+	if err := newBond(netlink.BOND_MODE_ACTIVE_BACKUP, members...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { removeBond(t) })
+	r := newNICRig(t, bondName)
+	r.trips()
+	failed := active(t)
+	l, err := netlink.LinkByName(failed)
+	if err == nil {
+		err = netlink.LinkSetDown(l)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.await("the bond sends by its other member", func() bool { now := active(t); return now != "" && now != failed })
+	r.trips()
+	r.refusesMembers(members[0])
+}
+
+// refusesMembers: a bond's member, and a device in a bridge, are named with what to do.
+func (r *nicRig) refusesMembers(member string) {
+	r.t.Helper()
+	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br9"}}
+	b, err := netlink.LinkByName("port-b")
+	if err == nil {
+		err = errors.Join(netlink.LinkAdd(bridge), netlink.LinkSetMaster(b, bridge))
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = netlink.LinkDel(bridge) })
+	r.apply(strings.ReplaceAll(nicConfig, "%s", member))
+	s, err := r.State(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if u := s.Uplinks[0]; u.State != api.Pending || !strings.Contains(u.Reason, "member of bond "+bondName+": use "+bondName) {
+		r.t.Errorf("a member as uplink: %s, %q", u.State, u.Reason)
+	}
+	for _, p := range s.Ports {
+		if p.Name == "b" && (p.State != api.Pending || !strings.Contains(p.Reason, "in bridge br9: take it out")) {
+			r.t.Errorf("a device in a bridge as port: %s, %q", p.State, p.Reason)
+		}
+	}
+}
+
+// TestNIC_LACPBondAsUplink: the same with 802.3ad; the peer is a bond in another namespace, whose owner sends frames back.
+func TestNIC_LACPBondAsUplink(t *testing.T) {
+	peer := testkit.NS(t, "lacp")
+	cables := []string{"lacp0", "lacp1"}
+	if err := plugBoth(peer, cables); err != nil {
+		t.Fatal(err)
+	}
+	if err := peer.Do(func() error { return newBond(netlink.BOND_MODE_802_3AD, cables...) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := newBond(netlink.BOND_MODE_802_3AD, cables...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { removeBond(t) })
+	reflectIn(t, peer, bondName)
+	r := newNICRig(t, bondName)
+	r.await("both members carry traffic", func() bool { return collecting(t, cables) == 2 })
+	r.trips()
+	err := peer.Do(func() error {
+		l, err := netlink.LinkByName(cables[0])
+		if err != nil {
+			return err
+		}
+		return netlink.LinkSetDown(l)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.await("one member carries traffic", func() bool { return collecting(t, cables) == 1 })
+	r.trips()
+}
+
+// plugBoth makes veth pairs with the same names on both sides.
+func plugBoth(peer *netns.NS, names []string) error {
+	handle, err := peer.Handle()
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	for _, name := range names {
+		v := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: name, PeerNamespace: netlink.NsFd(int(handle))}
+		if err := netlink.LinkAdd(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reflectIn answers what comes to the device, as the guest's wires do.
+func reflectIn(t *testing.T, ns *netns.NS, device string) {
+	t.Helper()
+	e := cable.Open(t, ns, device)
+	done := make(chan error, 1)
+	go func() { done <- e.Reflect(t.Context(), cable.MAC(99)) }()
+	t.Cleanup(func() {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// collecting counts the members whose own and whose partner's end collect and distribute (IEEE 802.1AX, Actor_State).
+func collecting(t *testing.T, members []string) (n int) {
+	t.Helper()
+	const (
+		linkUp = 0 // BOND_LINK_UP
+		both   = 0x30
+	)
+	for _, name := range members {
+		l, err := netlink.LinkByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, ok := l.Attrs().Slave.(*netlink.BondSlave); ok && s.MiiStatus == linkUp && s.AdActorOperPortState&both == both && s.AdPartnerOperPortState&both == both {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,216 @@
+//go:build guest
+
+package smoke
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/safchain/ethtool"
+	"github.com/vishvananda/netlink"
+
+	"heddle/internal/api"
+	"heddle/internal/testkit/cable"
+)
+
+// The tests of this file run in a guest whose network cards' wires send back every frame to MAC(99), with addresses exchanged.
+
+// cardsVar and membersVar name the guest's network cards: those to test, and two that are free for a bond.
+const (
+	cardsVar   = "HEDDLE_CARDS"
+	membersVar = "HEDDLE_BOND_MEMBERS"
+)
+
+// nicConfig has an access port, a trunk, and the device of that name as uplink.
+const nicConfig = `
+switches:
+  - name: lab
+    kind: distributed
+    uplinks: [{name: uplink1, device: %s}]
+    portGroups:
+      - {name: web, vlan: {access: 10}}
+      - {name: plain, vlan: {none: true}}
+      - {name: trunk, vlan: {trunk: ["20", "4000"]}}
+ports:
+  - {name: a, switch: lab, portGroup: web, device: port-a, mac: "02:00:00:00:00:01"}
+  - {name: b, switch: lab, portGroup: plain, device: port-b, mac: "02:00:00:00:00:02"}
+  - {name: c, switch: lab, portGroup: trunk, device: port-c, mac: "02:00:00:00:00:03"}
+`
+
+// nicRig is the guest's own namespace as host, with the ends of nicConfig's ports.
+type nicRig struct {
+	*host
+	a, b, c *cable.End
+	sent    int
+}
+
+// newNICRig starts an agent on a device.
+func newNICRig(t *testing.T, device string) *nicRig {
+	t.Helper()
+	h := newHost(t, nil)
+	t.Cleanup(func() {
+		for _, name := range []string{"port-a", "port-b", "port-c"} {
+			if l, err := netlink.LinkByName(name); err == nil {
+				_ = netlink.LinkDel(l)
+			}
+		}
+	})
+	r := &nicRig{host: h, a: h.plug("port-a", cable.MAC(1)), b: h.plug("port-b", cable.MAC(2)), c: h.plug("port-c", cable.MAC(3))}
+	h.start(fmt.Sprintf(nicConfig, device))
+	h.up("a", "b", "c", "uplink1")
+	return r
+}
+
+// trip sends a frame of a port's owner to the wire and says whether it came back. The frame has the VLAN's tag on both ways.
+func (r *nicRig) trip(e *cable.End, mac [6]byte, vlan uint16, within time.Duration) bool {
+	r.t.Helper()
+	r.sent++
+	text := fmt.Sprintf("trip %d", r.sent)
+	e.Send(cable.Frame(cable.MAC(99), mac, vlan, text))
+	return e.Await(cable.Frame(mac, cable.MAC(99), vlan, text), within)
+}
+
+// trips expects frames of all ports to come back.
+func (r *nicRig) trips() {
+	r.t.Helper()
+	for _, p := range []struct {
+		name string
+		end  *cable.End
+		mac  [6]byte
+		vlan uint16
+	}{{"access port", r.a, cable.MAC(1), 0}, {"untagged port", r.b, cable.MAC(2), 0}, {"trunk", r.c, cable.MAC(3), 20}, {"trunk", r.c, cable.MAC(3), 4000}} {
+		if !r.trip(p.end, p.mac, p.vlan, patience) {
+			r.t.Errorf("nothing came back to the %s, VLAN %d", p.name, p.vlan)
+		}
+	}
+}
+
+// bring sets a device up and waits for its link.
+func bring(t *testing.T, name string) netlink.Link {
+	t.Helper()
+	l, err := netlink.LinkByName(name)
+	if err == nil {
+		err = netlink.LinkSetUp(l)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(patience); l.Attrs().RawFlags&0x10000 == 0; time.Sleep(poll) { // IFF_LOWER_UP
+		if l, err = netlink.LinkByName(name); err != nil || time.Now().After(deadline) {
+			t.Fatalf("%s has no link: %v", name, err)
+		}
+	}
+	return l
+}
+
+// features is everything "ethtool -k" shows.
+func features(t *testing.T, device string) map[string]bool {
+	t.Helper()
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	f, err := e.Features(device)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// passed is what a card lets through by itself.
+type passed struct {
+	tagged  bool // a frame to its own address, of a VLAN the host has no interface for
+	foreign bool // a frame to another address
+}
+
+// direct has such frames sent to a card, then one that it must take, and says which came.
+func direct(t *testing.T, device string) (p passed) {
+	t.Helper()
+	l := bring(t, device)
+	e, own := cable.Open(t, nil, device), [6]byte(l.Attrs().HardwareAddr)
+	e.Send(cable.Frame(cable.MAC(99), own, 10, "tagged"))
+	// An address whose hash is that of no group the device listens to: cards filter groups by hash.
+	foreign := [6]byte{2, 0, 0, 0x5a, 0x77, 0x55}
+	e.Send(cable.Frame(cable.MAC(99), foreign, 0, "foreign"))
+	e.Send(cable.Frame(cable.MAC(99), own, 0, "own"))
+	for _, f := range e.Until(cable.Frame(own, cable.MAC(99), 0, "own")) {
+		p.tagged = p.tagged || bytes.Equal(f, cable.Frame(own, cable.MAC(99), 10, "tagged"))
+		p.foreign = p.foreign || bytes.Equal(f, cable.Frame(foreign, cable.MAC(99), 0, "foreign"))
+	}
+	return p
+}
+
+// TestNIC_UplinkSetAndGivenBack: a card drops what is not for it before, passes the frames of all VLANs and of all guests while it is
+// an uplink, and is as it was afterwards.
+func TestNIC_UplinkSetAndGivenBack(t *testing.T) {
+	cards := strings.Fields(os.Getenv(cardsVar))
+	if len(cards) == 0 {
+		t.Fatal(cardsVar + " names no network card")
+	}
+	for _, card := range cards {
+		t.Run(card, func(t *testing.T) {
+			before, filter := features(t, card), direct(t, card)
+			// The driver e1000e says that its VLAN filter is on, and leaves it open in the card; virtio_net's does filter.
+			if filter.foreign || filter.tagged && driver(t, card) == "virtio_net" {
+				t.Errorf("%s passes %+v by itself: the test shows nothing", card, filter)
+			}
+			r := newNICRig(t, card)
+			r.trips()
+			r.shown(card, before)
+			if err := r.heddle("down", "--purge"); err != nil {
+				t.Fatal(err)
+			}
+			if after := features(t, card); !maps.Equal(before, after) {
+				t.Errorf("features before %v, after %v", before, after)
+			}
+			if now := direct(t, card); now != filter {
+				t.Errorf("%s passes %+v after heddle down, %+v before", card, now, filter)
+			}
+		})
+	}
+}
+
+// driver is the name of a card's driver.
+func driver(t *testing.T, card string) string {
+	t.Helper()
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	name, err := e.DriverName(card)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// shown checks what the agent says of the card: what was on is off, or there is a warning.
+func (r *nicRig) shown(card string, before map[string]bool) {
+	r.t.Helper()
+	s, err := r.State(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	u := s.Uplinks[0]
+	now := features(r.t, card)
+	for _, name := range []string{"rx-lro", "rx-vlan-filter"} {
+		warned, changed := strings.Contains(strings.Join(u.Warnings, "\n"), name), slices.Contains(u.Changed, name+" off")
+		if now[name] != warned || (before[name] && !now[name]) != changed {
+			r.t.Errorf("%s was %v, is %v: changed %q, warnings %q", name, before[name], now[name], u.Changed, u.Warnings)
+		}
+	}
+	if before["rx-lro"] && now["rx-lro"] {
+		r.t.Errorf("%s still merges segments", card)
+	}
+	if u.State != api.Up || !strings.Contains(strings.Join(u.Changed, " "), "promiscuous mode on") {
+		r.t.Errorf("shown as %+v", u)
+	}
+}
