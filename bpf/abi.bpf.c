@@ -2,6 +2,7 @@
 /* What the C and the Go side share, named once so that it is in this object's type information, from which internal/abi is
  * generated. This object is never loaded. */
 #include "bench.h"
+#include "carry.h"
 #include "classify.h"
 #include "record.h"
 #include "tables.h"
@@ -29,6 +30,7 @@ struct catalogue {
 	struct owner_bucket owner_bucket;
 	struct mac_key mac_key;
 	struct learned learned;
+	struct carried_mac carried_mac;
 	struct own_mark own_mark;
 	struct counters counters;
 	struct port_name port_name;

@@ -14,6 +14,7 @@
 #include "learn.h"
 #include "lookup.h"
 #include "sweep.h"
+#include "carry.h"
 
 INLINE void count_in(struct frame *f)
 {
@@ -136,6 +137,12 @@ SEC("syscall") s32 heddle_sweep(struct sweep_result *result)
 	bpf_for_each_map_elem(&macs, sweep_mac, &s, 0);
 	bpf_for_each_map_elem(&own_marks, sweep_own_mark, &s, 0);
 	result->removed = s.removed;
+	return 0;
+}
+
+SEC("syscall") s32 heddle_carry(struct carried_mac *c)
+{
+	carry_mac(c);
 	return 0;
 }
 

@@ -255,6 +255,14 @@ struct {
 	MAP_TYPE(value, struct counters);
 } counts SEC(".maps");
 
+/* What the counters of a slot said in tables of an earlier layout; the agent adds it. */
+struct {
+	MAP_UINT(type, MAP_ARRAY);
+	MAP_UINT(max_entries, MAX_PORTS);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct counters);
+} counts_before SEC(".maps");
+
 struct {
 	MAP_UINT(type, MAP_ARRAY);
 	MAP_UINT(max_entries, MAX_PORTS);

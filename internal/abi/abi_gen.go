@@ -259,6 +259,14 @@ type Learned struct {
 	Reserved uint32
 }
 
+// CarriedMAC is struct carried_mac.
+type CarriedMAC struct {
+	_        structs.HostLayout
+	Key      MACKey
+	Reserved uint32
+	Entry    Learned
+}
+
 // OwnMark is struct own_mark.
 type OwnMark struct {
 	_        structs.HostLayout

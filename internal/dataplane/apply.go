@@ -50,19 +50,31 @@ func (k *Kernel) Change(d Desired, ready func() error) (Instant, error) {
 		return Instant{}, err
 	}
 	errMatch := k.links.match(k.wantedLinks(d), k.objects.SlotByIfindex, k.objects.SlotByHighIfindex)
+	// The program that is given to devices now finds its plan and their places.
+	if err := errors.Join(errMatch, k.exchange()); err != nil {
+		return at, err
+	}
+	if k.from != nil {
+		if at.After, err = Monotonic(); err != nil {
+			return at, err
+		}
+	}
 	// Runs that began under the old plan end before the sweep, so that they cannot bring back what it removes, and before
 	// places that became free can be given away.
 	if err := k.tables.awaitGrace(); err != nil {
-		return at, errors.Join(errMatch, err)
+		return at, err
+	}
+	if err := k.finishUpgrade(); err != nil {
+		return at, err
 	}
 	if _, err := k.Sweep(); err != nil {
-		return at, errors.Join(errMatch, err)
+		return at, err
 	}
 	if err := k.forgetNames(a); err != nil {
-		return at, errors.Join(errMatch, err)
+		return at, err
 	}
 	k.slots.release(a)
-	return at, errMatch
+	return at, nil
 }
 
 func (k *Kernel) putInForce(d Desired, a *assignment, ready func() error) (Instant, error) {

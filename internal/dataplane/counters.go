@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cilium/ebpf"
 
@@ -21,11 +22,15 @@ func readCounters(m *vswitchMaps, s *slots) (map[plan.PortID]Counters, error) {
 		if err := m.Counts.Lookup(slot, &perCPU); err != nil {
 			return nil, fmt.Errorf("read counters of %s: %w", id, err)
 		}
+		var before abi.Counters
+		if err := m.CountsBefore.Lookup(slot, &before); err != nil {
+			return nil, fmt.Errorf("read earlier counters of %s: %w", id, err)
+		}
 		var held uint64
 		if err := m.Held.Lookup(slot, &held); err != nil {
 			return nil, fmt.Errorf("read learned MACs of %s: %w", id, err)
 		}
-		c := sum(perCPU)
+		c := sum(append(slices.Clip(perCPU), before))
 		c.MACsHeld = held
 		out[id] = c
 	}

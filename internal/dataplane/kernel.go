@@ -23,11 +23,31 @@ type Kernel struct {
 	slots   *slots
 	links   *links
 	hz      uint64
+	gen     *generation
+	from    []*generation // what gen takes over; nil when it is complete
+	tweak   tweak
 }
 
-// Open loads the programs and creates or adopts the tables pinned in the directory. Devices that are attached go on working
-// and are given the new program, one atomic exchange each (K1).
-func Open(o Options) (*Kernel, error) {
+// tweak is what tests change: the tables' sizes, and at which step of an upgrade the process dies.
+type tweak struct {
+	spec func(*ebpf.CollectionSpec)
+	step func(string) error
+}
+
+func (k *Kernel) step(name string) error {
+	if k.tweak.step == nil {
+		return nil
+	}
+	return k.tweak.step(name)
+}
+
+// Open loads the programs and creates or adopts the tables pinned in the directory. When those have another layout, because
+// another version of the program made them, it makes tables of its own and takes over what the others hold; what cannot be
+// taken over is an error, and nothing has changed. Devices that are attached go on under the old program until the first
+// Change, which gives them the new one, one atomic exchange each (K1).
+func Open(o Options) (*Kernel, error) { return open(o, tweak{}) }
+
+func open(o Options, t tweak) (*Kernel, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -37,7 +57,7 @@ func Open(o Options) (*Kernel, error) {
 	if err := os.MkdirAll(filepath.Join(o.PinDir, linkDir), 0o700); err != nil {
 		return nil, fmt.Errorf("create pin directory: %w", err)
 	}
-	k := &Kernel{dir: o.PinDir, log: o.Log, slots: newSlots()}
+	k := &Kernel{dir: o.PinDir, log: o.Log, slots: newSlots(), tweak: t}
 	if err := k.load(); err != nil {
 		return nil, errors.Join(err, k.Close())
 	}
@@ -51,6 +71,9 @@ func (k *Kernel) load() error {
 	spec, err := loadVswitch()
 	if err != nil {
 		return fmt.Errorf("read built-in program: %w", err)
+	}
+	if k.tweak.spec != nil {
+		k.tweak.spec(spec)
 	}
 	if k.hz, err = jiffiesPerSecond(spec.Copy()); err != nil {
 		return err
@@ -68,7 +91,13 @@ func (k *Kernel) load() error {
 			m.Pinning = ebpf.PinByName
 		}
 	}
-	if err := assignLive(spec, &k.objects, k.dir); err != nil {
+	if err := k.prepareGeneration(layoutOf(spec)); err != nil {
+		return err
+	}
+	if err := assignLive(spec, &k.objects, k.gen.dir); err != nil {
+		return err
+	}
+	if err := k.takeOver(); err != nil {
 		return err
 	}
 	if k.tables, err = openPlanTables(&k.objects.vswitchMaps); err != nil {
@@ -102,6 +131,7 @@ func assignLive(spec *ebpf.CollectionSpec, to *vswitchObjects, dir string) error
 		HeddleIngress *ebpf.Program `ebpf:"heddle_ingress"`
 		HeddleSweep   *ebpf.Program `ebpf:"heddle_sweep"`
 		HeddleClocks  *ebpf.Program `ebpf:"heddle_clocks"`
+		HeddleCarry   *ebpf.Program `ebpf:"heddle_carry"`
 	}
 	err := spec.LoadAndAssign(&live, &ebpf.CollectionOptions{Maps: ebpf.MapOptions{PinPath: dir}})
 	if err != nil {
@@ -109,16 +139,17 @@ func assignLive(spec *ebpf.CollectionSpec, to *vswitchObjects, dir string) error
 	}
 	to.vswitchMaps = live.vswitchMaps
 	to.HeddleIngress, to.HeddleSweep, to.HeddleClocks = live.HeddleIngress, live.HeddleSweep, live.HeddleClocks
+	to.HeddleCarry = live.HeddleCarry
 	return nil
 }
 
 // Close gives up this process's handles. Everything pinned goes on working.
 func (k *Kernel) Close() error {
-	var errs []error
+	errs := []error{k.gen.close(), closeGenerations(k.from)}
 	if k.links != nil {
 		errs = append(errs, k.links.close())
 	}
-	for _, p := range []*ebpf.Program{k.objects.HeddleIngress, k.objects.HeddleSweep, k.objects.HeddleClocks} {
+	for _, p := range []*ebpf.Program{k.objects.HeddleIngress, k.objects.HeddleSweep, k.objects.HeddleClocks, k.objects.HeddleCarry} {
 		if p != nil {
 			errs = append(errs, p.Close())
 		}
@@ -159,7 +190,7 @@ func removePins(pinDir string) error {
 	}
 	var errs []error
 	for _, e := range entries {
-		errs = append(errs, os.Remove(filepath.Join(pinDir, e.Name())))
+		errs = append(errs, os.RemoveAll(filepath.Join(pinDir, e.Name())))
 	}
 	return errors.Join(append(errs, os.Remove(pinDir))...)
 }

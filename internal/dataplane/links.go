@@ -28,14 +28,15 @@ type links struct {
 	log     *slog.Logger
 	byIndex map[uint32]link.Link
 	slots   map[uint32]uint32 // what slot_by_ifindex was told
+	old     map[uint32]bool   // those that have an earlier program
 	keep    map[uint32]uint32 // devices that shall be attached, with their slots
 	wanted  map[uint32]error  // those of them that are not yet, and why where that was tried
 }
 
-// adoptLinks opens what is pinned and gives it the program; nil leaves the programs alone, wherever their devices are. Pins of
-// devices that are gone are removed (K4).
+// adoptLinks opens what is pinned; each goes on with the program it has until exchange. Pins of devices that are gone are removed
+// (K4), unless program is nil: then all are taken, wherever their devices are.
 func adoptLinks(dir string, program *ebpf.Program, log *slog.Logger) (*links, error) {
-	l := &links{dir: dir, program: program, log: log, byIndex: map[uint32]link.Link{}, slots: map[uint32]uint32{}}
+	l := &links{dir: dir, program: program, log: log, byIndex: map[uint32]link.Link{}, slots: map[uint32]uint32{}, old: map[uint32]bool{}}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -67,15 +68,26 @@ func (l *links) adopt(index uint32) error {
 		l.log.Info("device of an attachment is gone", "ifindex", index)
 		return errors.Join(k.Unpin(), k.Close())
 	}
-	if l.program != nil {
-		if err := k.Update(l.program); errors.Is(err, unix.ENOLINK) {
-			return errors.Join(k.Unpin(), k.Close())
-		} else if err != nil {
-			return errors.Join(fmt.Errorf("exchange program: %w", err), k.Close())
-		}
-	}
 	l.byIndex[index] = k
+	l.old[index] = true
 	return nil
+}
+
+// exchange gives the program to the devices that were attached before, each at one instant (K1). One that went away meanwhile
+// is left for step.
+func (l *links) exchange() error {
+	var errs []error
+	for index := range l.old {
+		k, ok := l.byIndex[index]
+		if ok {
+			if err := k.Update(l.program); err != nil && !errors.Is(err, unix.ENOLINK) {
+				errs = append(errs, fmt.Errorf("exchange the program of device %d: %w", index, err))
+				continue
+			}
+		}
+		delete(l.old, index)
+	}
+	return errors.Join(errs...)
 }
 
 // attachedHere says whether the device of that index in this namespace carries the link. One that moved to another namespace

@@ -15,8 +15,10 @@ import (
 // Repin puts back the pins that somebody removed while this process held what they stood for, and returns how many were
 // missing. Without them the switch would stop with the process. The directory must be on a bpf file system again.
 func (k *Kernel) Repin() (missing int, err error) {
-	if err := os.MkdirAll(filepath.Join(k.dir, linkDir), 0o700); err != nil {
-		return 0, fmt.Errorf("make the pin directory: %w", err)
+	for _, dir := range []string{filepath.Join(k.dir, linkDir), k.gen.dir} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return 0, fmt.Errorf("make the pin directory: %w", err)
+		}
 	}
 	var errs []error
 	put := func(path string, pin func(string) error) {
@@ -32,8 +34,9 @@ func (k *Kernel) Repin() (missing int, err error) {
 			errs = append(errs, fmt.Errorf("put back %s: %w", path, err))
 		}
 	}
+	put(filepath.Join(k.gen.dir, recordPin), func(path string) error { return pinAgain(k.gen.record, path) })
 	for name, m := range k.sharedMaps() {
-		put(filepath.Join(k.dir, name), func(path string) error { return pinAgain(m, path) })
+		put(filepath.Join(k.gen.dir, name), func(path string) error { return pinAgain(m, path) })
 	}
 	for index, l := range k.links.byIndex {
 		put(k.links.path(index), func(path string) error { return pinLinkAgain(l, path) })

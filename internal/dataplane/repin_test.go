@@ -25,7 +25,7 @@ func TestPinsRemovedByOthersArePutBack(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(dir, linkDir)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(dir, "macs")); err != nil {
+	if err := os.Remove(filepath.Join(dir, "gen-1", "macs")); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := k.Repin(); n != 3 || err != nil {

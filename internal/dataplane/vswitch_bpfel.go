@@ -20,6 +20,7 @@ const (
 	vswitchMapBenchFrames       = "bench_frames"
 	vswitchMapControl           = "control"
 	vswitchMapCounts            = "counts"
+	vswitchMapCountsBefore      = "counts_before"
 	vswitchMapGrace             = "grace"
 	vswitchMapGroups            = "groups"
 	vswitchMapHeld              = "held"
@@ -41,6 +42,7 @@ const (
 	vswitchMapTold              = "told"
 	vswitchMapVlanSets          = "vlan_sets"
 	vswitchProgHeddleBench      = "heddle_bench"
+	vswitchProgHeddleCarry      = "heddle_carry"
 	vswitchProgHeddleClocks     = "heddle_clocks"
 	vswitchProgHeddleIngress    = "heddle_ingress"
 	vswitchProgHeddleRecord     = "heddle_record"
@@ -92,6 +94,7 @@ type vswitchSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type vswitchProgramSpecs struct {
 	HeddleBench   *ebpf.ProgramSpec `ebpf:"heddle_bench"`
+	HeddleCarry   *ebpf.ProgramSpec `ebpf:"heddle_carry"`
 	HeddleClocks  *ebpf.ProgramSpec `ebpf:"heddle_clocks"`
 	HeddleIngress *ebpf.ProgramSpec `ebpf:"heddle_ingress"`
 	HeddleRecord  *ebpf.ProgramSpec `ebpf:"heddle_record"`
@@ -106,6 +109,7 @@ type vswitchMapSpecs struct {
 	BenchFrames       *ebpf.MapSpec `ebpf:"bench_frames"`
 	Control           *ebpf.MapSpec `ebpf:"control"`
 	Counts            *ebpf.MapSpec `ebpf:"counts"`
+	CountsBefore      *ebpf.MapSpec `ebpf:"counts_before"`
 	Grace             *ebpf.MapSpec `ebpf:"grace"`
 	Groups            *ebpf.MapSpec `ebpf:"groups"`
 	Held              *ebpf.MapSpec `ebpf:"held"`
@@ -160,6 +164,7 @@ type vswitchMaps struct {
 	BenchFrames       *ebpf.Map `ebpf:"bench_frames"`
 	Control           *ebpf.Map `ebpf:"control"`
 	Counts            *ebpf.Map `ebpf:"counts"`
+	CountsBefore      *ebpf.Map `ebpf:"counts_before"`
 	Grace             *ebpf.Map `ebpf:"grace"`
 	Groups            *ebpf.Map `ebpf:"groups"`
 	Held              *ebpf.Map `ebpf:"held"`
@@ -188,6 +193,7 @@ func (m *vswitchMaps) Close() error {
 		m.BenchFrames,
 		m.Control,
 		m.Counts,
+		m.CountsBefore,
 		m.Grace,
 		m.Groups,
 		m.Held,
@@ -224,6 +230,7 @@ type vswitchVariables struct {
 // It can be passed to loadVswitchObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vswitchPrograms struct {
 	HeddleBench   *ebpf.Program `ebpf:"heddle_bench"`
+	HeddleCarry   *ebpf.Program `ebpf:"heddle_carry"`
 	HeddleClocks  *ebpf.Program `ebpf:"heddle_clocks"`
 	HeddleIngress *ebpf.Program `ebpf:"heddle_ingress"`
 	HeddleRecord  *ebpf.Program `ebpf:"heddle_record"`
@@ -233,6 +240,7 @@ type vswitchPrograms struct {
 func (p *vswitchPrograms) Close() error {
 	return _VswitchClose(
 		p.HeddleBench,
+		p.HeddleCarry,
 		p.HeddleClocks,
 		p.HeddleIngress,
 		p.HeddleRecord,

@@ -1,0 +1,194 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+
+	"heddle/internal/abi"
+)
+
+// carry takes over what tables of another layout hold: first all of it, while no device uses the new ones, then, when every
+// device does, what came in between. Of the tables that are not named here the agent makes the content anew.
+type carry struct {
+	from []*generation
+	to   *generation
+	maps *vswitchMaps
+	put  *ebpf.Program // heddle_carry
+}
+
+// source is one table of a generation that is taken over.
+type source struct {
+	*ebpf.Map
+	from, to tableLayout
+}
+
+// open opens a table of a generation; nil when it had none.
+func (c *carry) open(g *generation, name string) (*source, error) {
+	from, had := g.layout.Tables[name]
+	if !had {
+		return nil, nil
+	}
+	m, err := ebpf.LoadPinnedMap(filepath.Join(g.dir, name), nil)
+	if err != nil {
+		return nil, fmt.Errorf("open table %s of %s: %w", name, filepath.Base(g.dir), err)
+	}
+	return &source{m, from, c.to.layout.Tables[name]}, nil
+}
+
+// each calls f with every generation's table of that name, oldest first.
+func (c *carry) each(name string, f func(*generation, *source) error) error {
+	for _, g := range c.from {
+		s, err := c.open(g, name)
+		if err != nil {
+			return err
+		}
+		if s == nil {
+			continue
+		}
+		if err := errors.Join(f(g, s), s.Close()); err != nil {
+			return fmt.Errorf("take over table %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// entries calls f with every entry, in the new layout. Of a table that changes meanwhile some may be missing or come twice.
+func (s *source) entries(f func(key, value []byte) error) error {
+	var key, value []byte
+	it := s.Iterate()
+	for it.Next(&key, &value) {
+		if err := f(convert(key, s.from.KeyFields, s.to.KeyFields, s.to.Key), convert(value, s.from.ValueField, s.to.ValueField, s.to.Value)); err != nil {
+			return err
+		}
+	}
+	if err := it.Err(); !errors.Is(err, ebpf.ErrIterationAborted) {
+		return err
+	}
+	return nil // an entry vanished under the reader too often
+}
+
+// fits says why these tables have no room for what the old ones hold. Nothing has been changed yet.
+func (c *carry) fits() error {
+	err := c.each("port_names", func(_ *generation, s *source) error {
+		return s.entries(func(key, name []byte) error {
+			if slot := number(key); slot >= s.to.Entries && len(trim(name)) > 0 {
+				return fmt.Errorf("this program has room for %d ports, and place %d is taken: disconnect ports with the program that runs until places below that are free, or go on using it", s.to.Entries-1, slot)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return c.each("macs", func(_ *generation, s *source) error {
+		var n uint32
+		if err := s.entries(func(_, _ []byte) error { n++; return nil }); err != nil {
+			return err
+		}
+		if n > s.to.Entries {
+			return fmt.Errorf("this program has room for %d learned MACs, and %d are known: go on using the program that runs, or lower the limits of its ports first", s.to.Entries, n)
+		}
+		return nil
+	})
+}
+
+// first takes over everything. No device uses the new tables yet.
+func (c *carry) first() error {
+	for _, table := range []struct {
+		name string
+		to   *ebpf.Map
+	}{{"port_names", c.maps.PortNames}, {"switch_names", c.maps.SwitchNames}, {"own_marks", c.maps.OwnMarks}, {"marks", c.maps.Marks}} {
+		err := c.each(table.name, func(_ *generation, s *source) error {
+			return s.entries(func(key, value []byte) error {
+				if len(trim(value)) == 0 || s.from.Type == ebpf.Array && number(key) >= s.to.Entries {
+					return nil
+				}
+				return table.to.Put(key, value)
+			})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return c.learned()
+}
+
+// learned takes over the learned MACs, and each port's count of them, while programs may be learning: who was heard last counts.
+func (c *carry) learned() error {
+	return c.each("macs", func(_ *generation, s *source) error {
+		return s.entries(func(key, value []byte) error {
+			in := abi.CarriedMAC{Key: *(*abi.MACKey)(unsafe.Pointer(&key[0])), Entry: *(*abi.Learned)(unsafe.Pointer(&value[0]))}
+			_, err := c.put.Run(&ebpf.RunOptions{Context: bytesOf([]abi.CarriedMAC{in})})
+			return err
+		})
+	})
+}
+
+// late takes over what came in after first, when no run of the program uses the old tables any more. It may be done again.
+func (c *carry) late() error {
+	if err := c.learned(); err != nil {
+		return err
+	}
+	before := make([]abi.Counters, c.to.layout.Tables["counts_before"].Entries)
+	for _, name := range []string{"counts", "counts_before"} {
+		err := c.each(name, func(g *generation, s *source) error {
+			if name == "counts_before" && g.phase != complete {
+				return nil // it would say what the others of these generations say
+			}
+			return addCounters(before, s)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for slot := range before {
+		if err := c.maps.CountsBefore.Put(uint32(slot), &before[slot]); err != nil {
+			return fmt.Errorf("take over the counters: %w", err)
+		}
+	}
+	return nil
+}
+
+// addCounters adds what a table of counters says to sums, by slot. Counters are numbers of 8 bytes.
+func addCounters(sums []abi.Counters, s *source) error {
+	for slot := range min(uint32(len(sums)), s.from.Entries) {
+		var perCPU [][]byte
+		var err error
+		if s.from.Type == ebpf.PerCPUArray {
+			err = s.Lookup(slot, &perCPU)
+		} else {
+			perCPU = make([][]byte, 1)
+			err = s.Lookup(slot, &perCPU[0])
+		}
+		if err != nil {
+			return err
+		}
+		for _, b := range perCPU {
+			add(&sums[slot], convert(b, s.from.ValueField, s.to.ValueField, s.to.Value))
+		}
+	}
+	return nil
+}
+
+func add(sum *abi.Counters, b []byte) {
+	to := unsafe.Slice((*uint64)(unsafe.Pointer(sum)), unsafe.Sizeof(*sum)/8)
+	from := unsafe.Slice((*uint64)(unsafe.Pointer(&b[0])), len(b)/8)
+	for i := range to {
+		to[i] += from[i]
+	}
+}
+
+// number reads a key of 4 bytes in the host's order.
+func number(key []byte) uint32 { return *(*uint32)(unsafe.Pointer(&key[0])) }
+
+// trim is what is left of a record without zeros at its end.
+func trim(b []byte) []byte {
+	for len(b) > 0 && b[len(b)-1] == 0 {
+		b = b[:len(b)-1]
+	}
+	return b
+}

@@ -1,0 +1,119 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+)
+
+// An upgrade to a program whose tables look different, or a downgrade from one, goes like this. Devices go on under the old
+// program and its tables all the time:
+//
+//	new tables are made and described      (filling)
+//	they are given what the old ones hold
+//	the plan is written into them
+//	every device is given the new program  (switching)
+//	one grace period later: what was learned and counted in between is taken over
+//	the old tables go                      (complete)
+//
+// A crash leaves the old tables whole until the last step. What it leaves of the new ones is thrown away when no device can have
+// used them, and is otherwise taken over, beside the old ones, by the next program that starts, whichever that is.
+
+// prepareGeneration finds the tables to use, or makes a place for new ones.
+func (k *Kernel) prepareGeneration(own layout) error {
+	all, err := readGenerations(k.dir, own)
+	if err != nil {
+		return err
+	}
+	c := choose(all, own)
+	for _, g := range c.dead {
+		if err := g.remove(); err != nil {
+			return errors.Join(fmt.Errorf("remove tables of no use: %w", err), closeGenerations(c.from), c.adopt.close())
+		}
+	}
+	if c.adopt != nil {
+		k.gen = c.adopt
+		return nil
+	}
+	k.from = c.from
+	if err := (&carry{from: c.from, to: &generation{layout: own}}).fits(); err != nil {
+		return err
+	}
+	if k.gen, err = newGeneration(k.dir, c.next, own); err != nil {
+		return err
+	}
+	return k.step("described")
+}
+
+// takeOver fills new tables with what the old ones hold. Without old ones they are complete.
+func (k *Kernel) takeOver() error {
+	if k.gen.phase != filling {
+		return nil
+	}
+	if len(k.from) == 0 {
+		k.from = nil
+		return k.gen.setPhase(complete)
+	}
+	k.log.Info("the tables in the kernel are another version's: taking over what they hold", "from", filepath.Base(k.from[len(k.from)-1].dir), "to", filepath.Base(k.gen.dir))
+	if err := k.step("made"); err != nil {
+		return err
+	}
+	if err := k.carry().first(); err != nil {
+		return err
+	}
+	return k.step("filled")
+}
+
+func (k *Kernel) carry() *carry {
+	return &carry{from: k.from, to: k.gen, maps: &k.objects.vswitchMaps, put: k.objects.HeddleCarry}
+}
+
+// exchange gives the devices that were attached before the program.
+func (k *Kernel) exchange() error {
+	if k.from == nil {
+		return k.links.exchange()
+	}
+	if err := k.step("planned"); err != nil {
+		return err
+	}
+	if err := k.gen.setPhase(switching); err != nil {
+		return err
+	}
+	if err := k.step("switching"); err != nil {
+		return err
+	}
+	if err := k.links.exchange(); err != nil {
+		return err
+	}
+	return k.step("exchanged")
+}
+
+// finishUpgrade is called one grace period after exchange.
+func (k *Kernel) finishUpgrade() error {
+	if k.from == nil {
+		return nil
+	}
+	if k.gen.phase != complete {
+		if err := k.carry().late(); err != nil {
+			return err
+		}
+		if err := k.step("late"); err != nil {
+			return err
+		}
+		if err := k.gen.setPhase(complete); err != nil {
+			return err
+		}
+	}
+	if err := k.step("complete"); err != nil {
+		return err
+	}
+	for len(k.from) > 0 {
+		if err := k.from[0].remove(); err != nil {
+			return fmt.Errorf("remove the old tables: %w", err)
+		}
+		k.from = k.from[1:]
+	}
+	k.from = nil
+	k.log.Info("the tables of the other version are taken over")
+	return nil
+}
