@@ -17,9 +17,6 @@ type LAGState struct {
 	Snapshot lacp.Snapshot `json:"snapshot"`
 }
 
-// lagKey is the LACP key of every LAG: each is a system of its own, so that it need not tell several apart.
-const lagKey = 1
-
 // portPriority is the LACP port priority of every member, and systemPriority that of every LAG: the usual default.
 const (
 	portPriority   = 255
@@ -37,20 +34,23 @@ func (s *State) lag(id plan.PortID) *LAGState {
 
 // keepLAGs gives every LAG of the plan its system and port numbers, and forgets those that are gone.
 func (s *State) keepLAGs(p *plan.Plan, devices map[plan.PortID]lagDevice) {
-	var kept []LAGState
+	was := s.LAGs
+	s.LAGs = nil
 	for _, sw := range p.Switches {
 		for _, g := range sw.LAGs {
 			id := plan.PortID{Switch: sw.Name, Name: g.Name}
 			st := LAGState{ID: id}
-			if old := s.lag(id); old != nil {
-				st = *old
+			if i := slices.IndexFunc(was, func(o LAGState) bool { return o.ID == id }); i >= 0 {
+				st = was[i]
 			}
 			st.number(g)
 			st.chooseSystem(g, devices)
-			kept = append(kept, st)
+			s.LAGs = append(s.LAGs, st)
 		}
 	}
-	s.LAGs = kept
+	for i := range s.LAGs {
+		s.chooseKey(&s.LAGs[i])
+	}
 }
 
 // number gives members port numbers from 1. A member keeps its number as long as it is one.
@@ -69,22 +69,24 @@ func (st *LAGState) number(g *plan.LAG) {
 	st.Snapshot.Members = members
 }
 
-// chooseSystem takes the MAC of a member's device as the LAG's system id: no other host has it, unlike one derived from a
-// machine id that a cloned image may share. It stays as long as a member has that MAC.
+// chooseSystem takes the MAC of the first member that has a device as the LAG's system id: no other host has it, unlike one derived
+// from a machine id that a cloned image may share. It stays, even without that device, so that the other members stay in use.
 func (st *LAGState) chooseSystem(g *plan.LAG, devices map[plan.PortID]lagDevice) {
-	st.Snapshot.Key = lagKey
-	var first plan.MAC
 	for _, name := range g.Uplinks {
-		d, ok := devices[plan.PortID{Switch: st.ID.Switch, Name: name}]
-		if ok && d.mac == st.Snapshot.System.MAC {
+		if !st.Snapshot.System.MAC.IsZero() {
 			return
 		}
-		if ok && first.IsZero() {
-			first = d.mac
-		}
+		st.Snapshot.System = lacp.System{Priority: systemPriority, MAC: devices[plan.PortID{Switch: st.ID.Switch, Name: name}].mac}
 	}
-	if !first.IsZero() || st.Snapshot.System.MAC.IsZero() {
-		st.Snapshot.System = lacp.System{Priority: systemPriority, MAC: first}
+}
+
+// chooseKey takes the lowest key that no other LAG has: a device may move from one LAG to another, whose system id it then is.
+func (s *State) chooseKey(st *LAGState) {
+	taken := func(k uint16) bool {
+		return slices.ContainsFunc(s.LAGs, func(o LAGState) bool { return o.ID != st.ID && o.Snapshot.Key == k })
+	}
+	for st.Snapshot.Key == 0 || taken(st.Snapshot.Key) {
+		st.Snapshot.Key++
 	}
 }
 
