@@ -179,7 +179,8 @@ func wires(t *testing.T, a, b *netns.NS, n int) {
 	}
 }
 
-// config is a host with a LAG of two uplinks and a host interface.
+// config is a host with a LAG of two uplinks and a host interface, whose MAC is made of the address's last digit: on one machine
+// the derived one would be the same on all hosts.
 func config(address, lag, lldp string) string {
 	return fmt.Sprintf(`switches:
   - name: lab
@@ -192,6 +193,6 @@ func config(address, lag, lldp string) string {
     portGroups:
       - {name: hosts}
 ports:
-  - {name: vmk0, switch: lab, portGroup: hosts, role: host, addresses: [%s/24]}
-`, lag, lldp, address)
+  - {name: vmk0, switch: lab, portGroup: hosts, role: host, mac: "02:00:00:00:00:%s", addresses: [%s/24]}
+`, lag, lldp, address[len(address)-1:]+"0", address)
 }
