@@ -1,0 +1,104 @@
+// Package beacon finds uplinks that have a link and yet do not reach the network: every uplink of a team sends a small broadcast
+// each second, and one on which none of the others' arrives, or whose own arrive nowhere, while the others hear each other, is taken
+// out of use (S51; semantics §5.4). It is pure: frames are bytes, time comes from the caller.
+package beacon
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+
+	"heddle/internal/plan"
+)
+
+// EtherType is that of beacons; vSphere's beacons have it as well.
+const EtherType = 0x8922
+
+// The payload, all integers big-endian:
+//
+//	 0  4  magic "HdlB"
+//	 4  1  version, 1
+//	 5  1  0
+//	 6  2  VLAN the beacon is sent in, 0 = untagged
+//	 8  8  round, counted by the sender
+//	16 16  sender, random for every start of an agent
+//	32  1  length of the switch's name, then the name
+//	    1  length of the uplink's name, then the name
+//	   16  HMAC-SHA256 of everything before, cut to 16 bytes
+const (
+	magic   = 0x48646c42 // "HdlB"
+	version = 1
+	fixed   = 32
+	macLen  = 16
+)
+
+// Sender is an agent's identity in beacons: who it is, for everybody to read, and the key that makes its beacons its own. An agent
+// makes both at its start and tells the key nobody, so that neither a guest nor a neighbour can speak for an uplink.
+type Sender struct {
+	ID  [16]byte
+	Key [32]byte
+}
+
+// Beacon is what one beacon says.
+type Beacon struct {
+	Uplink plan.PortID // that sent it
+	VLAN   uint16      // 0 = untagged
+	Round  uint64
+}
+
+// Errors of Read.
+var (
+	// ErrForeign is a beacon of another agent, or something else altogether: nothing to wonder about.
+	ErrForeign = errors.New("another agent's beacon")
+	// ErrForged is one that claims to be of this agent and is not.
+	ErrForged = errors.New("a forged beacon")
+)
+
+// Frame is the beacon as a whole Ethernet frame from the uplink device's own MAC, with an 802.1Q tag in a VLAN. Names are at most
+// 255 bytes.
+func (s *Sender) Frame(b Beacon, device plan.MAC) []byte {
+	f := append(make([]byte, 0, 128), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)
+	f = append(f, device[:]...)
+	if b.VLAN != 0 {
+		f = binary.BigEndian.AppendUint16(append(f, 0x81, 0x00), b.VLAN)
+	}
+	f = binary.BigEndian.AppendUint16(f, EtherType)
+	start := len(f)
+	f = binary.BigEndian.AppendUint32(f, magic)
+	f = append(f, version, 0)
+	f = binary.BigEndian.AppendUint16(f, b.VLAN)
+	f = binary.BigEndian.AppendUint64(f, b.Round)
+	f = append(f, s.ID[:]...)
+	for _, name := range []string{b.Uplink.Switch, b.Uplink.Name} {
+		f = append(append(f, byte(len(name))), name...)
+	}
+	return append(f, s.mac(f[start:])...)
+}
+
+// Read takes a payload apart, behind the EtherType; what follows the beacon is padding. The error is ErrForeign or ErrForged. The
+// cheap checks come first, so that a flood of foreign frames costs little.
+func (s *Sender) Read(p []byte) (Beacon, error) {
+	if len(p) < fixed || binary.BigEndian.Uint32(p) != magic || p[4] != version || [16]byte(p[16:]) != s.ID {
+		return Beacon{}, ErrForeign
+	}
+	b := Beacon{VLAN: binary.BigEndian.Uint16(p[6:]), Round: binary.BigEndian.Uint64(p[8:])}
+	at := fixed
+	for _, name := range []*string{&b.Uplink.Switch, &b.Uplink.Name} {
+		if at >= len(p) || at+1+int(p[at]) > len(p) {
+			return Beacon{}, ErrForged
+		}
+		*name = string(p[at+1 : at+1+int(p[at])])
+		at += 1 + len(*name)
+	}
+	if at+macLen > len(p) || !hmac.Equal(p[at:at+macLen], s.mac(p[:at])) {
+		return Beacon{}, ErrForged
+	}
+	return b, nil
+}
+
+func (s *Sender) mac(b []byte) []byte {
+	h := hmac.New(sha256.New, s.Key[:])
+	h.Write(b) // never fails
+	return h.Sum(nil)[:macLen]
+}

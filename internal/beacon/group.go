@@ -1,0 +1,126 @@
+package beacon
+
+import (
+	"slices"
+
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// Limits (semantics §5.4: Net.MaxBeaconVlans, Net.MaxBeaconsAtOnce).
+const (
+	MaxVLANs    = 100 // of a group
+	MaxPerCycle = 100 // beacons of a group
+)
+
+// Group is uplinks that ought to hear each other: those of one switch's teams with beacon probing that have uplinks in common. LAGs
+// take no part: a physical switch sends a beacon to any of their links, and LACP watches each by itself.
+type Group struct {
+	Switch string
+	// Members are at least two, in the order of the switch.
+	Members []Member
+	// VLANs are those of the ports of these teams, at most MaxVLANs: untagged and access VLANs first, then those of trunks.
+	// VLANs of 802.1ad trunks are left out.
+	VLANs []uint16
+}
+
+// Member is an uplink of a group.
+type Member struct {
+	ID    plan.PortID
+	VLANs plan.VLANSet // it carries
+}
+
+// Groups are the groups of a switch. An uplink is in one group at most.
+func Groups(sw *plan.Switch) []Group {
+	var sets []*team
+	for _, p := range sw.Ports {
+		if p.Policy.Teaming.FailureDetection.V == spec.DetectBeacon {
+			sets = merge(sets, teamOf(sw, p))
+		}
+	}
+	var groups []Group
+	for _, t := range sets {
+		g := Group{Switch: sw.Name, VLANs: t.vlans()}
+		for _, u := range sw.Uplinks {
+			if slices.Contains(t.uplinks, u.ID.Name) {
+				g.Members = append(g.Members, Member{u.ID, u.VLANs})
+			}
+		}
+		if len(g.Members) > 1 && len(g.VLANs) > 0 {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+// team is the uplinks of one or more ports' teams, and those ports' VLANs.
+type team struct {
+	uplinks        []string
+	access, trunks plan.VLANSet
+}
+
+func teamOf(sw *plan.Switch, p *plan.Port) *team {
+	t := &team{}
+	for _, name := range slices.Concat(p.Policy.Teaming.Active.V, p.Policy.Teaming.Standby.V) {
+		if sw.LAG(name) == nil {
+			t.uplinks = append(t.uplinks, name)
+		}
+	}
+	switch v := p.Policy.VLAN.V; v.Mode {
+	case plan.VLANNone:
+		t.access.AddRange(0, 0)
+	case plan.VLANAccess:
+		t.access.AddRange(v.ID, v.ID)
+	case plan.VLANTrunk:
+		if v.Set.Has(0) {
+			t.access.AddRange(0, 0)
+		}
+		if !v.AD {
+			t.trunks = v.Set
+		}
+	}
+	return t
+}
+
+// merge adds a team, making one of all that have an uplink in common with it.
+func merge(sets []*team, t *team) []*team {
+	apart := slices.DeleteFunc(sets, func(o *team) bool {
+		if !slices.ContainsFunc(o.uplinks, func(u string) bool { return slices.Contains(t.uplinks, u) }) {
+			return false
+		}
+		for _, u := range o.uplinks {
+			if !slices.Contains(t.uplinks, u) {
+				t.uplinks = append(t.uplinks, u)
+			}
+		}
+		for i := range t.access {
+			t.access[i] |= o.access[i]
+			t.trunks[i] |= o.trunks[i]
+		}
+		return true
+	})
+	return append(apart, t)
+}
+
+func (t *team) vlans() (list []uint16) {
+	for v := uint16(0); v < 4095 && len(list) < MaxVLANs; v++ {
+		if t.access.Has(v) {
+			list = append(list, v)
+		}
+	}
+	for v := uint16(0); v < 4095 && len(list) < MaxVLANs; v++ {
+		if t.trunks.Has(v) && !t.access.Has(v) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// cycles is how many cycles it takes to send in every VLAN, when each cycle sends at most MaxPerCycle beacons over so many
+// uplinks.
+func (g *Group) cycles(uplinks int) int {
+	per := g.perCycle(uplinks)
+	return (len(g.VLANs) + per - 1) / per
+}
+
+func (g *Group) perCycle(uplinks int) int { return max(1, MaxPerCycle/max(1, uplinks)) }
