@@ -55,6 +55,9 @@ verifier-budget: check-go ## write bpf/verifier-budget.yaml anew: what the progr
 fuzz: check-go ## run every fuzz target for DURATION
 	@scripts/fuzz $(DURATION)
 
+deb: check-go ## make the Debian package, bin/heddle_VERSION_amd64.deb
+	@GO=$(GO) scripts/deb bin
+
 demo: build ## the nested-lab experiment on real traffic (root), or on the model alone
 	@scripts/demo
 

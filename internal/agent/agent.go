@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"heddle/internal/dataplane"
@@ -86,6 +87,9 @@ type Agent struct {
 	calls    chan func()
 	stopped  chan struct{} // closed when the loop has ended
 	quit     context.CancelFunc
+	// ordered: a command asked the agent to stop.
+	ordered   atomic.Bool
+	watchedBy Supervisor // nil for nobody; see supervisor
 }
 
 // run is the loop. It returns when ctx ends; the kernel goes on as it is.
@@ -109,9 +113,12 @@ func (a *Agent) run(ctx context.Context, reload <-chan struct{}) error {
 			}
 			a.notified(n)
 		case <-reload:
+			a.supervisor().Reloading()
 			a.reload()
+			a.supervisor().Ready()
 		case <-tick.C:
 			a.tick()
+			a.supervisor().Alive()
 		case <-refresh.C:
 			if err := a.dev.Refresh(); err != nil {
 				a.complain("read the devices", err)

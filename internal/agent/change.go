@@ -168,6 +168,9 @@ func readConfig(path string) (*spec.Config, Source, error) {
 	if err != nil {
 		return nil, Source{}, fmt.Errorf("read the configuration: %w", err)
 	}
+	if onlyComments(b) {
+		return nil, Source{}, fmt.Errorf("%s: %w", path, errOnlyComments)
+	}
 	cfg, err := spec.Parse(path, b)
 	return cfg, Source{File: path, Content: string(b), Seen: digest(b)}, err
 }

@@ -136,6 +136,7 @@ func (a *Agent) moves(q api.Move) func() {
 // Stop ends the agent once this answer is on its way; the kernel goes on forwarding.
 func (a *Agent) Stop(context.Context) error {
 	a.log.Info("asked to stop")
+	a.ordered.Store(true)
 	a.quit()
 	return nil
 }

@@ -42,8 +42,8 @@ type Options struct {
 	Log     *slog.Logger
 	// Reload has the agent read Config again.
 	Reload <-chan struct{}
-	// Ready is called once the plan is in force and commands are answered.
-	Ready func()
+	// Supervisor is told how the agent is doing; nil for nobody.
+	Supervisor Supervisor
 }
 
 var agentName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
@@ -65,10 +65,14 @@ func Run(ctx context.Context, o Options) error {
 	var given *givenConfig
 	if o.Config != "" {
 		cfg, src, err := readConfig(o.Config)
-		if err != nil {
+		switch {
+		case err == nil:
+			given = &givenConfig{cfg, src}
+		case errors.Is(err, errOnlyComments):
+			o.Log.Info("the configuration file has only comments in it: it counts as none", "file", o.Config)
+		default:
 			return err
 		}
-		given = &givenConfig{cfg, src}
 	}
 	if err := privileged(); err != nil {
 		return err
@@ -122,7 +126,7 @@ func start(o Options, store *Store, st *State, given *givenConfig) (a *Agent, er
 	a = &Agent{
 		mount: mount,
 		name:  o.Name, version: o.Version, place: machineID() + "/" + o.Name, log: o.Log, store: store, state: st,
-		started: time.Now(), stale: true, configFile: o.Config, calls: make(chan func()), stopped: make(chan struct{}), quit: func() {},
+		started: time.Now(), stale: true, configFile: o.Config, watchedBy: o.Supervisor, calls: make(chan func()), stopped: make(chan struct{}), quit: func() {},
 		verdicts: verdicts{}, adapters: adapters{}, events: event.NewBus(keptEvents),
 	}
 	defer func() {
@@ -176,9 +180,9 @@ func (a *Agent) serve(ctx context.Context, o Options) error {
 	g.Go(func() error { return api.Serve(ctx, a.listener, a, a.log) })
 	g.Go(func() error { return a.run(ctx, o.Reload) })
 	a.log.Info("ready", "agent", a.name, "socket", a.listener.Addr().String(), "switches", len(a.plan.Switches))
-	if o.Ready != nil {
-		o.Ready()
-	}
+	a.supervisor().Ready()
+	<-ctx.Done()
+	a.supervisor().Stopping(a.ordered.Load())
 	err := g.Wait()
 	a.log.Info("stopped; the kernel goes on forwarding", "agent", a.name)
 	return err

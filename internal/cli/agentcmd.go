@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/agent"
+	"heddle/internal/supervise"
 )
 
 func newAgent(d Deps) *cobra.Command {
@@ -21,7 +22,9 @@ func newAgent(d Deps) *cobra.Command {
 			"devices and answers commands. It may be stopped, killed and started again at any time: the kernel goes on forwarding, and the\n" +
 			"next start adopts what is there. \"heddle down\" removes everything.\n\n" +
 			"--config is read at start and on SIGHUP. At start it counts when it was edited since it was last read; otherwise what\n" +
-			"\"heddle apply\" put into force last counts.",
+			"\"heddle apply\" put into force last counts. A file with only comments in it counts as none.\n\n" +
+			"Under a service manager (NOTIFY_SOCKET) it tells when it is ready, reloading and stopping, feeds the watchdog, and ends with status 3\n" +
+			"when a command stopped it, as \"heddle down\" does: then it is not to be started again.",
 		Example: "  heddle agent --config heddle.yaml\n  heddle agent --name host2 --config host2.yaml", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			level := slog.LevelInfo
@@ -33,7 +36,15 @@ func newAgent(d Deps) *cobra.Command {
 			reload, stop := hangups(c.Context())
 			defer stop()
 			o.Reload = reload
-			return agent.Run(c.Context(), o)
+			manager := supervise.New(d.Getenv, o.Log)
+			o.Supervisor = manager
+			if err := agent.Run(c.Context(), o); err != nil {
+				return err
+			}
+			if manager.StoppedByOrder() {
+				return &SilentError{Status: ExitStopped}
+			}
+			return nil
 		},
 	}
 	f := c.Flags()

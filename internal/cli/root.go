@@ -15,6 +15,7 @@ const (
 	ExitOK      = 0
 	ExitFailure = 1 // something went wrong while running
 	ExitUsage   = 2 // the command line or the configuration is wrong; nothing was changed
+	ExitStopped = 3 // of an agent under a service manager: a command stopped it, and it is not to be started again
 )
 
 // Deps is what commands get from outside, so that tests can stand in for it.

@@ -2,13 +2,10 @@ package docgen
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"heddle/internal/cli"
 )
 
 const cliIntro = `# Commands
@@ -20,11 +17,7 @@ changed. ` + "`heddle COMMAND --help`" + ` prints the same texts.
 
 // cliPage lists every command of the program with its flags.
 func cliPage() string {
-	root := cli.NewRoot(cli.Deps{
-		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,
-		Getenv: func(string) string { return "" },
-	})
-	root.InitDefaultCompletionCmd("completion")
+	root := commandTree()
 	var b strings.Builder
 	b.WriteString(generated("the command tree of internal/cli") + cliIntro)
 	b.WriteString("| command | |\n|---|---|\n")

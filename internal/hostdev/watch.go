@@ -47,7 +47,7 @@ func prepare(fd int) error {
 		return fmt.Errorf("enlarge the netlink receive buffer (needs CAP_NET_ADMIN; run as root): %w", err)
 	}
 	if err := unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_LISTEN_ALL_NSID, 1); err != nil {
-		return fmt.Errorf("listen to all namespaces' devices (needs CAP_NET_ADMIN; run as root): %w", err)
+		return fmt.Errorf("listen to all namespaces' devices (needs CAP_NET_BROADCAST; run as root): %w", err)
 	}
 	addr := &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: 1 << (unix.RTNLGRP_LINK - 1)}
 	if err := unix.Bind(fd, addr); err != nil {

@@ -1,0 +1,55 @@
+package docgen
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+
+	"heddle/internal/cli"
+)
+
+// commandTree is the program's command tree, with nothing behind it.
+func commandTree() *cobra.Command {
+	root := cli.NewRoot(cli.Deps{
+		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,
+		Getenv: func(string) string { return "" },
+	})
+	root.InitDefaultCompletionCmd("completion")
+	return root
+}
+
+// WriteManual writes the manual pages, one for each command, and the completions for bash, zsh and fish below share, which is laid
+// out as /usr/share. date, in seconds since 1970, stands on the pages.
+func WriteManual(share string, date int64) error {
+	root := commandTree()
+	root.DisableAutoGenTag = true
+	at := time.Unix(date, 0).UTC()
+	man := filepath.Join(share, "man", "man1")
+	if err := os.MkdirAll(man, 0o755); err != nil {
+		return err
+	}
+	err := doc.GenManTreeFromOpts(root, doc.GenManTreeOptions{
+		Header: &doc.GenManHeader{Section: "1", Date: &at, Source: "Heddle", Manual: "Heddle"}, Path: man, CommandSeparator: "-",
+	})
+	return errors.Join(err,
+		completion(filepath.Join(share, "bash-completion", "completions", "heddle"), func(w io.Writer) error { return root.GenBashCompletionV2(w, true) }),
+		completion(filepath.Join(share, "zsh", "vendor-completions", "_heddle"), root.GenZshCompletion),
+		completion(filepath.Join(share, "fish", "vendor_completions.d", "heddle.fish"), func(w io.Writer) error { return root.GenFishCompletion(w, true) }))
+}
+
+func completion(path string, write func(io.Writer) error) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}

@@ -1,0 +1,98 @@
+// Package supervise tells systemd how the agent is doing, by the notification protocol of sd_notify(3). Any supervisor that sets
+// NOTIFY_SOCKET is served; without one nothing is sent.
+package supervise
+
+import (
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+)
+
+// pingsPerPeriod is how often the watchdog is fed in the time that it allows; sd_watchdog_enabled(3) asks for two at least.
+const pingsPerPeriod = 4
+
+// Systemd is the service manager that started this process, if one did. Its methods may be called by any goroutine.
+type Systemd struct {
+	log *slog.Logger
+	// every is the least time between two signs of life; 0 without a watchdog.
+	every time.Duration
+
+	mu       sync.Mutex
+	lastSign time.Time
+	failed   string
+	present  bool
+	byOrder  bool
+}
+
+// New reads what the service manager left in the environment (NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID).
+func New(getenv func(string) string, log *slog.Logger) *Systemd {
+	s := &Systemd{log: log, present: getenv("NOTIFY_SOCKET") != ""}
+	period, err := daemon.SdWatchdogEnabled(false)
+	if err != nil {
+		log.Warn("the service manager's watchdog is not fed: its environment is not valid", "err", err)
+	}
+	s.every = period / pingsPerPeriod
+	return s
+}
+
+// Ready says that the plan is in force and commands are answered; also once a reload is done.
+func (s *Systemd) Ready() { s.send(daemon.SdNotifyReady) }
+
+// Reloading says that the configuration is being read again; Ready ends it. The time stamp is what Type=notify-reload asks for.
+func (s *Systemd) Reloading() {
+	s.send(daemon.SdNotifyReloading + "\n" + strings.TrimSpace(daemon.SdNotifyMonotonicUsec()))
+}
+
+// Stopping says that the process is about to end; byOrder: a command asked for it ("heddle down"), so that it should not be started
+// again.
+func (s *Systemd) Stopping(byOrder bool) {
+	s.mu.Lock()
+	s.byOrder = s.byOrder || byOrder
+	s.mu.Unlock()
+	s.send(daemon.SdNotifyStopping)
+}
+
+// StoppedByOrder says whether a supervised process ends because a command asked for it.
+func (s *Systemd) StoppedByOrder() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.present && s.byOrder
+}
+
+// Alive is a sign of life. It may be called much more often than the watchdog wants to hear.
+func (s *Systemd) Alive() {
+	if s.every == 0 {
+		return
+	}
+	s.mu.Lock()
+	now := time.Now()
+	due := now.Sub(s.lastSign) >= s.every
+	if due {
+		s.lastSign = now
+	}
+	s.mu.Unlock()
+	if due {
+		s.send(daemon.SdNotifyWatchdog)
+	}
+}
+
+// send logs a failure once, until it changes.
+func (s *Systemd) send(state string) {
+	if !s.present {
+		return
+	}
+	_, err := daemon.SdNotify(false, state)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != "" && text != s.failed {
+		s.log.Warn("the service manager could not be told how the agent is doing", "err", err)
+	}
+	s.failed = text
+}

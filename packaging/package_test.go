@@ -1,0 +1,160 @@
+package packaging
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"heddle/internal/testkit"
+)
+
+// Two versions of the package, made once for all tests.
+const (
+	oldVersion = "0.0.1"
+	newVersion = "0.0.2"
+)
+
+var made = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "heddle-packages-")
+	if err != nil {
+		return "", err
+	}
+	for _, v := range []string{oldVersion, newVersion} {
+		cmd := exec.Command("../scripts/deb", dir)
+		cmd.Env = append(os.Environ(), "VERSION="+v)
+		cmd.Stderr = os.Stderr
+		if err := cmd.Run(); err != nil {
+			return dir, err
+		}
+	}
+	return dir, nil
+})
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if dir, _ := made(); dir != "" && wasMade {
+		os.RemoveAll(dir)
+	}
+	os.Exit(status)
+}
+
+// wasMade keeps TestMain from making packages that no test asked for.
+var wasMade bool
+
+// packages is the directory with both versions.
+func packages(t *testing.T) string {
+	t.Helper()
+	testkit.Root(t) // installing needs it, and making takes longer than a test without root may
+	testkit.Tool(t, "dpkg", "xz", "gzip")
+	wasMade = true
+	dir, err := made()
+	if err != nil {
+		t.Fatalf("make the packages: %v", err)
+	}
+	return dir
+}
+
+func deb(dir, version string) string {
+	return filepath.Join(dir, "heddle_"+version+"_amd64.deb")
+}
+
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// contents are the package's files, with their permissions.
+func contents(t *testing.T) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for line := range strings.Lines(output(t, "dpkg-deb", "-c", deb(packages(t), newVersion))) {
+		f := strings.Fields(line)
+		files[strings.TrimPrefix(f[5], ".")] = f[0] + " " + f[1]
+	}
+	return files
+}
+
+func TestThePackageHasEverythingAndOnlyRootMayWriteIt(t *testing.T) {
+	files := contents(t)
+	for path, mode := range map[string]string{
+		"/usr/bin/heddle": "-rwxr-xr-x", "/etc/heddle/heddle.yaml": "-rw-r--r--", "/usr/lib/cni/heddle-cni": "lrwxrwxrwx",
+		"/usr/lib/systemd/system/heddle.service": "-rw-r--r--", "/usr/lib/systemd/system/run-heddle-bpf.mount": "-rw-r--r--",
+		"/usr/share/bash-completion/completions/heddle": "-rw-r--r--", "/usr/share/zsh/vendor-completions/_heddle": "-rw-r--r--",
+		"/usr/share/fish/vendor_completions.d/heddle.fish": "-rw-r--r--", "/usr/share/man/man1/heddle.1.gz": "-rw-r--r--",
+		"/usr/share/man/man1/heddle-port-connect.1.gz": "-rw-r--r--", "/usr/share/doc/heddle/copyright": "-rw-r--r--",
+		"/usr/share/doc/heddle/changelog.gz": "-rw-r--r--", "/usr/share/doc/heddle/agent.md": "-rw-r--r--",
+	} {
+		switch got, ok := files[path]; {
+		case !ok:
+			t.Errorf("%s is not in the package", path)
+		case got[0] != 'l' && got != mode+" root/root":
+			t.Errorf("%s: %s, want %s root/root", path, got, mode)
+		}
+	}
+	for path, mode := range files {
+		if mode[0] != 'l' && (mode[5] == 'w' || mode[8] == 'w' || !strings.HasSuffix(mode, " root/root")) {
+			t.Errorf("%s: %s", path, mode)
+		}
+	}
+	info := output(t, "dpkg-deb", "-I", deb(packages(t), newVersion), "conffiles")
+	if strings.TrimSpace(info) != "/etc/heddle/heddle.yaml" {
+		t.Errorf("configuration files: %q", info)
+	}
+}
+
+func TestTheSameSourceMakesTheSamePackage(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command("../scripts/deb", dir)
+	cmd.Env = append(os.Environ(), "VERSION="+newVersion)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	sum := func(path string) string { return strings.Fields(output(t, "sha256sum", path))[0] }
+	if sum(deb(dir, newVersion)) != sum(deb(packages(t), newVersion)) {
+		t.Error("two packages of one source differ")
+	}
+}
+
+// mostExposed is what systemd may find of the unit, of 10.
+const mostExposed = 2.5
+
+func TestTheUnitIsValidAndHardened(t *testing.T) {
+	testkit.Root(t)
+	testkit.Tool(t, "systemd-analyze")
+	dir := t.TempDir()
+	files, err := filepath.Glob("systemd/*")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	unit, err := os.ReadFile("systemd/heddle.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The verifier wants the program to be there.
+	standIn := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/heddle`).ReplaceAll(unit, []byte("ExecStart=/bin/true"))
+	if err := os.WriteFile(filepath.Join(dir, "heddle.service"), standIn, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	output(t, "cp", "systemd/run-heddle-bpf.mount", dir)
+	if out := output(t, "systemd-analyze", "verify", "--man=no", filepath.Join(dir, "heddle.service"), filepath.Join(dir, "run-heddle-bpf.mount")); strings.Contains(out, "heddle") {
+		t.Errorf("systemd finds faults:\n%s", out)
+	}
+	out := output(t, "systemd-analyze", "security", "--offline=yes", "--no-pager", filepath.Join(dir, "heddle.service"))
+	m := regexp.MustCompile(`Overall exposure level for heddle.service: ([0-9.]+)`).FindStringSubmatch(out)
+	if m == nil {
+		t.Fatalf("no verdict:\n%s", out)
+	}
+	if level, err := strconv.ParseFloat(m[1], 64); err != nil || level > mostExposed {
+		t.Errorf("exposure %s of 10, at most %.1f is allowed:\n%s", m[1], mostExposed, out)
+	}
+	t.Logf("exposure %s of 10", m[1])
+}

@@ -1,0 +1,209 @@
+package packaging
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const twoGuests = `switches:
+  - name: lab
+    uplinks: [{name: uplink1, device: up1}]
+    portGroups:
+      - {name: web, vlan: {access: 100}}
+ports:
+  - {name: a, switch: lab, portGroup: web, device: pa}
+  - {name: b, switch: lab, portGroup: web, device: pb}
+  - {name: vmk0, switch: lab, portGroup: web, role: host, addresses: [192.0.2.1/24]}
+`
+
+// guests makes an uplink and two guests, each in a namespace of its own on the machine.
+func (m *machine) guests() {
+	m.t.Helper()
+	m.sh(`ip link set lo up
+ip link add up1 type veth peer name wire && ip link set wire up
+for g in a b; do
+	ip netns add $g
+	ip link add p$g type veth peer name eth0 netns $g
+	ip -n $g link set eth0 up
+done
+ip -n a addr add 192.0.2.10/24 dev eth0
+ip -n b addr add 192.0.2.11/24 dev eth0`)
+}
+
+func (m *machine) reach(what string) {
+	m.t.Helper()
+	m.await(what+": the guests and the host reach each other", func() bool {
+		_, err := m.try("sh", "-ec", "ip netns exec a ping -q -c1 -W1 192.0.2.11 && ip netns exec b ping -q -c1 -W1 192.0.2.1")
+		return err == nil
+	})
+}
+
+// configured is a machine with the package installed and the two guests on the switch.
+func configured(t *testing.T) *machine {
+	t.Helper()
+	m := boot(t, packages(t))
+	m.guests()
+	m.sh("dpkg --force-depends -i /run/packages/heddle_" + oldVersion + "_amd64.deb")
+	if state := m.property("ActiveState"); state != "active" {
+		t.Fatalf("after the installation the agent is %s", state)
+	}
+	m.sh("cat >/etc/heddle/heddle.yaml <<'END'\n" + twoGuests + "END\nheddle check -f /etc/heddle/heddle.yaml\nsystemctl reload heddle.service")
+	m.reach("after the reload")
+	return m
+}
+
+// capabilities of the unit: their numbers are the kernel's (capability.h).
+const unitCapabilities = 1<<11 | 1<<12 | 1<<13 | 1<<38 | 1<<39
+
+func TestTheAgentRunsWithTheUnitsRightsAlone(t *testing.T) {
+	m := configured(t)
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%s/root/proc/%d/status", m.pid, m.agentPID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := map[string]string{}
+	for line := range strings.Lines(string(status)) {
+		if k, v, ok := strings.Cut(line, ":"); ok {
+			has[k] = strings.TrimSpace(v)
+		}
+	}
+	for _, set := range []string{"CapEff", "CapPrm", "CapBnd"} {
+		if has[set] != fmt.Sprintf("%016x", uint64(unitCapabilities)) {
+			t.Errorf("%s is %s, want %016x", set, has[set], uint64(unitCapabilities))
+		}
+	}
+	if has["Seccomp"] != "2" || has["NoNewPrivs"] != "1" {
+		t.Errorf("system calls are not filtered, or privileges can be gained: %s %s", has["Seccomp"], has["NoNewPrivs"])
+	}
+	m.sh(fmt.Sprintf(`for path in /etc /usr /proc/sys/kernel; do
+	nsenter --target %d --mount sh -c "! touch $path/written 2>/dev/null" || { echo "$path can be written"; exit 1; }
+done`, m.agentPID()))
+	// What the agent does at run time, it can do: take a port that appears, give one back, remember, answer.
+	m.sh(`ip netns add c && ip link add pc type veth peer name eth0 netns c && ip -n c link set eth0 up && ip -n c addr add 192.0.2.12/24 dev eth0
+heddle port connect c --port-group web --device pc
+for i in $(seq 100); do ip netns exec c ping -q -c1 -W1 192.0.2.1 >/dev/null && break; [ $i -lt 100 ]; done
+[ "$(cat /proc/sys/net/ipv6/conf/pc/disable_ipv6)" = 1 ]
+heddle port disconnect c
+[ "$(cat /proc/sys/net/ipv6/conf/pc/disable_ipv6)" = 0 ]
+heddle switch list`)
+	if log := m.sh("cat /run/heddle.log"); strings.Contains(log, "level=ERROR") {
+		t.Errorf("the agent logged faults:\n%s", log)
+	}
+}
+
+func TestTheAgentIsBackAfterAnyEndAndNoAttachmentGoes(t *testing.T) {
+	m := configured(t)
+	for i, how := range []string{"kill -KILL", "kill -ABRT", "kill -TERM"} {
+		before := m.agentPID()
+		m.sh(fmt.Sprintf("%s %d", how, before))
+		m.await("the agent is back after "+how, func() bool {
+			now := m.agentPID()
+			return now != 0 && now != before && m.property("ActiveState") == "active"
+		})
+		m.reach("after " + how)
+		if n := m.property("NRestarts"); n != strconv.Itoa(i+1) {
+			t.Errorf("%s restarts after %d ends", n, i+1)
+		}
+	}
+	m.sh("systemctl stop heddle.service")
+	m.reach("while the agent is stopped")
+	m.sh("systemctl start heddle.service")
+	m.reach("after the start")
+}
+
+func TestAnAgentThatHangsIsReplaced(t *testing.T) {
+	m := configured(t)
+	m.sh(`mkdir -p /run/systemd/system/heddle.service.d
+printf '[Service]\nWatchdogSec=3s\n' >/run/systemd/system/heddle.service.d/quick.conf
+systemctl daemon-reload; systemctl restart heddle.service`)
+	before := m.agentPID()
+	m.sh(fmt.Sprintf("kill -STOP %d", before))
+	m.await("a stopped agent is replaced", func() bool {
+		now := m.agentPID()
+		return now != 0 && now != before && m.property("ActiveState") == "active"
+	})
+	m.reach("after the watchdog")
+}
+
+func TestDownIsFinalUntilTheNextStart(t *testing.T) {
+	m := configured(t)
+	m.sh("heddle down")
+	m.await("the unit has ended", func() bool { return m.property("ActiveState") == "inactive" })
+	if r := m.property("Result"); r != "success" {
+		t.Errorf("the unit's result is %s", r)
+	}
+	if out := m.sh("ls -A /run/heddle; ip -br link"); strings.Contains(out, "vmk0") || strings.Contains(out, "bpf") {
+		t.Errorf("left after down:\n%s", out)
+	}
+	m.sh("systemctl start heddle.service")
+	m.reach("after the start")
+}
+
+func TestAFaultInTheFileEndsInAClearFailureAndNoLoop(t *testing.T) {
+	m := configured(t)
+	m.sh("echo 'switches: [{nam: x}]' >/etc/heddle/heddle.yaml; systemctl restart heddle.service || true")
+	m.await("the unit has failed", func() bool { return m.property("ActiveState") == "failed" })
+	if code := m.property("ExecMainStatus"); code != "2" || m.property("NRestarts") != "0" {
+		t.Errorf("status %s after %s restarts", code, m.property("NRestarts"))
+	}
+	m.reach("without an agent")
+}
+
+func TestALackingCapabilityIsNamed(t *testing.T) {
+	m := configured(t)
+	all := []string{"CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON", "CAP_NET_BROADCAST"}
+	for _, lacking := range all {
+		var rest []string
+		for _, c := range all {
+			if c != lacking {
+				rest = append(rest, "+"+strings.ToLower(strings.TrimPrefix(c, "CAP_")))
+			}
+		}
+		caps := strings.Join(rest, ",")
+		out, err := m.try("setpriv", "--bounding-set=-all,"+caps, "--inh-caps=-all,"+caps, "heddle", "agent", "--name", "lacking")
+		if err == nil || !strings.Contains(out, lacking) {
+			t.Errorf("without %s: %v, %s", lacking, err, out)
+		}
+	}
+}
+
+func TestUpgradeRemoveAndPurge(t *testing.T) {
+	m := boot(t, packages(t))
+	m.guests()
+	before := m.sh(snapshot)
+	m.sh("dpkg --force-depends -i /run/packages/heddle_" + oldVersion + "_amd64.deb")
+	m.sh("cat >/etc/heddle/heddle.yaml <<'END'\n" + twoGuests + "END\nsystemctl reload heddle.service")
+	m.reach("after the installation")
+
+	first := m.agentPID()
+	m.sh("dpkg --force-depends -i /run/packages/heddle_" + newVersion + "_amd64.deb")
+	if now := m.agentPID(); now == first || m.property("ActiveState") != "active" {
+		t.Errorf("the upgrade did not restart the agent: process %d, before %d", now, first)
+	}
+	m.sh("grep -q uplink1 /etc/heddle/heddle.yaml") // an edited configuration stays
+	m.reach("after the upgrade")
+
+	out := m.sh("dpkg -r heddle")
+	if !strings.Contains(out, "goes on forwarding") {
+		t.Errorf("removing does not say what becomes of the switch:\n%s", out)
+	}
+	m.sh("! command -v heddle; test -e /etc/heddle/heddle.yaml")
+	m.reach("after the removal")
+
+	m.sh("dpkg --force-depends -i /run/packages/heddle_" + newVersion + "_amd64.deb")
+	m.reach("installed again")
+	m.sh("dpkg -P heddle")
+	if left := m.sh("find / -xdev -path /proc -prune -o \\( -iname '*heddle*' -o -path '/run/heddle*' \\) -print | grep -v -E '^/(run/(heddle.log|packages)|tmp|work|root|home|builds?|src|etc/systemd/system/heddle.service.d)(/|$)' || true"); strings.Contains(left, "/etc/heddle") ||
+		strings.Contains(left, "/var/lib/heddle") || strings.Contains(left, "/run/heddle") || strings.Contains(left, "/usr/share/heddle") || strings.Contains(left, "/usr/lib") {
+		t.Errorf("left after a purge:\n%s", left)
+	}
+	if after := m.sh(snapshot); after != before {
+		t.Errorf("devices after the purge:\n%s\nbefore:\n%s", after, before)
+	}
+}
+
+// snapshot prints the devices without what follows with a delay of the kernel's own.
+const snapshot = `ip -d -o link | sed -E 's/state \S+|,LOWER_UP|NO-CARRIER,|M-DOWN|qdisc \S+//g'; ip -o addr | grep -v 'inet6 fe80' | sed -E 's/tentative|deprecated//g'; mount -t bpf; cat /proc/sys/net/ipv6/conf/p[ab]/disable_ipv6`
