@@ -146,7 +146,7 @@ func TestAFaultInTheFileEndsInAClearFailureAndNoLoop(t *testing.T) {
 	m := configured(t)
 	m.sh("echo 'switches: [{nam: x}]' >/etc/heddle/heddle.yaml; systemctl restart heddle.service || true")
 	m.await("the unit has failed", func() bool { return m.property("ActiveState") == "failed" })
-	if code := m.property("ExecMainStatus"); code != "2" || m.property("NRestarts") != "0" {
+	if code := m.property("ExecMainStatus"); code != "78" || m.property("NRestarts") != "0" {
 		t.Errorf("status %s after %s restarts", code, m.property("NRestarts"))
 	}
 	m.reach("without an agent")

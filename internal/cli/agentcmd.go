@@ -24,7 +24,7 @@ func newAgent(d Deps) *cobra.Command {
 			"--config is read at start and on SIGHUP. At start it counts when it was edited since it was last read; otherwise what\n" +
 			"\"heddle apply\" put into force last counts. A file with only comments in it counts as none.\n\n" +
 			"Under a service manager (NOTIFY_SOCKET) it tells when it is ready, reloading and stopping, feeds the watchdog, and ends with status 3\n" +
-			"when a command stopped it, as \"heddle down\" does: then it is not to be started again.",
+			"when a command stopped it, as \"heddle down\" does, and 78 when the configuration is wrong: then it is not to be started again.",
 		Example: "  heddle agent --config heddle.yaml\n  heddle agent --name host2 --config host2.yaml", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			level := slog.LevelInfo
@@ -38,13 +38,7 @@ func newAgent(d Deps) *cobra.Command {
 			o.Reload = reload
 			manager := supervise.New(d.Getenv, o.Log)
 			o.Supervisor = manager
-			if err := agent.Run(c.Context(), o); err != nil {
-				return err
-			}
-			if manager.StoppedByOrder() {
-				return &SilentError{Status: ExitStopped}
-			}
-			return nil
+			return supervisedEnd(d, manager, agent.Run(c.Context(), o))
 		},
 	}
 	f := c.Flags()
@@ -55,6 +49,20 @@ func newAgent(d Deps) *cobra.Command {
 	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
 	_ = c.MarkFlagFilename("config", "yaml", "yml")
 	return c
+}
+
+// supervisedEnd gives a service manager the statuses after which it should not start the agent again.
+func supervisedEnd(d Deps, manager *supervise.Systemd, err error) error {
+	switch {
+	case !manager.Present():
+		return err
+	case err == nil && manager.StoppedByOrder():
+		return &SilentError{Status: ExitStopped}
+	case err != nil && exitStatus(err) == ExitUsage:
+		printError(d, err)
+		return &SilentError{Status: ExitConfig}
+	}
+	return err
 }
 
 // hangups turns SIGHUP into messages; several at once are one.

@@ -15,7 +15,10 @@ const (
 	ExitOK      = 0
 	ExitFailure = 1 // something went wrong while running
 	ExitUsage   = 2 // the command line or the configuration is wrong; nothing was changed
-	ExitStopped = 3 // of an agent under a service manager: a command stopped it, and it is not to be started again
+	// Of an agent under a service manager, which should not start it again: a command stopped it, or the configuration is wrong.
+	// A crash of the Go runtime has status 2, which is why the latter is another one there (EX_CONFIG of sysexits.h).
+	ExitStopped = 3
+	ExitConfig  = 78
 )
 
 // Deps is what commands get from outside, so that tests can stand in for it.
@@ -67,6 +70,7 @@ func NewRoot(d Deps) *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddCommand(newAgent(d), newApply(d), newCheck(d), newDown(d), newEvents(d), newMAC(d), newPort(d), newPortGroup(d), newShow(d),
 		newStats(d), newSwitch(d), newUplink(d), newVersion(d))
+	root.AddCommand(newDoctor(d))
 	root.AddCommand(newTraffic())
 	root.AddCommand(newBench(d))
 	root.AddCommand(newLab(d))

@@ -55,11 +55,14 @@ func (s *Systemd) Stopping(byOrder bool) {
 	s.send(daemon.SdNotifyStopping)
 }
 
-// StoppedByOrder says whether a supervised process ends because a command asked for it.
+// Present says whether there is a service manager.
+func (s *Systemd) Present() bool { return s.present }
+
+// StoppedByOrder says whether the process ends because a command asked for it.
 func (s *Systemd) StoppedByOrder() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.present && s.byOrder
+	return s.byOrder
 }
 
 // Alive is a sign of life. It may be called much more often than the watchdog wants to hear.

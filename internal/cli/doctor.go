@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/doctor"
+)
+
+// defaultConfig is the file that the package's unit gives the agent.
+const defaultConfig = "/etc/heddle/heddle.yaml"
+
+func newDoctor(d Deps) *cobra.Command {
+	t, o := &target{}, &output{}
+	w := doctor.Where{}
+	c := &cobra.Command{
+		Use: "doctor", Short: "Look at the host for what keeps a switch from working well, and say what to do",
+		Long: "Look at the host for what keeps a switch from working, or from working well, and say what to do about each finding: kernel,\n" +
+			"bpf file system, devices and their offloads, MTU along the way, other owners of a device, the agent and its configuration. It\n" +
+			"changes nothing and needs no agent; without root it says what it could not look at. The exit status is 1 when something is wrong.",
+		Example: "  heddle doctor\n  heddle doctor -o json", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			if _, err := t.client(); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(c.Context(), callTimeout)
+			defer cancel()
+			w.Agent, w.RunDir, w.Version = t.name, t.runDir, buildVersion().Version
+			found := doctor.Examine(doctor.Gather(ctx, w))
+			if err := o.print(d, found, func(out io.Writer) error { return writeFindings(out, d, found) }); err != nil {
+				return err
+			}
+			if !doctor.Healthy(found) {
+				return &SilentError{Status: ExitFailure}
+			}
+			return nil
+		},
+	}
+	t.flags(d, c)
+	o.flag(c)
+	c.Flags().StringVar(&w.StateDir, "state-dir", d.env("HEDDLE_STATE_DIR", defaultStateDir), "state directory of the agents")
+	c.Flags().StringVarP(&w.Config, "config", "c", defaultConfig, "configuration file of the agent")
+	_ = c.MarkFlagFilename("config", "yaml", "yml")
+	return c
+}
+
+// writeFindings prints a table whose last column wraps; remedies begin with an arrow.
+func writeFindings(w io.Writer, d Deps, found []doctor.Finding) error {
+	colours := map[doctor.Level]string{doctor.OK: green, doctor.Wrong: red, doctor.Note: yellow, doctor.Unknown: yellow}
+	name := 0
+	for _, f := range found {
+		name = max(name, len(f.Check))
+	}
+	const level = len("unknown")
+	indent := strings.Repeat(" ", level+name+4)
+	for _, f := range found {
+		lines := wrap(f.Text, tableWidth-len(indent))
+		if f.Remedy != "" {
+			for i, l := range wrap(f.Remedy, tableWidth-len(indent)-2) {
+				lines = append(lines, map[bool]string{true: "→ ", false: "  "}[i == 0]+l)
+			}
+		}
+		state := d.coloured(colours[f.Level], string(f.Level)) + strings.Repeat(" ", level-len(f.Level))
+		if _, err := fmt.Fprintf(w, "%s  %-*s  %s\n", state, name, f.Check, strings.Join(lines, "\n"+indent)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wrap breaks a text between words into lines of at most width characters; a longer word has a line of its own.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}

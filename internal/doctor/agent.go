@@ -1,0 +1,75 @@
+package doctor
+
+import (
+	"fmt"
+
+	"heddle/internal/api"
+)
+
+func agentAnswers(f Facts) []Finding {
+	a := f.Agent
+	if !a.Running {
+		if a.Remembers {
+			return []Finding{{Level: Wrong, Text: fmt.Sprintf("agent %s does not run: the kernel goes on forwarding, and nobody follows devices and uplinks", a.Name),
+				Remedy: "systemctl start heddle, or heddle agent --config FILE"}}
+		}
+		return []Finding{{Level: Note, Text: fmt.Sprintf("agent %s does not run, and never has", a.Name), Remedy: "systemctl enable --now heddle, or heddle agent --config FILE"}}
+	}
+	var found []Finding
+	if a.Version != a.Own {
+		found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("the agent is of version %s, this program of %s", a.Version, a.Own),
+			Remedy: "systemctl restart heddle: no frame is lost"})
+	}
+	for _, w := range a.Warnings {
+		found = append(found, Finding{Level: Note, Text: w})
+	}
+	return found
+}
+
+func configuration(f Facts) []Finding {
+	var found []Finding
+	for _, fault := range f.Config.Faults {
+		found = append(found, Finding{Level: Wrong, Text: fault, Remedy: "edit the file, then: heddle check -f " + f.Config.File})
+	}
+	if !f.Config.Exists {
+		found = append(found, Finding{Level: OK, Text: "there is none at " + f.Config.File})
+	}
+	return found
+}
+
+func uplinks(f Facts) []Finding {
+	var found []Finding
+	for _, u := range f.Uplinks {
+		d, there := f.Devices[u.Device]
+		switch {
+		case u.Device == "":
+			found = append(found, Finding{Level: Note, Text: u.label() + " has no device on this host", Remedy: "bind one in the configuration, or leave it out of the teams"})
+		case !there:
+			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s: there is no device %s", u.label(), u.Device), Remedy: "ip link shows the devices there are; correct the name, or load the driver"})
+		case u.State == api.Pending:
+			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s is not in service: %s", u.label(), u.Reason), Remedy: "heddle uplink show " + u.Name})
+		case !d.Up || u.State == api.Down:
+			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s: device %s is down or has no carrier", u.label(), u.Device),
+				Remedy: fmt.Sprintf("ip link set %s up; check cable and switch port", u.Device)})
+		}
+	}
+	return found
+}
+
+func ports(f Facts) []Finding {
+	var found []Finding
+	for _, p := range f.Ports {
+		_, there := f.Devices[p.Device]
+		switch {
+		case p.Device == "" || p.Host && p.State == "":
+		case !there:
+			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s: there is no device %s", p.label(), p.Device),
+				Remedy: "start its owner; or, if it is gone for good: heddle port disconnect " + p.Name})
+		case p.State == api.Pending:
+			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s is not in service: %s", p.label(), p.Reason), Remedy: "heddle port show " + p.Name})
+		case p.State == api.Down:
+			found = append(found, Finding{Level: Note, Text: fmt.Sprintf("%s is down: %s", p.label(), p.Reason), Remedy: "heddle port show " + p.Name})
+		}
+	}
+	return found
+}

@@ -1,0 +1,129 @@
+// Package doctor looks at a host for what keeps a switch from working, or from working well, and says what to do about it. Facts
+// are gathered once; each check is a pure function of them.
+package doctor
+
+import (
+	"heddle/internal/api"
+)
+
+// Facts are what was found out about a host. What could not be found out is in Unknown, by the fact's name, with the reason.
+type Facts struct {
+	Kernel  Kernel
+	Pins    Pins
+	Agent   Agent
+	Config  Config
+	Devices map[string]Device
+	// Uplinks and Ports are what the switches are made of: as the agent has them or, without one, as the file declares them.
+	Uplinks []Uplink
+	Ports   []Port
+	// BridgeNetfilter: frames on Linux bridges pass the host's packet filter (net.bridge.bridge-nf-call-iptables).
+	BridgeNetfilter bool
+	// Forwarding: the host routes IPv4 between its interfaces.
+	Forwarding bool
+	Unknown    map[Fact]string
+}
+
+// Fact names something that may stay unknown.
+type Fact string
+
+// The facts that may stay unknown, as they are shown.
+const (
+	FactTCX     Fact = "tcx"
+	FactJIT     Fact = "bpf JIT"
+	FactBacklog Fact = "receive backlog"
+	FactPins    Fact = "pins"
+	FactAgent   Fact = "agent"
+	FactConfig  Fact = "configuration"
+	FactMounts  Fact = "bpf file system"
+	FactDevices Fact = "devices"
+)
+
+// Kernel is what the running kernel offers.
+type Kernel struct {
+	Release      string
+	Major, Minor int
+	// BTF: the kernel describes its own types.
+	BTF bool
+	// TCX: programs may be attached to devices by tcx. It counts unless unknown.
+	TCX bool
+	// JIT: programs are compiled, not interpreted. It counts unless unknown.
+	JIT bool
+	// Confidential: kernel lockdown keeps programs from reading kernel memory.
+	Confidential bool
+	// Backlog is net.core.netdev_max_backlog in frames; it counts unless unknown.
+	Backlog int
+}
+
+// Pins are where the agents keep kernel objects.
+type Pins struct {
+	Dir string // of all agents
+	// Mounted: a bpf file system is there. Lasting: the first process of the machine sees it too.
+	Mounted, Lasting bool
+	// Agents are those that have kernel objects pinned; Alive those of them that answer.
+	Agents []string
+	Alive  map[string]bool
+}
+
+// Agent is what the agent says.
+type Agent struct {
+	Name    string
+	Running bool
+	// Own is the version of this program, Version the agent's.
+	Own, Version string
+	Warnings     []string
+	// Remembers: there is a state of it, so that it has run before.
+	Remembers bool
+}
+
+// Config is the configuration file.
+type Config struct {
+	File   string
+	Exists bool
+	Faults []string
+}
+
+// Device is one network device of this host.
+type Device struct {
+	Name, Driver string // Driver is the kernel's word for a virtual device; "" for a physical one
+	Index        int
+	MTU          int // bytes of layer 3
+	Up           bool
+	Promiscuous  bool
+	// Master is the bridge, bond or team that has the device; MasterKind the kernel's word for it.
+	Master, MasterKind string
+	// Upper are the devices on top of it: VLAN, macvlan and ipvlan devices.
+	Upper []string
+	// PeerMTU is the MTU of a veth's other end, 0 when it is not seen.
+	PeerMTU int
+	// Features are the offloads that are on (ethtool -k).
+	Features map[string]bool
+	// XDP: a program runs before everything else. Others are programs of tcx or tc on its receiving side that are not Heddle's.
+	XDP    bool
+	Others []string
+	// Addresses are the host's addresses on it, with their prefix lengths.
+	Addresses []string
+	// Manager is the network manager that configures it, "" for none seen.
+	Manager string
+	// StrictReversePath: the host drops packets whose way back would be another device (rp_filter 1).
+	StrictReversePath bool
+}
+
+// Uplink is one uplink of a switch.
+type Uplink struct {
+	Switch, Name, Device string
+	SwitchMTU            int
+	State                api.PortState // "" when no agent says it
+	Reason               string
+}
+
+// Port is one port of a switch.
+type Port struct {
+	Switch, Name, Device, VLAN string
+	Host                       bool
+	SwitchMTU                  int
+	State                      api.PortState // "" when no agent says it
+	Reason                     string
+}
+
+func (u Uplink) label() string { return "uplink " + u.Switch + "/" + u.Name }
+func (p Port) label() string   { return "port " + p.Switch + "/" + p.Name }
