@@ -24,6 +24,7 @@ type Kernel interface {
 	Change(d dataplane.Desired, ready func() error) (dataplane.Instant, error)
 	Attach(budget time.Duration) (left int, err error)
 	Unattached() map[uint32]error
+	Reteam(dataplane.Desired) (dataplane.Instant, error)
 	RetryAttach()
 	Counters() (map[plan.PortID]dataplane.Counters, error)
 	MACs() ([]dataplane.MACEntry, error)
@@ -78,6 +79,7 @@ type Agent struct {
 	lags       *lagPart
 	neighbours *lldpPart
 	verdicts   verdicts
+	teaming    teaming
 	adapters   adapters
 	events     *event.Bus
 
@@ -116,6 +118,8 @@ func (a *Agent) run(ctx context.Context, reload <-chan struct{}) error {
 			a.supervisor().Reloading()
 			a.reload()
 			a.supervisor().Ready()
+		case <-a.woken():
+			a.settle()
 		case <-tick.C:
 			a.tick()
 			a.supervisor().Alive()
@@ -149,13 +153,19 @@ func (a *Agent) guardPins() {
 // notified takes in a notification and those behind it, then puts the plan right once.
 func (a *Agent) notified(n hostdev.Note) {
 	changed := false
+	a.teaming.noted = n.At()
+	defer func() { a.teaming.noted = time.Time{} }()
 	for range batchNotes {
 		c, err := a.dev.Apply(n)
 		if err != nil {
 			a.complain("follow the devices", err)
 			a.retry = true
 		}
-		changed = changed || c
+		if c {
+			changed = true
+			a.watchLinks()
+			a.failOver()
+		}
 		more, ok := next(a.dev.Notes())
 		if !ok {
 			break

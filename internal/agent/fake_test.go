@@ -84,6 +84,7 @@ func (f *fakeDevices) WithAlias(prefix string) []hostdev.Device {
 func (f *fakeDevices) Notes() <-chan hostdev.Note       { return nil }
 func (f *fakeDevices) Apply(hostdev.Note) (bool, error) { return true, nil }
 func (f *fakeDevices) Refresh() error                   { return nil }
+func (f *fakeDevices) WatchCarrier([]uint32)            {}
 
 func (f *fakeDevices) CreatePair(p hostdev.Pair) error {
 	if err := f.did("create %s %s", p.Host, p.Switch); err != nil {
@@ -175,11 +176,16 @@ type fakeKernel struct {
 	staged, flipped func()            // called before and after the flip
 	at              dataplane.Instant // of the next flips; zero = count them
 	left            int               // devices that wait to be attached
+	reteamed        int
+	macs            []dataplane.MACEntry
 }
 
 func (k *fakeKernel) Change(d dataplane.Desired, ready func() error) (dataplane.Instant, error) {
 	if k.fail != nil {
 		return dataplane.Instant{}, k.fail
+	}
+	if ready == nil {
+		ready = func() error { return nil }
 	}
 	if err := ready(); err != nil {
 		return dataplane.Instant{}, err
@@ -198,11 +204,17 @@ func (k *fakeKernel) Change(d dataplane.Desired, ready func() error) (dataplane.
 }
 
 func (k *fakeKernel) Attach(time.Duration) (int, error) { return k.left, nil }
-func (k *fakeKernel) Unattached() map[uint32]error      { return nil }
-func (k *fakeKernel) RetryAttach()                      {}
+
+// Reteam takes what has the plan, the ports and the devices of the last change.
+func (k *fakeKernel) Reteam(d dataplane.Desired) (dataplane.Instant, error) {
+	k.reteamed++
+	return k.Change(d, nil)
+}
+func (k *fakeKernel) Unattached() map[uint32]error { return nil }
+func (k *fakeKernel) RetryAttach()                 {}
 
 func (k *fakeKernel) Counters() (map[plan.PortID]dataplane.Counters, error) { return nil, nil }
-func (k *fakeKernel) MACs() ([]dataplane.MACEntry, error)                   { return nil, nil }
+func (k *fakeKernel) MACs() ([]dataplane.MACEntry, error)                   { return k.macs, nil }
 func (k *fakeKernel) Sweep() (int, error)                                   { return 0, nil }
 func (k *fakeKernel) Repin() (int, error)                                   { return 0, nil }
 func (k *fakeKernel) Close() error                                          { return nil }

@@ -21,6 +21,7 @@ type Devices interface {
 	Notes() <-chan hostdev.Note
 	Apply(hostdev.Note) (changed bool, err error)
 	Refresh() error
+	WatchCarrier(indexes []uint32)
 	CreatePair(hostdev.Pair) error
 	Delete(hostdev.Device) error
 	SetUp(d hostdev.Device, up bool) error

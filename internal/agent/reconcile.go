@@ -56,12 +56,16 @@ func (a *Agent) reconcile() error {
 	a.adoptMACs()
 	a.judgeLAGs(bounds)
 	desired := a.desired(bounds)
+	teams := a.form(&desired)
+	a.remember(desired.Plan, teams)
 	if a.applied == nil || a.redo || !reflect.DeepEqual(*a.applied, desired) {
 		if err := a.putInForce(desired); err != nil {
 			return errors.Join(errPrepare, err)
 		}
+		a.moved(teams)
 		a.attach(firstTurn)
 	}
+	a.followLinks(bounds)
 	errRelease := a.releaseAll()
 	a.report()
 	a.tellFollowers(bounds)
@@ -182,11 +186,12 @@ func (a *Agent) adoptMACs() {
 
 // desired is what the kernel shall do.
 func (a *Agent) desired(bounds []bound) dataplane.Desired {
+	a.watchLinks()
 	d := dataplane.Desired{Plan: a.plan, Facts: plan.Facts{}, Attachments: map[plan.PortID]dataplane.Attachment{}}
 	for _, b := range bounds {
 		if b.uplink != nil {
 			f := uplinkFact(b.device)
-			f.Out = a.verdicts.why(b.id)
+			f.Out = a.whyOut(b.id)
 			d.Facts[b.id] = f
 			d.Attachments[b.id] = dataplane.Attachment{Ifindex: b.device.Index}
 			continue

@@ -20,6 +20,7 @@ import (
 	"heddle/internal/hostdev"
 	"heddle/internal/linkproto"
 	"heddle/internal/spec"
+	"heddle/internal/wire"
 )
 
 // Paths are the directories of the agents of a machine; each agent has its own part in both.
@@ -145,6 +146,8 @@ func start(o Options, store *Store, st *State, given *givenConfig) (a *Agent, er
 		return a, err
 	}
 	a.dev, a.closers = dev, append(a.closers, func() error { dev.Close(); return nil })
+	a.teaming.announcer = newAnnouncer(o.Log, func() (frameSender, error) { return wire.OpenSender() })
+	a.closers = append(a.closers, a.teaming.announcer.close)
 	// Commands wait from here on and are answered when the plan is in force.
 	a.listener, err = api.Listen(api.SocketPath(o.Paths.Run, o.Name))
 	if err != nil {
@@ -229,7 +232,7 @@ func (s *State) takePlace(agent string) error {
 			return errors.Join(err, fmt.Errorf("agent %s has its devices in another network namespace (%s): end it there with heddle down --agent %s, or give this agent another --name", agent, path, agent))
 		}
 	}
-	s.Place, s.Held, s.Released, s.LAGs, s.LLDP = here, nil, nil, nil, nil
+	s.Place, s.Held, s.Released, s.Uses, s.LAGs, s.LLDP = here, nil, nil, nil, nil, nil
 	return nil
 }
 

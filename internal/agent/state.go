@@ -27,6 +27,8 @@ type State struct {
 	Overrides map[string]Override `json:"overrides"`
 	// Numbers are the port numbers given so far (D10).
 	Numbers []Number `json:"numbers"`
+	// Uses are what the ports use of their teams, so that a port without failback stays where it is over a restart.
+	Uses []PortUse `json:"uses,omitzero"`
 	// Place says for which boot and network namespace Held counts.
 	Place string `json:"place"`
 	Held  []Held `json:"held"`

@@ -21,6 +21,8 @@ type planTables struct {
 	members  *ebpf.Memory
 	owners   *ebpf.Memory
 	grace    *ebpf.Map
+	// reading: runs of the program may still read the idle half.
+	reading bool
 }
 
 func openPlanTables(m *vswitchMaps) (*planTables, error) {
@@ -51,6 +53,11 @@ func (t *planTables) inForce() (abi.Control, error) {
 
 // write fills the idle half with the image and returns the control record that would put it in force.
 func (t *planTables) write(img *image) (abi.Control, error) {
+	if t.reading {
+		if err := t.awaitGrace(); err != nil {
+			return abi.Control{}, err
+		}
+	}
 	c, err := t.inForce()
 	if err != nil {
 		return c, err
@@ -79,6 +86,7 @@ func (t *planTables) flip(next abi.Control) (at Instant, err error) {
 	if at.Before, err = Monotonic(); err != nil {
 		return Instant{}, err
 	}
+	t.reading = true
 	if err := t.control.Put(uint32(0), &next); err != nil {
 		return Instant{}, fmt.Errorf("put generation %d in force: %w", next.Generation, err)
 	}
@@ -96,6 +104,7 @@ func (t *planTables) awaitGrace() error {
 	if err := t.grace.Put(uint32(0), inner); err != nil {
 		return fmt.Errorf("await grace period: %w", err)
 	}
+	t.reading = false
 	return nil
 }
 

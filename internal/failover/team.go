@@ -101,7 +101,9 @@ func (t Team) Next(was Use, usable func(entry string) bool) Use {
 		now := t.choices(awake)
 		switch {
 		case len(now) == 0 && len(resting) > 0:
-			resting, stays = resting[1:], false
+			if resting, stays = resting[1:], false; len(resting) == 0 {
+				resting = nil
+			}
 			continue
 		case !stays:
 			return Use{now, resting}

@@ -13,12 +13,13 @@ import (
 // notifications, so that a thousand ports cost nothing while nothing changes. One goroutine uses it; Notes may be read
 // by any.
 type Host struct {
-	ask   *asker
-	set   *netlink.Handle
-	eth   *ethtool.Ethtool
-	watch *watcher
-	links map[uint32]link
-	names map[string]uint32
+	ask     *asker
+	set     *netlink.Handle
+	eth     *ethtool.Ethtool
+	watch   *watcher
+	carrier *carrierWatch
+	links   map[uint32]link
+	names   map[string]uint32
 	// peers holds the other ends in other namespaces that have been asked for.
 	peers map[linkKey]End
 }
@@ -47,7 +48,15 @@ func Open() (*Host, error) {
 		set.Close()
 		return nil, err
 	}
-	h := &Host{ask: ask, watch: watch, set: set, eth: eth}
+	carrier, err := newCarrierWatch(watch.notes)
+	if err != nil {
+		ask.close()
+		watch.close()
+		set.Close()
+		eth.Close()
+		return nil, err
+	}
+	h := &Host{ask: ask, watch: watch, carrier: carrier, set: set, eth: eth}
 	if err := h.Refresh(); err != nil {
 		h.Close()
 		return nil, err
@@ -57,6 +66,7 @@ func Open() (*Host, error) {
 
 // Close ends the subscription; Notes is closed after what is still in it.
 func (h *Host) Close() {
+	h.carrier.close() // it writes to the channel that the watcher closes
 	h.watch.close()
 	go func() {
 		for range h.watch.notes { // let the reader finish
@@ -90,6 +100,8 @@ func (h *Host) Apply(n Note) (changed bool, err error) {
 	switch {
 	case n.resync:
 		return true, h.Refresh()
+	case n.ask:
+		return h.applyAsked(n.link.index)
 	case n.nsid == localNS:
 		return h.applyLocal(n)
 	default:

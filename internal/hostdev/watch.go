@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,8 +19,13 @@ type Note struct {
 	nsid   int32
 	gone   bool
 	resync bool
+	ask    bool // the device is to be looked at again
 	link   link
+	at     time.Time
 }
+
+// At is when the notification was read.
+func (n Note) At() time.Time { return n.at }
 
 // watcher reads link notifications of this namespace and of every namespace that it knows an id for; the kernel gives one to
 // the namespace of every veth's other end when the veth is listed.
@@ -77,7 +83,7 @@ func (w *watcher) run() {
 		case err != nil:
 			return
 		case rerr != nil, flags&unix.MSG_TRUNC != 0:
-			w.notes <- Note{resync: true} // ENOBUFS: what was lost is found by listing again
+			w.notes <- Note{resync: true, at: time.Now()} // ENOBUFS: what was lost is found by listing again
 		default:
 			w.deliver(data[:n], namespaceOf(control[:cn]))
 		}
@@ -88,7 +94,7 @@ func (w *watcher) run() {
 func (w *watcher) deliver(b []byte, nsid int32) {
 	msgs, err := syscall.ParseNetlinkMessage(b)
 	if err != nil {
-		w.notes <- Note{resync: true}
+		w.notes <- Note{resync: true, at: time.Now()}
 		return
 	}
 	for _, m := range msgs {
@@ -100,10 +106,10 @@ func (w *watcher) deliver(b []byte, nsid int32) {
 		}
 		l, err := parseLink(m.Data)
 		if err != nil {
-			w.notes <- Note{resync: true}
+			w.notes <- Note{resync: true, at: time.Now()}
 			continue
 		}
-		w.notes <- Note{nsid: nsid, gone: m.Header.Type == unix.RTM_DELLINK, link: l}
+		w.notes <- Note{nsid: nsid, gone: m.Header.Type == unix.RTM_DELLINK, link: l, at: time.Now()}
 	}
 }
 

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"math/bits"
 	"net"
 	"strings"
 )
@@ -54,6 +55,15 @@ func (s *VLANSet) AddRange(lo, hi uint16) {
 	for v := lo; v <= hi && v < 4095; v++ {
 		s[v/64] |= 1 << (v % 64)
 	}
+}
+
+// Count is how many ids are in the set.
+func (s *VLANSet) Count() int {
+	n := 0
+	for _, w := range s {
+		n += bits.OnesCount64(w)
+	}
+	return n
 }
 
 // Has says whether the set holds id; ids above 4095 are never held.
