@@ -22,7 +22,15 @@ import (
 
 // TestMain puts this very program into the path of the tests as "heddle".
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"heddle": main})
+	testscript.Main(tidy{m}, map[string]func(){"heddle": main})
+}
+
+// tidy removes what tests of the process share when all are over.
+type tidy struct{ *testing.M }
+
+func (t tidy) Run() int {
+	defer func() { _ = os.RemoveAll(grownDir()) }()
+	return t.M.Run()
 }
 
 // host is a hypervisor: a namespace with an agent of its own.
@@ -34,6 +42,8 @@ type host struct {
 	agent *exec.Cmd
 	log   *logBuffer
 	done  chan error
+	// binary is the program the agent runs; "" is the one under test.
+	binary string
 }
 
 // logBuffer collects what the agent logs, for failing tests and to await events.
@@ -115,6 +125,9 @@ func (h *host) file(name, content string) string {
 func (h *host) start(args ...string) {
 	h.t.Helper()
 	cmd := h.command(append([]string{"agent"}, args...)...)
+	if h.binary != "" {
+		cmd.Path, cmd.Err = h.binary, nil
+	}
 	cmd.Stdout, cmd.Stderr = h.log, h.log
 	if err := h.ns.Start(cmd); err != nil {
 		h.t.Fatal(err)

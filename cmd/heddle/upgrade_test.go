@@ -1,0 +1,223 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/mdlayher/packet"
+
+	"heddle/internal/api"
+	"heddle/internal/netns"
+	"heddle/internal/testkit"
+)
+
+// grownSource is what the other version's tables have that ours have not.
+var grownSource = [][2]string{
+	{"MAX_MACS = 131072", "MAX_MACS = 262144"},
+	{"	u32 slot;\n	u32 reserved;\n};", "	u32 slot;\n	u32 reserved;\n	u64 grown;\n};"},
+	{"	u64 packets_in[CLASSES];", "	u64 grown;\n	u64 packets_in[CLASSES];"},
+	{"	u64 reserved[9];", "	u64 reserved[17];"},
+}
+
+// grownOnce builds the other version once for all tests of the process.
+var grownOnce = sync.OnceValues(buildGrown)
+
+// grownBinary is another version of this program: the same source, with larger tables and records that have more fields.
+func grownBinary(t *testing.T) string {
+	t.Helper()
+	testkit.Root(t)
+	testkit.Tool(t, "clang-19", "go")
+	path, err := grownOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// grownDir is where this process builds it.
+func grownDir() string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("heddle-grown-%d", os.Getpid()))
+}
+
+func buildGrown() (string, error) {
+	dir := grownDir()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	sources, err := filepath.Glob("../../bpf/*.[ch]")
+	if err != nil {
+		return "", err
+	}
+	for _, path := range sources {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return "", err
+		}
+		text := string(b)
+		if filepath.Base(path) == "tables.h" {
+			for _, edit := range grownSource {
+				if strings.Count(text, edit[0]) != 1 {
+					return "", fmt.Errorf("tables.h no longer says %q once: change this test", edit[0])
+				}
+				text = strings.Replace(text, edit[0], edit[1], 1)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(path)), []byte(text), 0o600); err != nil {
+			return "", err
+		}
+	}
+	object, records, binary := filepath.Join(dir, "vswitch.o"), filepath.Join(dir, "abi_gen.go"), filepath.Join(dir, "heddle")
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{
+		abs("../../internal/dataplane/vswitch_bpfel.o"): object, abs("../../internal/abi/abi_gen.go"): records}})
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600); err != nil {
+		return "", err
+	}
+	for _, command := range [][]string{
+		{"clang-19", "-O2", "-g", "-Wall", "-target", "bpfel", "-mcpu=v3", "-c", filepath.Join(dir, "switch.bpf.c"), "-o", object},
+		{"go", "run", "../../internal/abi/gen", "clang-19", filepath.Join(dir, "abi.bpf.c"), records},
+		{"go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, "."},
+	} {
+		cmd := exec.Command(command[0], command[1:]...)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%s: %w\n%s", strings.Join(command, " "), err, out)
+		}
+	}
+	return binary, nil
+}
+
+func abs(path string) string {
+	a, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	return a
+}
+
+// speaks has the guest send one frame from each of so many other MACs.
+func speaks(t *testing.T, vm *netns.NS, macs int) {
+	t.Helper()
+	err := vm.Do(func() error {
+		eth0, err := net.InterfaceByName("eth0")
+		if err != nil {
+			return err
+		}
+		c, err := packet.Listen(eth0, packet.Raw, 0x88b5, nil) // IEEE 802 local experimental EtherType
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		for i := range macs {
+			f := append([]byte{2, 0, 0, 0, 0, 0xee, 2, 1, 0, 0, byte(i >> 8), byte(i), 0x88, 0xb5}, make([]byte, 46)...)
+			if _, err := c.WriteTo(f, &packet.Addr{HardwareAddr: f[:6]}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (h *host) learned() int {
+	h.t.Helper()
+	var macs []api.MAC
+	if err := json.Unmarshal([]byte(h.must("mac", "list", "-o", "json")), &macs); err != nil {
+		h.t.Fatal(err)
+	}
+	n := 0
+	for _, m := range macs {
+		if m.Kind == "learned" {
+			n++
+		}
+	}
+	return n
+}
+
+// counted is how many frames were received from a port.
+func (h *host) counted(port string) (n uint64) {
+	h.t.Helper()
+	var all []api.Stats
+	if err := json.Unmarshal([]byte(h.must("stats", "-o", "json")), &all); err != nil {
+		h.t.Fatal(err)
+	}
+	for _, s := range all {
+		for _, c := range s.Counters {
+			if s.Name == port && strings.HasPrefix(c.Name, "packetsIn") && c.Name != "packetsInDropped" && c.Name != "packetsInException" {
+				n += c.Value
+			}
+		}
+	}
+	return n
+}
+
+const learningGuests = `
+switches:
+  - name: lab
+    portGroups:
+      - {name: web, vlan: {access: 100}, security: {forgedTransmits: accept, macLearning: {enabled: true, limit: 1000}}}
+ports:
+  - {name: a, switch: lab, portGroup: web, device: pa, mac: "02:00:00:00:00:0a"}
+  - {name: b, switch: lab, portGroup: web, device: pb, mac: "02:00:00:00:00:0b"}
+`
+
+// The agent is replaced by one with larger tables and other records, and that by ours again, while a stream runs: no packet is
+// lost, and learned MACs, counters and ports connected by command are still there.
+func TestUpgradeAndDowngradeLoseNoFrame(t *testing.T) {
+	other := grownBinary(t)
+	h := newHost(t)
+	file := h.file("heddle.yaml", learningGuests)
+	a, b := h.guest("pa", "02:00:00:00:00:0a", "192.0.2.10/24"), h.guest("pb", "02:00:00:00:00:0b", "192.0.2.11/24")
+	c := h.guest("pc", "02:00:00:00:00:0c", "192.0.2.12/24")
+	h.start("--config", file)
+	h.must("port", "connect", "c", "--port-group", "web", "--device", "pc")
+	for _, port := range []string{"a", "b", "c"} {
+		h.awaitPort(port, api.Up)
+	}
+	if !pings(a, "192.0.2.11") || !pings(c, "192.0.2.11") {
+		t.Fatal("guests do not reach each other")
+	}
+	const macs = 300
+	speaks(t, b, macs)
+	h.await("MACs are learned", func() bool { return h.learned() == macs })
+	s := startNumbered(t, a, b, "192.0.2.11")
+	counted := h.counted("a")
+	for i, binary := range []string{other, "", other, ""} {
+		h.kill(syscall.SIGKILL)
+		h.binary = binary
+		h.start("--config", file)
+		for _, port := range []string{"a", "b", "c"} {
+			h.awaitPort(port, api.Up)
+		}
+		if n := h.learned(); n != macs {
+			t.Errorf("exchange %d: %d MACs", i, n)
+		}
+		if n := h.counted("a"); n < counted {
+			t.Errorf("exchange %d: %d frames counted, there were %d", i, n, counted)
+		} else {
+			counted = n
+		}
+		if p := h.port("c"); p.Origin != api.FromRun {
+			t.Errorf("exchange %d: port c %+v", i, p)
+		}
+		if !pings(c, "192.0.2.11") {
+			t.Errorf("exchange %d: no traffic from c", i)
+		}
+	}
+	s.finish()
+	if n := strings.Count(h.log.String(), "are taken over"); n != 4 {
+		t.Errorf("tables were taken over %d times: this test is void", n)
+	}
+}
