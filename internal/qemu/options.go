@@ -152,9 +152,14 @@ func (o Options) args(img *image.Image, initrd string, s sockets) ([]string, err
 		// Two interrupt vectors for each queue pair, one for configuration changes and one for the control queue.
 		card += fmt.Sprintf(",mq=on,vectors=%d", 2*o.Queues+2)
 	}
+	accel := "tcg"
+	if o.Queues > 1 {
+		// With a thread for each CPU, QEMU 7 now and then lets one run into code that another is patching.
+		accel = "tcg,thread=single"
+	}
 	args := []string{
 		"-name", o.Name, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-		"-machine", "pc", "-accel", "tcg", "-m", strconv.Itoa(o.MemoryMB), "-smp", strconv.Itoa(o.Queues),
+		"-machine", "pc", "-accel", accel, "-m", strconv.Itoa(o.MemoryMB), "-smp", strconv.Itoa(o.Queues),
 		"-kernel", img.Kernel, "-initrd", initrd, "-append", o.kernelCommandLine(modules),
 		"-netdev", netdev, "-device", card,
 		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"heddle/internal/api"
 	"heddle/internal/testkit/cable"
@@ -214,3 +216,56 @@ func (r *nicRig) shown(card string, before map[string]bool) {
 		r.t.Errorf("shown as %+v", u)
 	}
 }
+
+// TestNIC_QueuesKeepFlowsInOrderAndSpreadThem: flows go out by a card with several queues and come back; each comes by one receive
+// queue, which is still known where the frame ends, at the port's owner.
+func TestNIC_QueuesKeepFlowsInOrderAndSpreadThem(t *testing.T) {
+	card := strings.Fields(os.Getenv(cardsVar))[0]
+	bring(t, card)
+	h := newHost(t, nil)
+	owner := h.plugWide("port-v", cable.MAC(2))
+	h.start(strings.ReplaceAll(cardQueueConfig, "CARD", card))
+	h.up("veth", "uplink1")
+	sendFromAllCPUs(t, owner)
+	if used := owner.collect(cable.MAC(2), cable.MAC(99), 10000); used < 2 {
+		t.Errorf("%d flows came by %d queue", flowCount, used)
+	}
+}
+
+// sendFromAllCPUs sends each flow from a CPU of its own choice. The drivers of such cards have the CPU that a frame is on decide by
+// which queue it leaves (XPS), as they do without a switch.
+func sendFromAllCPUs(t *testing.T, owner *queues) {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var all unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil || all.Count() < 2 {
+		t.Fatalf("%d CPUs: %v", all.Count(), err)
+	}
+	for n := range uint32(perFlow) {
+		for flow := range uint16(flowCount) {
+			var one unix.CPUSet
+			one.Set(int(flow) % all.Count())
+			err := unix.SchedSetaffinity(0, &one)
+			if err == nil {
+				_, err = unix.Write(owner.fds[0], flowFrame(cable.MAC(99), cable.MAC(2), 10000+flow, n))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := unix.SchedSetaffinity(0, &all); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const cardQueueConfig = `
+switches:
+  - name: lab
+    kind: distributed
+    uplinks: [{name: uplink1, device: CARD}]
+    portGroups: [{name: plain, vlan: {none: true}}]
+ports:
+  - {name: veth, switch: lab, portGroup: plain, device: port-v, mac: "02:00:00:00:00:02"}
+`
