@@ -1,0 +1,146 @@
+package linkproto_test
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"heddle/internal/qemu"
+	"heddle/internal/qemu/image"
+	"heddle/internal/testkit"
+)
+
+// bootTime bounds what an emulated guest may take until it serves, its image included.
+const bootTime = 5 * time.Minute
+
+// bondScript makes a bond of the guest's two cards in 802.3ad mode.
+const bondScript = `set -e
+ip link set eth0 down
+echo 802.3ad >/sys/class/net/bond0/bonding/mode
+echo fast >/sys/class/net/bond0/bonding/lacp_rate
+echo 100 >/sys/class/net/bond0/bonding/miimon
+echo layer3+4 >/sys/class/net/bond0/bonding/xmit_hash_policy
+echo +eth0 >/sys/class/net/bond0/bonding/slaves
+echo +eth1 >/sys/class/net/bond0/bonding/slaves
+ip addr add 192.0.2.2/24 dev bond0
+ip link set bond0 up
+`
+
+// bondGuest is a guest with two cards on the taps w0 and w1 of the host, which the bonding driver bundles.
+type bondGuest struct {
+	*qemu.Guest
+	t *testing.T
+}
+
+func newBondGuest(t *testing.T, h *host) bondGuest {
+	t.Helper()
+	testkit.Tool(t, "qemu-system-x86_64")
+	ctx, cancel := context.WithTimeout(t.Context(), bootTime)
+	defer cancel()
+	img, err := image.Build(ctx, image.Options{Flavour: image.Host, Log: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tap := range []string{"w0", "w1"} {
+		if err := qemu.CreateTap(h.ns, tap, 1, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The bonding driver bundles only links whose speed it knows, and runs LACP only on those with full duplex.
+	o := qemu.Options{Name: "bond", NetNS: h.ns, Tap: "w0", Image: img, Modules: []string{"bonding"}, ExtraArgs: []string{
+		"-netdev", "tap,id=net1,script=no,downscript=no,vhost=off,ifname=w1",
+		"-device", "virtio-net-pci,netdev=net1,romfile=,mac=02:00:00:00:0b:01",
+		"-global", "virtio-net-pci.speed=1000", "-global", "virtio-net-pci.duplex=full"}}
+	g, err := qemu.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := g.Ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+	b := bondGuest{g, t}
+	b.sh(bondScript)
+	return b
+}
+
+// sh runs a shell script in the guest and gives what it printed.
+func (g bondGuest) sh(script string) string {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(g.t.Context(), patience)
+	defer cancel()
+	r, err := g.Run(ctx, script)
+	if err != nil || r.ExitCode != 0 {
+		g.t.Fatalf("in the guest: %v, exit %d: %s%s", err, r.ExitCode, r.Stdout, r.Stderr)
+	}
+	return r.Stdout
+}
+
+// link plugs a card's cable in or out.
+func (g bondGuest) link(netdev string, up bool) {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(g.t.Context(), patience)
+	defer cancel()
+	if _, err := g.QMP(ctx, "set_link", map[string]any{"name": netdev, "up": up}); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+var (
+	bondPartner   = regexp.MustCompile(`Partner Mac Address: (\S+)`)
+	bondPorts     = regexp.MustCompile(`Number of ports: (\d+)`)
+	bondAggregate = regexp.MustCompile(`(?m)^Aggregator ID: (\d+)`)
+)
+
+// A LAG towards the Linux bonding driver: each is the other's partner, both links are in one aggregator, and the loss of one link's
+// carrier leaves the guest reachable by the other.
+func TestS52_LinuxBondingDriverIsThePartner(t *testing.T) {
+	testkit.Tool(t, "ping")
+	h := newHost(t, "bond")
+	g := newBondGuest(t, h)
+	h.start(config("192.0.2.1", "timeout: fast, fallback: none", "none"))
+	h.used("up0", "up1")
+	h.await("the driver has bundled both ports", func() bool {
+		m := bondPorts.FindStringSubmatch(g.sh("cat /proc/net/bonding/bond0"))
+		return m != nil && m[1] == "2"
+	})
+	about := g.sh("cat /proc/net/bonding/bond0")
+	system := h.uplink("up0").LAG.Actor.System
+	if m := bondPartner.FindStringSubmatch(about); m == nil || m[1] != system {
+		t.Errorf("the driver's partner is not %s:\n%s", system, about)
+	}
+	ids := bondAggregate.FindAllStringSubmatch(about, -1)
+	if len(ids) < 2 || ids[len(ids)-1][1] != ids[len(ids)-2][1] {
+		t.Errorf("both ports are not in one aggregator: %v\n%s", ids, about)
+	}
+	if p := h.uplink("up1").LAG.Partner; p == nil || p.System != strings.TrimSpace(g.sh("cat /sys/class/net/bond0/address")) {
+		t.Errorf("our partner is %+v", p)
+	}
+	warm(t, h)
+	if lost := pings(t, h, 50)(); lost > 0 {
+		t.Errorf("%d of 50 pings lost over both links", lost)
+	}
+	g.link("net0", false)
+	h.used("up1") // the tap stays up: only the silence tells
+	if lost := pings(t, h, 50)(); lost > 0 {
+		t.Errorf("%d of 50 pings lost over the link that is left", lost)
+	}
+	if r := h.uplink("up0").Reason; r != "lacp: partner silent" && r != "lacp: no partner" {
+		t.Errorf("reason %q", r)
+	}
+	g.link("net0", true)
+	h.used("up0", "up1")
+	h.await("the driver has both ports again", func() bool {
+		m := bondPorts.FindStringSubmatch(g.sh("cat /proc/net/bonding/bond0"))
+		return m != nil && m[1] == "2"
+	})
+	if lost := pings(t, h, 50)(); lost > 0 {
+		t.Errorf("%d of 50 pings lost over both links again", lost)
+	}
+}
