@@ -169,3 +169,6 @@ func checkAddress(s string) (netip.Prefix, string) {
 	}
 	return p, ""
 }
+
+// ValidName says whether an object may have the name.
+func ValidName(s string) bool { return checkName(s) == "" }

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/libvirt"
+)
+
+func newLibvirtHook(d Deps) *cobra.Command {
+	t := &target{}
+	var fail string
+	c := &cobra.Command{
+		Use:   "libvirt-hook DOMAIN OPERATION SUB-OPERATION EXTRA",
+		Short: "Connect and disconnect a libvirt domain's adapters; libvirt runs it",
+		Long: "Connect the adapters of a libvirt domain when it starts, to the port groups that its metadata names, and disconnect them\n" +
+			"when it stops. libvirt runs it as its qemu hook, with the domain's XML on standard input. A domain without Heddle's\n" +
+			"metadata is left alone. See docs/how-to/libvirt.md.",
+		Example: "  virsh dumpxml vm1 | heddle libvirt-hook vm1 attach begin -    # by hand, after virsh attach-device",
+		Args:    exactly("DOMAIN", "OPERATION", "SUB-OPERATION", "EXTRA"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if fail != "closed" && fail != "open" {
+				return usagef("--fail %s: give closed or open", fail)
+			}
+			client, err := t.client()
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(c.Context(), callTimeout)
+			defer cancel()
+			h := libvirt.Hook{Agent: client, FailOpen: fail == "open", Warn: func(format string, a ...any) {
+				fmt.Fprintf(d.Stderr, "heddle: domain %s: %s\n", args[0], fmt.Sprintf(format, a...))
+			}}
+			if err := h.Run(ctx, args[1], d.Stdin); err != nil {
+				return fmt.Errorf("domain %s: %w", args[0], err)
+			}
+			return nil
+		},
+	}
+	t.flags(d, c)
+	c.Flags().StringVar(&fail, "fail", d.env("HEDDLE_LIBVIRT_FAIL", "closed"),
+		"closed: a domain does not start when no agent answers; open: it starts without its ports (environment HEDDLE_LIBVIRT_FAIL)")
+	return c
+}
+
+var _ libvirt.Agent = api.Service(nil)

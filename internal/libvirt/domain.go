@@ -1,0 +1,173 @@
+// Package libvirt reads what a domain's XML says about Heddle: which port group each of its adapters belongs to, in an element
+// of Heddle's own inside <metadata>, which libvirt keeps and hands to its hooks.
+package libvirt
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+)
+
+// Namespace is the XML namespace of Heddle's elements in a domain's metadata.
+const Namespace = "urn:heddle:domain:1"
+
+// maxXML bounds a domain's description, in bytes.
+const maxXML = 8 << 20
+
+// Domain is a domain as its XML describes it.
+type Domain struct {
+	Name, UUID string
+	Interfaces []Interface
+	Wants      []Want
+}
+
+// Interface is one <interface>.
+type Interface struct {
+	Type   string // ethernet, bridge, network, …
+	MAC    string // as net.HardwareAddr prints it
+	Device string // <target dev>; libvirt gives one at the latest when it makes the tap
+	Alias  string // libvirt's name of the adapter, and its id in QEMU; given when the domain starts
+}
+
+// Want is one <heddle:port>: what an adapter's port is to be. At most one of the selectors MAC, Device and Alias is set; with
+// none it is for every adapter that no other names.
+type Want struct {
+	PortGroup, Switch, Monitor string
+	MAC, Device, Alias         string
+}
+
+// Ours says whether the domain has anything to do with Heddle.
+func (d *Domain) Ours() bool { return len(d.Wants) > 0 }
+
+// domainXML is the part of a domain's XML that matters here.
+type domainXML struct {
+	XMLName  xml.Name
+	Name     string `xml:"name"`
+	UUID     string `xml:"uuid"`
+	Metadata struct {
+		Ports []struct {
+			Items []struct {
+				XMLName xml.Name
+				Attrs   []xml.Attr `xml:",any,attr"`
+			} `xml:",any"`
+		} `xml:"urn:heddle:domain:1 ports"`
+	} `xml:"metadata"`
+	Interfaces []struct {
+		Type string `xml:"type,attr"`
+		MAC  struct {
+			Address string `xml:"address,attr"`
+		} `xml:"mac"`
+		Target struct {
+			Dev string `xml:"dev,attr"`
+		} `xml:"target"`
+		Alias struct {
+			Name string `xml:"name,attr"`
+		} `xml:"alias"`
+	} `xml:"devices>interface"`
+}
+
+// Parse reads a domain's XML.
+func Parse(r io.Reader) (*Domain, error) {
+	var x domainXML
+	b, err := io.ReadAll(io.LimitReader(r, maxXML+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the domain's XML: %w", err)
+	case len(b) > maxXML:
+		return nil, fmt.Errorf("the domain's XML has more than %d bytes", maxXML)
+	}
+	if err := xml.Unmarshal(b, &x); err != nil {
+		return nil, fmt.Errorf("read the domain's XML: %w", err)
+	}
+	if x.XMLName.Local != "domain" || x.Name == "" {
+		return nil, errors.New("what was given is not the XML of a domain")
+	}
+	d := &Domain{Name: x.Name, UUID: x.UUID}
+	for _, i := range x.Interfaces {
+		d.Interfaces = append(d.Interfaces, Interface{Type: i.Type, MAC: canonicalMAC(i.MAC.Address), Device: i.Target.Dev, Alias: i.Alias.Name})
+	}
+	for _, list := range x.Metadata.Ports {
+		for _, item := range list.Items {
+			if item.XMLName != (xml.Name{Space: Namespace, Local: "port"}) {
+				return nil, fmt.Errorf("<%s> in Heddle's metadata: only <port> of the namespace %s is known there", item.XMLName.Local, Namespace)
+			}
+			w, err := readWant(item.Attrs)
+			if err != nil {
+				return nil, err
+			}
+			d.Wants = append(d.Wants, w)
+		}
+	}
+	return d, d.check()
+}
+
+// canonicalMAC is the MAC in the one form it is compared in; what is no MAC stays as it is.
+func canonicalMAC(s string) string {
+	if mac, err := net.ParseMAC(s); err == nil {
+		return mac.String()
+	}
+	return s
+}
+
+func readWant(attrs []xml.Attr) (w Want, err error) {
+	fields := []struct {
+		name string
+		to   *string
+	}{{"portGroup", &w.PortGroup}, {"switch", &w.Switch}, {"monitor", &w.Monitor}, {"mac", &w.MAC}, {"dev", &w.Device}, {"alias", &w.Alias}}
+next:
+	for _, a := range attrs {
+		if a.Name.Space == "xmlns" || a.Name.Local == "xmlns" {
+			continue
+		}
+		var names []string
+		for _, f := range fields {
+			if a.Name.Local == f.name {
+				*f.to = a.Value
+				continue next
+			}
+			names = append(names, f.name)
+		}
+		return w, fmt.Errorf("attribute %s of <heddle:port>: the attributes are %s", a.Name.Local, strings.Join(names, ", "))
+	}
+	w.MAC = canonicalMAC(w.MAC)
+	return w, nil
+}
+
+// selector is how the want names its adapter, "" when it does not.
+func (w Want) selector() string {
+	var s []string
+	for _, f := range []struct{ name, value string }{{"mac", w.MAC}, {"dev", w.Device}, {"alias", w.Alias}} {
+		if f.value != "" {
+			s = append(s, fmt.Sprintf("%s='%s'", f.name, f.value))
+		}
+	}
+	return strings.Join(s, " ")
+}
+
+// names says whether the want is for that adapter alone.
+func (w Want) names(i Interface) bool {
+	return w.MAC != "" && w.MAC == i.MAC || w.Device != "" && w.Device == i.Device || w.Alias != "" && w.Alias == i.Alias
+}
+
+// check finds what is wrong with the wants by themselves.
+func (d *Domain) check() error {
+	seen := map[string]bool{}
+	for _, w := range d.Wants {
+		s := w.selector()
+		switch {
+		case w.PortGroup == "":
+			return errors.New("a <heddle:port> without portGroup: say which port group the adapter belongs to")
+		case strings.Contains(s, "' "):
+			return fmt.Errorf("<heddle:port %s>: name the adapter by one of mac, dev and alias", s)
+		case seen[s] && s == "":
+			return errors.New("two <heddle:port> for all adapters: let all but one name theirs by mac, dev or alias")
+		case seen[s]:
+			return fmt.Errorf("two <heddle:port %s>: keep one", s)
+		}
+		seen[s] = true
+	}
+	return nil
+}

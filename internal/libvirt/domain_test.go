@@ -1,0 +1,147 @@
+package libvirt
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heddle/internal/spec"
+)
+
+// running is the XML of a started domain, as libvirt 9.0 hands it to a hook, with that inside Heddle's metadata.
+func running(name, wants string) string {
+	return fmt.Sprintf(`<domain type='kvm' id='1'>
+  <name>%s</name>
+  <uuid>34b73eb8-3d2e-457d-a975-3d6c134df506</uuid>
+  <metadata>
+    <other:thing xmlns:other="urn:other"><other:port portGroup="no"/></other:thing>
+    %s
+  </metadata>
+  <devices>
+    <interface type='ethernet'><mac address='52:54:00:00:00:0A'/><target dev='vnet0'/><model type='virtio'/><alias name='net0'/></interface>
+    <interface type='ethernet'><mac address='52:54:00:00:00:02'/><target dev='vm1-eth1' managed='yes'/><alias name='net1'/></interface>
+    <interface type='bridge'><mac address='52:54:00:00:00:03'/><source bridge='br0'/><target dev='vnet2'/><alias name='net2'/></interface>
+  </devices>
+</domain>`, name, wants)
+}
+
+func ports(items string) string {
+	return `<heddle:ports xmlns:heddle="` + Namespace + `">` + items + `</heddle:ports>`
+}
+
+func TestPortsOfADomain(t *testing.T) {
+	first := spec.Port{Name: "vm1/net0", PortGroup: "web", Device: "vnet0", MAC: "52:54:00:00:00:0a"}
+	second := spec.Port{Name: "vm1/net1", PortGroup: "web", Device: "vm1-eth1", MAC: "52:54:00:00:00:02"}
+	db := second
+	db.PortGroup, db.Switch, db.Monitor = "db", "lab", spec.Monitor{Socket: "/run/q", NIC: "net1"}
+	for _, c := range []struct {
+		wants string
+		want  []spec.Port
+	}{
+		{"", nil},
+		{ports(""), nil},
+		{ports(`<heddle:port portGroup="web"/>`), []spec.Port{first, second}},
+		{ports(`<heddle:port portGroup="web"/><heddle:port portGroup="db" switch="lab" monitor="/run/q" mac="52:54:00:00:00:02"/>`), []spec.Port{first, db}},
+		{ports(`<heddle:port portGroup="web" dev="vm1-eth1"/>`), []spec.Port{second}},
+		{ports(`<heddle:port portGroup="web" alias="net0"/>`), []spec.Port{first}},
+		{ports(`<heddle:port portGroup="web" mac="52-54-00-00-00-0A"/>`), []spec.Port{first}},
+		{`<ports xmlns="` + Namespace + `"><port portGroup="web"/></ports>`, []spec.Port{first, second}},
+	} {
+		d, err := Parse(strings.NewReader(running("vm1", c.wants)))
+		if err != nil {
+			t.Errorf("%s: %v", c.wants, err)
+			continue
+		}
+		got, err := d.Ports()
+		if diff := cmp.Diff(c.want, got); err != nil || diff != "" || d.Ours() != (len(c.want) > 0) {
+			t.Errorf("%s: %v, ours %v\n%s", c.wants, err, d.Ours(), diff)
+		}
+	}
+}
+
+func TestWrongMetadataIsNamed(t *testing.T) {
+	for wants, want := range map[string]string{
+		ports(`<heddle:port/>`):                                                           "without portGroup",
+		ports(`<heddle:port portgroup="web"/>`):                                           "attribute portgroup of <heddle:port>: the attributes are portGroup,",
+		ports(`<heddle:prot portGroup="web"/>`):                                           "<prot> in Heddle's metadata",
+		ports(`<port xmlns="" portGroup="web"/>`):                                         "only <port> of the namespace",
+		ports(`<heddle:port portGroup="web"/><heddle:port portGroup="db"/>`):              "two <heddle:port> for all adapters",
+		ports(`<heddle:port portGroup="a" dev="x"/><heddle:port portGroup="b" dev="x"/>`): "two <heddle:port dev='x'>",
+		ports(`<heddle:port portGroup="a" dev="x" alias="net0"/>`):                        "by one of mac, dev and alias",
+		ports(`<heddle:port portGroup="a" mac="52:54:00:00:00:99"/>`):                     "no <interface> of the domain has mac='52:54:00:00:00:99'",
+		ports(`<heddle:port portGroup="a" mac="52:54:00:00:00:03"/>`):                     "is an <interface type='bridge'>",
+		ports(`<heddle:port portGroup="a" dev="vnet7"/>`):                                 "no <interface> of the domain has dev='vnet7'",
+	} {
+		d, err := Parse(strings.NewReader(running("vm1", wants)))
+		if err == nil {
+			_, err = d.Ports()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", wants, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"":                                     "read the domain's XML",
+		"<network><name>x</name></network>":    "not the XML of a domain",
+		"<domain><name>x</name>":               "read the domain's XML",
+		strings.Repeat("<domain>", maxXML/8+1): "more than 8388608 bytes",
+	} {
+		if _, err := Parse(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.30q: %v", text, err)
+		}
+	}
+	none := `<domain><name>x</name><metadata>` + ports(`<heddle:port portGroup="web"/>`) + `</metadata></domain>`
+	d, err := Parse(strings.NewReader(none))
+	if err == nil {
+		err = d.Check()
+	}
+	if err == nil || !strings.Contains(err.Error(), "there is no <interface type='ethernet'>") {
+		t.Errorf("no adapter: %v", err)
+	}
+	stopped := strings.NewReplacer("<target dev='vnet0'/>", "", "<alias name='net0'/>", "").Replace(running("vm1", ports(`<heddle:port portGroup="web"/>`)))
+	d, err = Parse(strings.NewReader(stopped))
+	if err != nil || d.Check() != nil {
+		t.Fatalf("a domain that is not started: %v", err)
+	}
+	if _, err := d.Ports(); err == nil || !strings.Contains(err.Error(), "running domain") {
+		t.Errorf("its ports: %v", err)
+	}
+}
+
+func TestADomainsPortsAreNobodyElses(t *testing.T) {
+	for name, want := range map[string]string{
+		"vm1":                   "vm1/net0",
+		"web 1":                 "web 1/net0",
+		"Büro":                  "Büro/net0",
+		"vm(1)":                 "34b73eb8-3d2e-457d-a975-3d6c134df506/net0",
+		"-x":                    "34b73eb8-3d2e-457d-a975-3d6c134df506/net0",
+		strings.Repeat("a", 41): "34b73eb8-3d2e-457d-a975-3d6c134df506/net0",
+	} {
+		d, err := Parse(strings.NewReader(running(name, ports(`<heddle:port portGroup="web" alias="net0"/>`))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := d.Ports()
+		if err != nil || got[0].Name != want || !spec.ValidName(got[0].Name) || !d.Owns(want) || d.Owns("vm/net0") || d.Owns("vm11/net0") {
+			t.Errorf("%s: %v %v", name, got, err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(running("vm1", ports(`<heddle:port portGroup="web" mac="52:54:00:00:00:02"/>`)))
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := Parse(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		got, err := d.Ports()
+		for _, p := range got {
+			if err != nil || !d.Owns(p.Name) || p.PortGroup == "" || p.Device == "" {
+				t.Errorf("%+v %v", p, err)
+			}
+		}
+	})
+}

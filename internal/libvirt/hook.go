@@ -1,0 +1,192 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"heddle/internal/api"
+	"heddle/internal/spec"
+)
+
+// Agent is what the hook needs of an agent.
+type Agent interface {
+	State(context.Context) (*api.State, error)
+	Reconnect(context.Context, spec.Port) (*api.Applied, error)
+	Disconnect(context.Context, api.Disconnect) error
+}
+
+// Hook is one call of libvirt's qemu hook (libvirt.org/hooks.html).
+type Hook struct {
+	Agent Agent
+	// FailOpen lets a domain start without its ports when no agent answers. A port group that does not exist refuses it
+	// all the same.
+	FailOpen bool
+	// Warn takes one line for the operator where the hook does not refuse.
+	Warn func(format string, args ...any)
+}
+
+// Run does what the operation asks for. An error refuses the operation, where libvirt lets a hook do that: prepare, start,
+// migrate, restore. Otherwise a running guest would be hurt by it, or it is ending anyway, and the hook only warns.
+func (h *Hook) Run(ctx context.Context, operation string, domainXML io.Reader) error {
+	refuses := slices.Contains([]string{"prepare", "start", "migrate", "restore"}, operation)
+	d, err := Parse(domainXML)
+	if err == nil {
+		err = h.run(ctx, operation, d)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case !refuses:
+		h.Warn("%s: %s", operation, oneLine(err))
+		return nil
+	case h.FailOpen && !answered(err):
+		h.Warn("%s: started without its ports: %s", operation, oneLine(err))
+		return nil
+	}
+	return fmt.Errorf("%s refused: %s", operation, oneLine(err))
+}
+
+func (h *Hook) run(ctx context.Context, operation string, d *Domain) error {
+	switch operation {
+	case "prepare", "migrate", "restore": // nothing exists yet: find out early, before memory is moved
+		return h.check(ctx, d)
+	case "start": // the tap is there, QEMU does not run yet
+		return h.connect(ctx, d, true)
+	case "reconnect", "attach": // libvirtd came back to a running domain, or took one over
+		return h.connect(ctx, d, false)
+	case "stopped", "release":
+		return h.drop(ctx, d, func(api.Port) bool { return true })
+	}
+	return nil // started, and what later versions of libvirt may bring
+}
+
+// unreachable is an error that no agent answered with.
+type unreachable struct{ error }
+
+func (u unreachable) Unwrap() error { return u.error }
+
+// answered says whether the error is one that has been thought about: by the agent, or here.
+func answered(err error) bool {
+	var u unreachable
+	return !errors.As(err, &u)
+}
+
+// asked sorts an agent's errors from those of reaching it.
+func asked(err error) error {
+	var answer *api.Error
+	if err == nil || errors.As(err, &answer) {
+		return err
+	}
+	return unreachable{err}
+}
+
+// check says whether the port groups that the domain names exist.
+func (h *Hook) check(ctx context.Context, d *Domain) error {
+	if !d.Ours() {
+		return nil
+	}
+	if err := d.Check(); err != nil {
+		return err
+	}
+	s, err := h.Agent.State(ctx)
+	if err != nil {
+		return asked(err)
+	}
+	for _, w := range d.Wants {
+		if err := w.exists(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exists says whether the want's port group does.
+func (w Want) exists(s *api.State) error {
+	sw := w.Switch
+	if sw == "" {
+		if len(s.Switches) != 1 {
+			return fmt.Errorf("port group %s: this host has %d switches: say which with switch='…'", w.PortGroup, len(s.Switches))
+		}
+		sw = s.Switches[0].Name
+	}
+	var groups []string
+	for _, g := range s.PortGroups {
+		if g.Switch == sw && g.Name == w.PortGroup {
+			return nil
+		}
+		if g.Switch == sw {
+			groups = append(groups, g.Name)
+		}
+	}
+	if !slices.ContainsFunc(s.Switches, func(v api.Switch) bool { return v.Name == sw }) {
+		return fmt.Errorf("port group %s: this host has no switch %s", w.PortGroup, sw)
+	}
+	return fmt.Errorf("switch %s has no port group %s; it has %s", sw, w.PortGroup, strings.Join(groups, ", "))
+}
+
+// connect makes the domain's ports what its XML says. Ports of its name that are not in the XML go; with start all, otherwise
+// those without one of its devices, so that a port connected by hand for a plugged adapter stays.
+func (h *Hook) connect(ctx context.Context, d *Domain, start bool) error {
+	if !d.Ours() {
+		return nil
+	}
+	ports, err := d.Ports()
+	if err != nil {
+		return err
+	}
+	err = h.drop(ctx, d, func(p api.Port) bool {
+		wanted := slices.ContainsFunc(ports, func(w spec.Port) bool { return w.Name == p.Name })
+		return !wanted && (start || !d.Has(p.Device))
+	})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, p := range ports {
+		_, err := h.Agent.Reconnect(ctx, p)
+		if err == nil {
+			continue
+		}
+		errs = append(errs, asked(err))
+		if start {
+			break
+		}
+	}
+	if start && len(errs) > 0 {
+		errs = append(errs, h.drop(ctx, d, func(api.Port) bool { return true }))
+	}
+	return errors.Join(errs...)
+}
+
+// drop disconnects the run-time ports of the domain that match.
+func (h *Hook) drop(ctx context.Context, d *Domain, match func(api.Port) bool) error {
+	s, err := h.Agent.State(ctx)
+	if err != nil {
+		if !d.Ours() { // most likely nothing to do, and no business of a host without an agent
+			return nil
+		}
+		return asked(err)
+	}
+	var errs []error
+	for _, p := range s.Ports {
+		if p.Origin != api.FromRun || !d.Owns(p.Name) || !match(p) {
+			continue
+		}
+		err := h.Agent.Disconnect(ctx, api.Disconnect{Port: p.Name})
+		var answer *api.Error
+		if errors.As(err, &answer) && answer.Kind == api.NotFound {
+			continue // stopped and release come close together
+		}
+		errs = append(errs, asked(err))
+	}
+	return errors.Join(errs...)
+}
+
+// oneLine is an error as libvirt's log shows it best.
+func oneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' }), "; ")
+}

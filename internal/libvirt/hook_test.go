@@ -1,0 +1,141 @@
+package libvirt
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heddle/internal/api"
+	"heddle/internal/spec"
+)
+
+// fakeAgent has a switch "lab" with the port groups web and db.
+type fakeAgent struct {
+	ports []api.Port
+	did   []string
+	down  error
+	fail  error // of the second port of a domain
+}
+
+func (f *fakeAgent) State(context.Context) (*api.State, error) {
+	return &api.State{Switches: []api.Switch{{Name: "lab"}}, PortGroups: []api.PortGroup{{Switch: "lab", Name: "web"}, {Switch: "lab", Name: "db"}}, Ports: slices.Clone(f.ports)}, f.down
+}
+
+func (f *fakeAgent) Reconnect(_ context.Context, p spec.Port) (*api.Applied, error) {
+	if f.down != nil {
+		return nil, f.down
+	}
+	if f.fail != nil && strings.HasSuffix(p.Name, "/net1") {
+		return nil, f.fail
+	}
+	f.did = append(f.did, "+"+p.Name)
+	f.ports = slices.DeleteFunc(f.ports, func(o api.Port) bool { return o.Name == p.Name })
+	f.ports = append(f.ports, api.Port{Name: p.Name, Device: p.Device, Origin: api.FromRun})
+	return &api.Applied{}, nil
+}
+
+func (f *fakeAgent) Disconnect(_ context.Context, q api.Disconnect) error {
+	f.did = append(f.did, "-"+q.Port)
+	f.ports = slices.DeleteFunc(f.ports, func(p api.Port) bool { return p.Name == q.Port })
+	return nil
+}
+
+func (f *fakeAgent) run(operation, xml string, open bool) (warned string, err error) {
+	f.did = nil
+	h := Hook{Agent: f, FailOpen: open, Warn: func(format string, a ...any) { warned += fmt.Sprintf(format, a...) + "\n" }}
+	err = h.Run(context.Background(), operation, strings.NewReader(xml))
+	return warned, err
+}
+
+var (
+	both  = ports(`<heddle:port portGroup="web"/>`)
+	wrong = ports(`<heddle:port portGroup="wbe"/>`)
+)
+
+func TestLifeOfADomain(t *testing.T) {
+	f := &fakeAgent{ports: []api.Port{{Name: "vm1/old", Device: "vnet9", Origin: api.FromRun}, {Name: "vm1/declared", Origin: api.FromFile}, {Name: "vm2/net0", Device: "vnet8", Origin: api.FromRun}}}
+	for _, step := range []struct {
+		operation string
+		did       []string
+	}{
+		{"prepare", nil},
+		{"start", []string{"-vm1/old", "+vm1/net0", "+vm1/net1"}},
+		{"started", nil},
+		{"reconnect", []string{"+vm1/net0", "+vm1/net1"}},
+		{"stopped", []string{"-vm1/net0", "-vm1/net1"}},
+		{"release", nil},
+		{"what is to come", nil},
+	} {
+		warned, err := f.run(step.operation, running("vm1", both), false)
+		if d := cmp.Diff(step.did, f.did); err != nil || warned != "" || d != "" {
+			t.Errorf("%s: %v %q\n%s", step.operation, err, warned, d)
+		}
+	}
+	if len(f.ports) != 2 {
+		t.Errorf("left: %+v", f.ports)
+	}
+}
+
+func TestReconnectKeepsWhatWasPluggedByHand(t *testing.T) {
+	f := &fakeAgent{ports: []api.Port{{Name: "vm1/plugged", Device: "vnet2", Origin: api.FromRun}, {Name: "vm1/unplugged", Device: "vnet3", Origin: api.FromRun}}}
+	_, err := f.run("attach", running("vm1", both), false)
+	if d := cmp.Diff([]string{"-vm1/unplugged", "+vm1/net0", "+vm1/net1"}, f.did); err != nil || d != "" {
+		t.Errorf("%v\n%s", err, d)
+	}
+}
+
+func TestWhatDoesNotFitIsRefusedBeforeAnythingRuns(t *testing.T) {
+	for _, operation := range []string{"prepare", "migrate", "restore"} {
+		f := &fakeAgent{}
+		if _, err := f.run(operation, running("vm1", wrong), true); err == nil || !strings.Contains(err.Error(), "switch lab has no port group wbe; it has web, db") {
+			t.Errorf("%s: %v", operation, err)
+		}
+		if _, err := f.run(operation, running("vm1", ports(`<heddle:port portGroup="web" switch="x"/>`)), false); err == nil || !strings.Contains(err.Error(), "no switch x") {
+			t.Errorf("%s: %v", operation, err)
+		}
+	}
+	f := &fakeAgent{fail: api.NewError(api.Invalid, "one", "two")}
+	if _, err := f.run("start", running("vm1", both), false); err == nil || err.Error() != "start refused: one; two" || len(f.ports) != 0 {
+		t.Errorf("half of a domain's ports: %v, left %+v", err, f.ports)
+	}
+	for _, operation := range []string{"reconnect", "attach"} {
+		f := &fakeAgent{fail: api.NewError(api.Invalid, "one")}
+		if warned, err := f.run(operation, running("vm1", both), false); err != nil || !strings.Contains(warned, "one") || len(f.ports) != 1 {
+			t.Errorf("%s of a running domain: %v %q, ports %+v", operation, err, warned, f.ports)
+		}
+	}
+	for _, operation := range []string{"reconnect", "stopped", "release"} {
+		if warned, err := f.run(operation, "<nonsense", false); err != nil || warned == "" {
+			t.Errorf("%s with unreadable XML: %v %q", operation, err, warned)
+		}
+	}
+}
+
+func TestWithoutAnAgent(t *testing.T) {
+	for _, c := range []struct {
+		operation, wants string
+		open             bool
+		refused, warned  bool
+	}{
+		{"prepare", both, false, true, false},
+		{"start", both, false, true, false},
+		{"prepare", both, true, false, true},
+		{"start", both, true, false, true},
+		{"reconnect", both, false, false, true},
+		{"stopped", both, false, false, true},
+		{"prepare", "", false, false, false},
+		{"start", "", false, false, false},
+		{"stopped", "", false, false, false},
+		{"start", ports(`<heddle:port/>`), true, true, false},
+	} {
+		f := &fakeAgent{down: fmt.Errorf("%w here", api.ErrNoAgent)}
+		warned, err := f.run(c.operation, running("vm1", c.wants), c.open)
+		if (err != nil) != c.refused || (warned != "") != c.warned || strings.Count(warned, "\n") > 1 {
+			t.Errorf("%s, metadata %q, open %v: %v %q", c.operation, c.wants, c.open, err, warned)
+		}
+	}
+}

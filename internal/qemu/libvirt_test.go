@@ -1,0 +1,150 @@
+package qemu_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"heddle/internal/qemu"
+	"heddle/internal/qemu/image"
+	"heddle/internal/testkit"
+)
+
+// domain is the XML of a guest that boots the test image; metadata is what stands in Heddle's element.
+func domain(t *testing.T, ctx context.Context, dir, name, mac, metadata string) string {
+	t.Helper()
+	img, err := image.Build(ctx, image.Options{Flavour: image.Cloud})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for to, from := range map[string]string{"kernel": img.Kernel, "initrd": img.Initrd} {
+		b, err := os.ReadFile(from)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, to), b, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fmt.Sprintf(`<domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
+ <name>%[1]s</name>
+ <metadata><heddle:ports xmlns:heddle="urn:heddle:domain:1">%[4]s</heddle:ports></metadata>
+ <memory unit='MiB'>128</memory>
+ <os><type arch='x86_64' machine='pc'>hvm</type><kernel>%[2]s/kernel</kernel><initrd>%[2]s/initrd</initrd>
+  <cmdline>console=ttyS0 quiet panic=-1 heddle.name=g heddle.modules=virtio_pci,virtio_net heddle.addrs=192.0.2.1/24</cmdline></os>
+ <features><acpi/></features>
+ <devices>
+  <emulator>/usr/bin/qemu-system-x86_64</emulator>
+  <interface type='ethernet'><mac address='%[3]s'/><model type='virtio'/><rom enabled='no'/></interface>
+  <serial type='null'/><serial type='null'/>
+ </devices>
+ <qemu:commandline><qemu:arg value='-qmp'/><qemu:arg value='unix:%[2]s/%[1]s.qmp,server=on,wait=off'/></qemu:commandline>
+</domain>`, name, dir, mac, metadata)
+}
+
+const plugged = `<interface type='ethernet'><mac address='52:54:00:00:02:02'/><model type='virtio'/><rom enabled='no'/></interface>`
+
+// TestLibvirt_ADomainsAdaptersAreConnectedWhileItRuns: a real libvirtd with the packaged hook, and a real guest.
+func TestLibvirt_ADomainsAdaptersAreConnectedWhileItRuns(t *testing.T) {
+	needGuests(t, qemu.VirtioNet)
+	testkit.Tool(t, "libvirtd", "virsh", "unshare")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	h := newHeddleHost(t, ctx, "switches: [{name: lab, portGroups: [{name: web, vlan: {access: 200}}, {name: db}]}]\n"+
+		"ports: [{name: peer, switch: lab, portGroup: web, device: peer, mac: \"02:00:00:00:02:09\"}]")
+	peer := vm{ns: h.namespaceVM(t, "peer", net.HardwareAddr{2, 0, 0, 0, 2, 9}, "192.0.2.9/24")}
+	l := newLibvirtd(t, ctx, h)
+	const mac = "52:54:00:00:02:01"
+	qmp := filepath.Join(h.dir, "vm1.qmp")
+	l.must(t, ctx, domain(t, ctx, h.dir, "vm1", mac, `<heddle:port portGroup="web" monitor="`+qmp+`"/>`), "define", "/dev/stdin", "--validate")
+	l.must(t, ctx, "", "start", "vm1")
+	h.awaitPort(t, ctx, "vm1/net0", "connected", func(p portView) bool {
+		return p.State == "up" && p.PortGroup == "web" && p.MAC == mac && p.SeenMAC == mac
+	})
+	answers := func() {
+		t.Helper()
+		if _, err := peer.run(ctx, "until ping -c 1 -W 1 192.0.2.1; do sleep 0.1; done"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answers()
+	h.awaitPort(t, ctx, "vm1/net0", "seen by the second monitor", func(p portView) bool { return p.Promiscuous == "no" })
+
+	// A restart of libvirtd changes nothing for a running domain, and brings back what is missing.
+	l.stop(t, ctx)
+	answers()
+	l.start(t, ctx)
+	answers()
+	l.stop(t, ctx)
+	if _, err := h.heddle(ctx, "port", "disconnect", "vm1/net0"); err != nil {
+		t.Fatal(err)
+	}
+	l.start(t, ctx)
+	h.awaitPort(t, ctx, "vm1/net0", "connected again", func(p portView) bool { return p.State == "up" })
+	answers()
+
+	// libvirt calls no hook when an adapter is plugged: the hook is called by hand, as the how-to has it.
+	l.must(t, ctx, plugged, "attach-device", "vm1", "/dev/stdin", "--live")
+	h.hookByHand(t, ctx, "vm1", l.must(t, ctx, "", "dumpxml", "vm1"))
+	h.awaitPort(t, ctx, "vm1/net1", "connected", func(p portView) bool { return p.State == "up" && p.MAC == "52:54:00:00:02:02" })
+	answers()
+
+	l.must(t, ctx, "", "destroy", "vm1")
+	if out, err := h.heddle(ctx, "port", "list"); err != nil || strings.Contains(string(out), "vm1/") {
+		t.Errorf("after the end: %s %v", out, err)
+	}
+}
+
+// hookByHand runs the hook as an operator does after plugging an adapter.
+func (h *heddleHost) hookByHand(t *testing.T, ctx context.Context, name, xml string) {
+	t.Helper()
+	cmd := h.command(ctx, "libvirt-hook", name, "attach", "begin", "-")
+	cmd.Stdin = strings.NewReader(xml)
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Fatalf("heddle libvirt-hook: %v: %s", err, out)
+	}
+}
+
+// TestLibvirt_ADomainThatCannotBeConnectedDoesNotStart: and libvirt's error says why.
+func TestLibvirt_ADomainThatCannotBeConnectedDoesNotStart(t *testing.T) {
+	needGuests(t, qemu.VirtioNet)
+	testkit.Tool(t, "libvirtd", "virsh", "unshare")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	h := newHeddleHost(t, ctx, "switches: [{name: lab, portGroups: [{name: web}]}]\n"+
+		"ports: [{name: taken, switch: lab, portGroup: web, mac: \"52:54:00:00:02:03\"}]")
+	l := newLibvirtd(t, ctx, h)
+	web, noAgent := `<heddle:port portGroup="web"/>`, "HEDDLE_AGENT=nobody"
+	for i, c := range []struct{ metadata, mac, setting, want string }{
+		{`<heddle:port portGroup="wbe"/>`, "52:54:00:00:02:01", "", "heddle: domain d0: prepare refused: switch lab has no port group wbe; it has web"},
+		{`<heddle:port portgroup="web"/>`, "52:54:00:00:02:01", "", "attribute portgroup of <heddle:port>"},
+		{web, "52:54:00:00:02:03", "", "heddle: domain d2: start refused: ports[d2/net0].mac: 52:54:00:00:02:03: port taken"},
+		{web, "52:54:00:00:02:01", noAgent, "heddle: domain d3: prepare refused: no agent is running"},
+		{web, "52:54:00:00:02:01", noAgent + "\nHEDDLE_LIBVIRT_FAIL=open", ""},
+		{"", "52:54:00:00:02:01", noAgent, ""},
+		{web, "52:54:00:00:02:01", "", ""},
+	} {
+		name := fmt.Sprintf("d%d", i)
+		l.settings(t, c.setting)
+		_, err := l.virsh(ctx, domain(t, ctx, h.dir, name, c.mac, c.metadata), "create", "/dev/stdin", "--paused")
+		running := strings.Contains(l.must(t, ctx, "", "list", "--name"), name)
+		switch {
+		case c.want == "" && (err != nil || !running):
+			t.Errorf("%s, %q: did not start: %v", c.metadata, c.setting, err)
+		case c.want != "" && (err == nil || running || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s, %q: running %v, %v; want %q", c.metadata, c.setting, running, err, c.want)
+		}
+		out, errList := h.heddle(ctx, "port", "list")
+		if connected := strings.Contains(string(out), name+"/net0"); errList != nil || connected != (c.want == "" && c.setting == "") {
+			t.Errorf("%s, %q: connected %v, %v", c.metadata, c.setting, connected, errList)
+		}
+		if running {
+			l.must(t, ctx, "", "destroy", name)
+		}
+	}
+}
