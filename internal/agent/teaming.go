@@ -56,7 +56,7 @@ func (a *Agent) watchLinks() {
 	for _, sw := range a.plan.Switches {
 		for _, u := range sw.Uplinks {
 			d, ok, err := a.dev.Device(u.Device)
-			a.teaming.links.Observe(u.ID, err == nil && ok && factOf(d).Up, sw.UpDelay, now)
+			a.teaming.links.Observe(u.ID, err == nil && ok && factOf(d).Up, d.CarrierDowns, sw.UpDelay, now)
 		}
 	}
 }

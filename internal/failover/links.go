@@ -23,48 +23,52 @@ type Links struct{ by map[plan.PortID]*link }
 
 type link struct {
 	up    bool
+	downs uint32        // Observe's count
 	since time.Time     // it is up; zero: it was when it was first seen
 	delay time.Duration // that it has to stay up
 	// settled: it has stayed up long enough.
 	settled  bool
-	downs    []time.Time // within flapWindow, the newest last
+	recent   []time.Time // link-downs within flapWindow, the newest last
 	flapping bool
 }
 
 // Observe takes in that the uplink's link is up or down at that time: its device is there, administratively up, and has
-// carrier. An uplink that is seen for the first time is taken as it is, so that a start of the agent takes none out. delay is
+// carrier. lost is the kernel's count of how often the carrier was lost, so that a drop too short to be seen counts. An uplink that is seen for the first time is taken as it is, so that a start of the agent takes none out. delay is
 // the switch's up-delay; a change of it does not touch an uplink that is in use.
-func (l *Links) Observe(uplink plan.PortID, up bool, delay time.Duration, now time.Time) {
+func (l *Links) Observe(uplink plan.PortID, up bool, lost uint32, delay time.Duration, now time.Time) {
 	k, known := l.by[uplink]
 	if !known {
 		if l.by == nil {
 			l.by = map[plan.PortID]*link{}
 		}
-		l.by[uplink] = &link{up: up, settled: up, delay: delay}
+		l.by[uplink] = &link{up: up, downs: lost, settled: up, delay: delay}
 		return
 	}
 	k.delay = delay
 	switch {
+	case up && k.up && lost > k.downs:
+		k.settled, k.since = false, now
+		k.wentDown(now)
 	case up && !k.up:
 		k.since = now
 	case !up && k.up:
 		k.settled = false
 		k.wentDown(now)
 	}
-	k.up = up
+	k.up, k.downs = up, lost
 	if up && !now.Before(k.ready()) {
 		k.settled, k.flapping = true, false
 	}
 }
 
 func (k *link) wentDown(now time.Time) {
-	k.downs = append(k.downs, now)
-	for now.Sub(k.downs[0]) >= flapWindow {
-		k.downs = k.downs[1:]
+	k.recent = append(k.recent, now)
+	for now.Sub(k.recent[0]) >= flapWindow {
+		k.recent = k.recent[1:]
 	}
-	if len(k.downs) > flapLimit {
+	if len(k.recent) > flapLimit {
 		k.flapping = true
-		k.downs = k.downs[len(k.downs)-flapLimit:] // one more would tell nothing more
+		k.recent = k.recent[len(k.recent)-flapLimit:] // one more would tell nothing more
 	}
 }
 

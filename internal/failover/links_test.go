@@ -21,7 +21,7 @@ func newClock() *clock { return &clock{time.Unix(1000, 0)} }
 func TestS43_AnUplinkThatCameBackIsUsedAfterTheUpDelay(t *testing.T) {
 	var l Links
 	c := newClock()
-	see := func(up bool) { l.Observe(u1, up, 100*time.Millisecond, c.now) }
+	see := func(up bool) { l.Observe(u1, up, 0, 100*time.Millisecond, c.now) }
 	see(true)
 	if why := l.Out(u1, c.now); why != "" {
 		t.Fatalf("out at the first sight: %s", why)
@@ -59,19 +59,37 @@ func TestS43_AnUplinkThatCameBackIsUsedAfterTheUpDelay(t *testing.T) {
 func TestS43_AnotherUpDelayDoesNotTakeAnUplinkOut(t *testing.T) {
 	var l Links
 	c := newClock()
-	l.Observe(u1, false, 0, c.now)
-	l.Observe(u1, true, 0, c.now)
+	l.Observe(u1, false, 0, 0, c.now)
+	l.Observe(u1, true, 0, 0, c.now)
 	c.pass(time.Second)
-	l.Observe(u1, true, 30*time.Minute, c.now)
+	l.Observe(u1, true, 0, 30*time.Minute, c.now)
 	if why := l.Out(u1, c.now); why != "" {
 		t.Errorf("out: %s", why)
+	}
+}
+
+func TestS43_ADropThatNobodySawCountsAsOne(t *testing.T) {
+	var l Links
+	c := newClock()
+	l.Observe(u1, true, 7, time.Second, c.now)
+	l.Observe(u1, true, 7, time.Second, c.pass(time.Minute))
+	if why := l.Out(u1, c.now); why != "" {
+		t.Fatalf("out without a drop: %s", why)
+	}
+	l.Observe(u1, true, 8, time.Second, c.pass(time.Minute))
+	if l.Out(u1, c.now) == "" {
+		t.Error("used right after a drop")
+	}
+	l.Observe(u1, true, 8, time.Second, c.pass(time.Second))
+	if why := l.Out(u1, c.now); why != "" {
+		t.Errorf("still out: %s", why)
 	}
 }
 
 func TestAnUplinkThatFlapsStaysOutUntilItIsCalm(t *testing.T) {
 	var l Links
 	c := newClock()
-	see := func(up bool) { l.Observe(u1, up, 0, c.now) }
+	see := func(up bool) { l.Observe(u1, up, 0, 0, c.now) }
 	see(true)
 	for i := range flapLimit + 1 {
 		if why := l.Out(u1, c.now); why != "" {
@@ -111,7 +129,7 @@ func TestAnUplinkThatFlapsStaysOutUntilItIsCalm(t *testing.T) {
 	l.Keep(func(plan.PortID) bool { return false })
 	see(false)
 	see(true)
-	if len(l.by[u1].downs) != 0 {
+	if len(l.by[u1].recent) != 0 {
 		t.Error("what was forgotten is still known")
 	}
 }
@@ -123,8 +141,8 @@ func TestS43_UpDelayProperty(t *testing.T) {
 		var l Links
 		c := newClock()
 		delay := time.Duration(rapid.IntRange(0, 3000).Draw(t, "delay ms")) * time.Millisecond
-		l.Observe(u1, true, delay, c.now)
-		l.Observe(u1, false, delay, c.now)
+		l.Observe(u1, true, 0, delay, c.now)
+		l.Observe(u1, false, 0, delay, c.now)
 		up := false
 		var since time.Time
 		for range rapid.IntRange(1, 150).Draw(t, "events") {
@@ -134,7 +152,7 @@ func TestS43_UpDelayProperty(t *testing.T) {
 					since = c.now
 				}
 			}
-			l.Observe(u1, up, delay, c.now)
+			l.Observe(u1, up, 0, delay, c.now)
 			out, lasted := l.Out(u1, c.now) != "", c.now.Sub(since)
 			if up && !out && lasted < delay {
 				t.Fatalf("used after %v of %v", lasted, delay)

@@ -44,6 +44,8 @@ type End struct {
 	MTU int
 	// AdminUp: IFF_UP. Carrier: the kernel may send on it (IFF_LOWER_UP).
 	AdminUp, Carrier bool
+	// CarrierDowns is how often the carrier was lost so far, also for so short that nobody was told.
+	CarrierDowns uint32
 	// Promiscuous: somebody asked for promiscuous mode, by flag or by a packet socket.
 	Promiscuous bool
 	// FlagPromiscuous: promiscuous mode was asked for by flag, as "ip link set promisc on" does.

@@ -95,7 +95,9 @@ func (h *Host) Refresh() error {
 	return nil
 }
 
-// Apply takes a notification in and says whether it told anything new about a device that Device or Devices can show.
+// Apply takes a notification in and says whether it told anything new about a device that Device or Devices can show. What it
+// says may be older than what was read since, after a change of our own for example: where it differs from what is known, the
+// device is looked at again.
 func (h *Host) Apply(n Note) (changed bool, err error) {
 	switch {
 	case n.resync:
@@ -111,9 +113,10 @@ func (h *Host) Apply(n Note) (changed bool, err error) {
 
 func (h *Host) applyLocal(n Note) (bool, error) {
 	if !n.gone {
-		old, known := h.links[n.link.index]
-		h.put(n.link)
-		return !known || old != n.link, nil
+		if h.links[n.link.index] == n.link {
+			return false, nil
+		}
+		return h.applyAsked(n.link.index)
 	}
 	_, known := h.links[n.link.index]
 	h.drop(n.link.index)
@@ -130,8 +133,15 @@ func (h *Host) applyForeign(n Note) (bool, error) {
 		return false, nil
 	}
 	if !n.gone {
-		h.peers[k] = n.link.end
-		return old != n.link.end, nil
+		if old == n.link.end {
+			return false, nil
+		}
+		now, found, err := h.ask.one(k)
+		if err != nil || !found { // what follows says that it is gone
+			return false, err
+		}
+		h.peers[k] = now.end
+		return old != now.end, nil
 	}
 	delete(h.peers, k)
 	return true, h.reask(func(l link) bool { return l.peerNS == k.nsid && l.peer == k.index })

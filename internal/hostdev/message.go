@@ -56,6 +56,8 @@ func (l *link) attribute(kind uint16, v []byte) error {
 		}
 	case unix.IFLA_MTU:
 		l.end.MTU = int(word(v))
+	case unix.IFLA_CARRIER_DOWN_COUNT:
+		l.end.CarrierDowns = word(v)
 	case unix.IFLA_LINK:
 		l.peer = word(v)
 	case unix.IFLA_MASTER:

@@ -139,6 +139,23 @@ func (e *End) Until(marker []byte) (before [][]byte) {
 	}
 }
 
+// Gather gives the frames that come until enough, asked after each, says so; that must happen.
+func (e *End) Gather(why string, enough func(all [][]byte) bool) (all [][]byte) {
+	e.t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		got, err := e.next(time.Until(deadline))
+		switch {
+		case err != nil:
+			e.t.Fatalf("receive on %s: %v", e.name, err)
+		case got == nil:
+			e.t.Fatalf("%s: not on %s; what came is %x", why, e.name, all)
+		}
+		if all = append(all, got); enough(all) {
+			return all
+		}
+	}
+}
+
 // Refuse fails the test when the frame has come: what is waiting now is looked through, so that the caller must first have
 // seen something that comes after it.
 func (e *End) Refuse(frame []byte, why string) {
