@@ -81,6 +81,16 @@ func (f *fakeDevices) WithAlias(prefix string) []hostdev.Device {
 	return found
 }
 
+func (f *fakeDevices) Members(d hostdev.Device) []hostdev.Device {
+	var found []hostdev.Device
+	for _, m := range f.byName {
+		if m.Master.Name == d.Name {
+			found = append(found, *m)
+		}
+	}
+	return found
+}
+
 func (f *fakeDevices) Notes() <-chan hostdev.Note       { return nil }
 func (f *fakeDevices) Apply(hostdev.Note) (bool, error) { return true, nil }
 func (f *fakeDevices) Refresh() error                   { return nil }

@@ -18,6 +18,7 @@ import (
 type Devices interface {
 	Device(name string) (hostdev.Device, bool, error)
 	WithAlias(prefix string) []hostdev.Device
+	Members(d hostdev.Device) []hostdev.Device
 	Notes() <-chan hostdev.Note
 	Apply(hostdev.Note) (changed bool, err error)
 	Refresh() error
@@ -220,9 +221,7 @@ func giveBack(dev Devices, h Held) error {
 	if h.WasARPIgnore != "" {
 		errs = append(errs, dev.SetARPIgnore(d, h.WasARPIgnore))
 	}
-	for _, o := range h.Offloads {
-		errs = append(errs, dev.SetOffload(d, o, true))
-	}
+	errs = append(errs, giveOffloadsBack(dev, h))
 	if !h.Uplink && h.WasIPv6 {
 		errs = append(errs, dev.SetIPv6(d, true))
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -46,51 +47,75 @@ func (a *Agent) tuneUplinks(bounds []bound) error {
 	return nil
 }
 
-// tune does it for one uplink and gives what the device does not let itself be told.
+// tune does it for one uplink and gives what the device, or a member of it, does not let itself be told.
 func (a *Agent) tune(b bound, h *Held) (warnings []string, err error) {
-	if err := a.writeDownOffloads(b, h); err != nil {
-		return nil, err
-	}
+	devices := append([]hostdev.Device{b.device}, a.dev.Members(b.device)...)
 	if !h.Tuned {
-		for _, o := range h.Offloads {
-			// A driver that refuses is no error: the check below says so.
-			if err := a.dev.SetOffload(b.device, o, false); err != nil {
-				a.log.Debug("offload not switched off", "device", b.device.Name, "error", err)
-			}
+		if err := a.writeDownOffloads(devices, h); err != nil {
+			return nil, err
 		}
+		a.switchOff(devices, h)
 		h.Tuned = true
 	}
-	now, err := a.dev.Offloads(b.device)
-	if err != nil {
-		return nil, err
-	}
-	for _, o := range offloadsInTheWay() {
-		if now[o].On {
-			warnings = append(warnings, offloadWarning(b.device, o, now[o].Fixed))
+	for _, d := range devices {
+		now, err := a.dev.Offloads(d)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range offloadsInTheWay() {
+			if now[o].On {
+				warnings = append(warnings, offloadWarning(d, o, now[o].Fixed))
+			}
 		}
 	}
 	return warnings, nil
 }
 
-// writeDownOffloads adds what is to be switched off to what is remembered of the device.
-func (a *Agent) writeDownOffloads(b bound, h *Held) error {
-	if h.Tuned {
-		return nil
-	}
-	now, err := a.dev.Offloads(b.device)
-	if err != nil {
-		return err
-	}
+// writeDownOffloads adds what is to be switched off to what is remembered.
+func (a *Agent) writeDownOffloads(devices []hostdev.Device, h *Held) error {
 	n := len(h.Offloads)
-	for _, o := range offloadsInTheWay() {
-		if now[o].On && !now[o].Fixed && !slices.Contains(h.Offloads, o) {
-			h.Offloads = append(slices.Clip(h.Offloads), o)
+	for _, d := range devices {
+		now, err := a.dev.Offloads(d)
+		if err != nil {
+			return err
+		}
+		for _, o := range offloadsInTheWay() {
+			e := HeldOffload{d.Name, d.Index, o}
+			if now[o].On && !now[o].Fixed && !slices.Contains(h.Offloads, e) {
+				h.Offloads = append(slices.Clip(h.Offloads), e)
+			}
 		}
 	}
 	if len(h.Offloads) == n {
 		return nil
 	}
 	return a.store.Save(a.state)
+}
+
+// switchOff does it. A driver that refuses is no error: what is still on then is a warning.
+func (a *Agent) switchOff(devices []hostdev.Device, h *Held) {
+	for _, e := range h.Offloads {
+		i := slices.IndexFunc(devices, func(d hostdev.Device) bool { return d.Index == e.Index })
+		if i < 0 {
+			continue
+		}
+		if err := a.dev.SetOffload(devices[i], e.Offload, false); err != nil {
+			a.log.Debug("offload not switched off", "device", e.Device, "error", err)
+		}
+	}
+}
+
+// giveOffloadsBack switches on again what was on. A member that is gone, or has another index, is left alone.
+func giveOffloadsBack(dev Devices, h Held) error {
+	var errs []error
+	for _, e := range h.Offloads {
+		d, ok, err := dev.Device(e.Device)
+		if err == nil && ok && d.Index == e.Index {
+			err = dev.SetOffload(d, e.Offload, true)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // offloadWarning says what an offload that is on does, and what can be done.
@@ -112,8 +137,12 @@ func (h *Held) changedOn() []string {
 	if h.Prepared && !h.WasPromiscuous {
 		all = append(all, "promiscuous mode on")
 	}
-	for _, o := range h.Offloads {
-		all = append(all, string(o)+" off")
+	for _, e := range h.Offloads {
+		what := string(e.Offload) + " off"
+		if e.Index != h.Index {
+			what += " on its member " + e.Device
+		}
+		all = append(all, what)
 	}
 	if h.WasARPIgnore != "" {
 		all = append(all, "arp_ignore "+ownAddressesOnly)

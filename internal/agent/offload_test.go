@@ -85,3 +85,26 @@ func TestMembersOfABondOrBridgeAreRefused(t *testing.T) {
 		t.Errorf("not taken: %v", r.problems)
 	}
 }
+
+func TestOffloadsOfABondsMembersAreSwitchedOffAndGivenBack(t *testing.T) {
+	r := newRig(t, "")
+	r.dev.nic("eno1", 1500).Driver = "bond"
+	r.dev.nic("port1", 1500).Master = hostdev.Master{Name: "eno1", Driver: "bond"}
+	for _, name := range []string{"eno1", "port1"} {
+		r.dev.offload[name] = map[hostdev.Offload]hostdev.OffloadState{hostdev.LRO: {On: true}}
+	}
+	if err := r.apply(base); err != nil {
+		t.Fatal(err)
+	}
+	if u := r.view().Uplinks[0]; !slices.Equal(u.Changed, []string{"promiscuous mode on", "rx-lro off", "rx-lro off on its member port1"}) {
+		t.Errorf("shown: %+v", u)
+	}
+	r.dev.changes = nil
+	if err := r.apply("switches: [{name: lab}]"); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"promiscuous eno1 false", "rx-lro eno1 true", "rx-lro port1 true", "up eno1 false"}
+	if !slices.Equal(r.dev.changes, want) {
+		t.Errorf("given back %v, want %v", r.dev.changes, want)
+	}
+}

@@ -79,14 +79,22 @@ type Held struct {
 	WasIPv6        bool `json:"wasIPv6,omitzero"`
 	// WasARPIgnore is the arp_ignore of an uplink's device before the agent set it; empty when it did not.
 	WasARPIgnore string `json:"wasARPIgnore,omitzero"`
-	// Offloads of an uplink's device were on before the agent switched them off; Tuned: that has been done.
-	Offloads []hostdev.Offload `json:"offloads,omitzero"`
-	Tuned    bool              `json:"tuned,omitzero"`
+	// Offloads of an uplink's device, or of a bond's members, were on before the agent switched them off; Tuned: that has
+	// been done.
+	Offloads []HeldOffload `json:"offloads,omitzero"`
+	Tuned    bool          `json:"tuned,omitzero"`
 	// Prepared: everything done to the device on connecting it has been done.
 	Prepared bool `json:"prepared,omitzero"`
 }
 
 // held finds the device of a port. The index is made again when Held is another list: a thousand ports ask several times a change.
+// HeldOffload is an offload that the agent switched off.
+type HeldOffload struct {
+	Device  string          `json:"device"`
+	Index   uint32          `json:"ifindex"`
+	Offload hostdev.Offload `json:"offload"`
+}
+
 func (s *State) held(id plan.PortID) *Held {
 	if len(s.Held) == 0 {
 		return nil

@@ -2,6 +2,7 @@ package hostdev
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/safchain/ethtool"
@@ -220,6 +221,18 @@ func (h *Host) peerEnd(k linkKey) (End, bool, error) {
 	}
 	h.peers[k] = l.end
 	return l.end, true, nil
+}
+
+// Members lists the devices that are members of the device, such as those of a bond, by name.
+func (h *Host) Members(d Device) []Device {
+	var found []Device
+	for _, l := range h.links {
+		if l.master == d.Index {
+			found = append(found, l.device())
+		}
+	}
+	slices.SortFunc(found, func(a, b Device) int { return strings.Compare(a.Name, b.Name) })
+	return found
 }
 
 // WithAlias lists the devices whose alias begins with prefix, without the state of their other ends.

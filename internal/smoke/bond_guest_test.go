@@ -4,6 +4,7 @@ package smoke
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -80,8 +81,18 @@ func TestNIC_ActiveBackupBondAsUplink(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { removeBond(t) })
+	before := map[string]map[string]bool{}
+	for _, name := range append(members, bondName) {
+		before[name] = features(t, name)
+	}
+	if !before[members[1]]["rx-lro"] {
+		t.Errorf("%s merges no segments: the test shows little", members[1])
+	}
 	r := newNICRig(t, bondName)
 	r.trips()
+	if features(t, members[1])["rx-lro"] {
+		t.Errorf("the bond's member %s still merges segments", members[1])
+	}
 	failed := active(t)
 	l, err := netlink.LinkByName(failed)
 	if err == nil {
@@ -93,6 +104,14 @@ func TestNIC_ActiveBackupBondAsUplink(t *testing.T) {
 	r.await("the bond sends by its other member", func() bool { now := active(t); return now != "" && now != failed })
 	r.trips()
 	r.refusesMembers(members[0])
+	if err := r.heddle("down", "--purge"); err != nil {
+		t.Fatal(err)
+	}
+	for name, was := range before {
+		if is := features(t, name); !maps.Equal(was, is) {
+			t.Errorf("features of %s before %v, after %v", name, was, is)
+		}
+	}
 }
 
 // refusesMembers: a bond's member, and a device in a bridge, are named with what to do.
