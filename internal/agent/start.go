@@ -155,6 +155,7 @@ func start(o Options, store *Store, st *State, given *givenConfig) (a *Agent, er
 	}
 	a.followLAGs(linkproto.Open)
 	a.followLLDP(linkproto.Open)
+	a.followBeacons(linkproto.Open)
 	a.watchMonitors()
 	if err := a.begin(given); err != nil {
 		return a, errors.Join(err, a.listener.Close())

@@ -37,7 +37,7 @@ type uplink struct {
 	hears map[plan.PortID]uint64
 	since uint64    // the first whole round that its link is up
 	well  time.Time // heard again without a break since; zero: not
-	out   bool
+	out   string    // why it is out of use
 }
 
 // State is how a group is.
@@ -94,7 +94,7 @@ func (m *Machine) Link(id plan.PortID, up bool) []Change {
 	if u == nil || u.up == up {
 		return nil
 	}
-	u.up, u.out, u.since, u.well = up, false, m.round+1, time.Time{}
+	u.up, u.out, u.since, u.well = up, "", m.round+1, time.Time{}
 	clear(u.hears)
 	return m.rescue(m.linked())
 }
@@ -112,8 +112,13 @@ func (m *Machine) Heard(on plan.PortID, b Beacon) {
 	u.hears[b.Uplink] = m.round
 }
 
-// Out says whether an uplink is out of use.
-func (m *Machine) Out(id plan.PortID) bool { return m.by[id] != nil && m.by[id].out }
+// Out says why an uplink is out of use, "" when it is used.
+func (m *Machine) Out(id plan.PortID) string {
+	if u := m.by[id]; u != nil {
+		return u.out
+	}
+	return ""
+}
 
 // State is how the group is.
 func (m *Machine) State() State { return m.state }
@@ -208,16 +213,16 @@ func (m *Machine) judge(up []Member, now time.Time) (changes []Change) {
 }
 
 func (m *Machine) judgeOne(id plan.PortID, u *uplink, up []Member, now time.Time) (c Change, changed bool) {
-	if !u.out {
+	if u.out == "" {
 		why := m.cutOff(id, up, missedRounds)
 		if why == "" || !m.othersHear(id, up, missedRounds) {
 			return c, false
 		}
-		u.out, u.well = true, time.Time{}
 		why = fmt.Sprintf("%d rounds of beacons lost: %s", missedRounds, why)
+		u.out, u.well = why, time.Time{}
 		return Change{Uplink: id, Why: why, Text: fmt.Sprintf("uplink %s is taken out of use: %s", id.Name, why)}, true
 	}
-	inUse := slices.DeleteFunc(slices.Clone(up), func(o Member) bool { return m.by[o.ID].out })
+	inUse := slices.DeleteFunc(slices.Clone(up), func(o Member) bool { return m.by[o.ID].out != "" })
 	if m.cutOff(id, inUse, 1) != "" {
 		u.well = time.Time{}
 		return c, false
@@ -228,17 +233,17 @@ func (m *Machine) judgeOne(id plan.PortID, u *uplink, up []Member, now time.Time
 	if now.Sub(u.well) < m.delay {
 		return c, false
 	}
-	u.out = false
+	u.out = ""
 	return Change{Uplink: id, Text: fmt.Sprintf("uplink %s is used again: its beacons are heard", id.Name)}, true
 }
 
 // rescue brings every uplink back into use when beacons speak against all that have a link: a bad one is better than none.
 func (m *Machine) rescue(up []Member) (changes []Change) {
-	if len(up) == 0 || slices.ContainsFunc(up, func(u Member) bool { return !m.by[u.ID].out }) {
+	if len(up) == 0 || slices.ContainsFunc(up, func(u Member) bool { return m.by[u.ID].out == "" }) {
 		return nil
 	}
 	for _, u := range up {
-		m.by[u.ID].out = false
+		m.by[u.ID].out = ""
 		changes = append(changes, Change{Uplink: u.ID, Text: fmt.Sprintf("uplink %s is used again: no other one is left", u.ID.Name)})
 	}
 	return changes
@@ -246,7 +251,7 @@ func (m *Machine) rescue(up []Member) (changes []Change) {
 
 // stateOf looks at the uplinks in use.
 func (m *Machine) stateOf(up []Member) (State, string) {
-	parts := m.parts(slices.DeleteFunc(slices.Clone(up), func(u Member) bool { return m.by[u.ID].out }))
+	parts := m.parts(slices.DeleteFunc(slices.Clone(up), func(u Member) bool { return m.by[u.ID].out != "" }))
 	if len(parts) < 2 {
 		return Fine, fmt.Sprintf("no uplink in use of switch %s is cut off from another any more", m.group.Switch)
 	}

@@ -40,7 +40,7 @@ func Open(ifindex uint32, etherType uint16, groups ...[6]byte) (Socket, error) {
 	return wire.Open(ifindex, etherType, groups...)
 }
 
-// mostPerSecond is how many frames of one device are looked at per second; both protocols send a few. The kernel drops what is
+// mostPerSecond is how many frames of one device are looked at per second; LACP and LLDP send a few. The kernel drops what is
 // beyond, so that a peer that floods costs next to nothing.
 const mostPerSecond = 50
 
@@ -58,6 +58,7 @@ type wires struct {
 	groups    [][6]byte
 	conns     map[uint32]*reader
 	heard     chan heard
+	most      int // frames of one device that are looked at per second
 	readers   sync.WaitGroup
 }
 
@@ -67,7 +68,7 @@ type reader struct {
 }
 
 func newWires(open Opener, etherType uint16, groups ...plan.MAC) *wires {
-	w := &wires{open: open, etherType: etherType, conns: map[uint32]*reader{}, heard: make(chan heard)}
+	w := &wires{open: open, etherType: etherType, conns: map[uint32]*reader{}, heard: make(chan heard), most: mostPerSecond}
 	for _, g := range groups {
 		w.groups = append(w.groups, g)
 	}
@@ -133,7 +134,7 @@ func (w *wires) read(ifindex uint32, r *reader) {
 		n++
 		if rest := time.Second - time.Since(began); rest <= 0 {
 			began, n = time.Now(), 0
-		} else if n >= mostPerSecond {
+		} else if n >= w.most {
 			select {
 			case <-time.After(rest):
 			case <-r.closed:
