@@ -241,7 +241,7 @@ func (l *LLDP) adoptPort(now time.Time, w LLDPPort) {
 	}
 	cameUp := w.Device.Up && (another || !r.Device.Up)
 	r.LLDPPort = w
-	if w.Advertise != nil && (cameUp || r.said != nil && changed(r.said, *w.Advertise)) {
+	if w.Advertise != nil && (cameUp || r.said == nil || changed(r.said, *w.Advertise)) {
 		r.times.Restart(now)
 	}
 }
