@@ -26,6 +26,8 @@ type Kernel interface {
 	Unattached() map[uint32]error
 	Reteam(dataplane.Desired) (dataplane.Instant, error)
 	RetryAttach()
+	// Adopted says whether the device was attached already when this process began.
+	Adopted(ifindex uint32) bool
 	Counters() (map[plan.PortID]dataplane.Counters, error)
 	MACs() ([]dataplane.MACEntry, error)
 	Sweep() (int, error)
@@ -72,6 +74,7 @@ type Agent struct {
 	lastErr  string
 
 	attaching attaching
+	born      map[plan.PortID]uint64   // of the devices in hand, hostdev.Device.Born
 	hardware  map[plan.PortID]hardware // what is known of the uplinks' devices
 
 	followers []follower

@@ -183,6 +183,7 @@ func (f *fakeDevices) SetOffload(d hostdev.Device, o hostdev.Offload, on bool) e
 type fakeKernel struct {
 	applied         []dataplane.Desired
 	fail            error
+	lost            bool              // attachments are not there any more
 	staged, flipped func()            // called before and after the flip
 	at              dataplane.Instant // of the next flips; zero = count them
 	left            int               // devices that wait to be attached
@@ -221,7 +222,18 @@ func (k *fakeKernel) Reteam(d dataplane.Desired) (dataplane.Instant, error) {
 	return k.Change(d, nil)
 }
 func (k *fakeKernel) Unattached() map[uint32]error { return nil }
-func (k *fakeKernel) RetryAttach()                 {}
+func (k *fakeKernel) Adopted(index uint32) bool {
+	if k.lost || len(k.applied) == 0 {
+		return false
+	}
+	for _, at := range k.last().Attachments {
+		if at.Ifindex == index {
+			return true
+		}
+	}
+	return false
+}
+func (k *fakeKernel) RetryAttach() {}
 
 func (k *fakeKernel) Counters() (map[plan.PortID]dataplane.Counters, error) { return nil, nil }
 func (k *fakeKernel) MACs() ([]dataplane.MACEntry, error)                   { return k.macs, nil }

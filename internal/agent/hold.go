@@ -48,7 +48,9 @@ func (a *Agent) takeHold(bounds []bound) (changed bool, err error) {
 	}
 	var kept []Held
 	for _, h := range a.state.Held {
-		if b, ok := now[h.ID]; ok && b.device.Index == h.Index {
+		b, ok := now[h.ID]
+		same := ok && b.device.Index == h.Index
+		if same && !a.replaced(b, h) {
 			if h.MAC.IsZero() && h.adoptable(b) {
 				h.MAC, changed = b.device.Peer.MAC, true
 			}
@@ -57,7 +59,11 @@ func (a *Agent) takeHold(bounds []bound) (changed bool, err error) {
 			continue
 		}
 		changed = true
-		a.state.Released = append(a.state.Released, h)
+		if same { // what is there now only looks like it: there is nothing to give back, and it is not attached
+			a.redo = true
+		} else {
+			a.state.Released = append(a.state.Released, h)
+		}
 		a.lostOwner(h)
 	}
 	for _, b := range bounds {
@@ -72,6 +78,10 @@ func (a *Agent) takeHold(bounds []bound) (changed bool, err error) {
 		kept = append(kept, h)
 	}
 	a.state.Held = kept
+	a.born = make(map[plan.PortID]uint64, len(bounds))
+	for _, b := range bounds {
+		a.born[b.id] = b.device.Born
+	}
 	if !changed {
 		return false, nil
 	}
@@ -82,10 +92,28 @@ func (a *Agent) takeHold(bounds []bound) (changed bool, err error) {
 	return true, nil
 }
 
+// replaced says whether the device in hand went and another took its name and index: seen by this process, or, when that
+// happened before it started, by the lost attachment and another address.
+func (a *Agent) replaced(b bound, h Held) bool {
+	if born, seen := a.born[h.ID]; seen {
+		return born != b.device.Born
+	}
+	return !h.Own.IsZero() && h.Own != b.device.MAC && !a.kernel.Adopted(h.Index)
+}
+
+// distrust has devices prepared again that were found without the attachment they had.
+func (a *Agent) distrust() {
+	for i := range a.state.Held {
+		if h := &a.state.Held[i]; h.Prepared && !a.kernel.Adopted(h.Index) {
+			h.Prepared = false
+		}
+	}
+}
+
 func (a *Agent) holdOf(b bound) (Held, error) {
 	d := b.device
 	ipv6, err := a.dev.IPv6(d)
-	h := Held{ID: b.id, Device: d.Name, Index: d.Index, Uplink: b.uplink != nil, WasUp: d.AdminUp, WasPromiscuous: d.FlagPromiscuous, WasIPv6: ipv6}
+	h := Held{ID: b.id, Device: d.Name, Index: d.Index, Uplink: b.uplink != nil, WasUp: d.AdminUp, WasPromiscuous: d.FlagPromiscuous, WasIPv6: ipv6, Own: d.MAC}
 	if b.port != nil {
 		h.Made = b.port.Role == spec.Host
 		if h.adoptable(b) {

@@ -211,6 +211,7 @@ func (a *Agent) begin(given *givenConfig) error {
 	for _, w := range append(a.warnings, a.misfits...) {
 		a.log.Warn(w)
 	}
+	a.distrust()
 	if err := a.reconcile(); err != nil {
 		if a.applied == nil {
 			return err

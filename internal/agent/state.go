@@ -71,6 +71,8 @@ type Held struct {
 	Index  uint32      `json:"ifindex"`
 	// MAC is the address of the owner's end at the time, which is the port's initial MAC where none is configured.
 	MAC plan.MAC `json:"mac"`
+	// Own is the device's own address, by which one made anew under its name and index is recognised.
+	Own plan.MAC `json:"own,omitzero"`
 	// Made: the agent created the device.
 	Made           bool `json:"made,omitzero"`
 	Uplink         bool `json:"uplink,omitzero"`

@@ -22,3 +22,6 @@ func (k *Kernel) RetryAttach() {
 		k.links.wanted[index] = nil
 	}
 }
+
+// Adopted says whether the device was attached already when this process began.
+func (k *Kernel) Adopted(ifindex uint32) bool { return k.links.adopted[ifindex] }

@@ -28,7 +28,8 @@ type links struct {
 	log     *slog.Logger
 	byIndex map[uint32]link.Link
 	slots   map[uint32]uint32 // what slot_by_ifindex was told
-	old     map[uint32]bool   // those that have an earlier program
+	adopted map[uint32]bool   // those that were attached when this process began
+	old     map[uint32]bool   // those of them that have an earlier program
 	keep    map[uint32]uint32 // devices that shall be attached, with their slots
 	wanted  map[uint32]error  // those of them that are not yet, and why where that was tried
 }
@@ -36,7 +37,7 @@ type links struct {
 // adoptLinks opens what is pinned; each goes on with the program it has until exchange. Pins of devices that are gone are removed
 // (K4), unless program is nil: then all are taken, wherever their devices are.
 func adoptLinks(dir string, program *ebpf.Program, log *slog.Logger) (*links, error) {
-	l := &links{dir: dir, program: program, log: log, byIndex: map[uint32]link.Link{}, slots: map[uint32]uint32{}, old: map[uint32]bool{}}
+	l := &links{dir: dir, program: program, log: log, byIndex: map[uint32]link.Link{}, slots: map[uint32]uint32{}, adopted: map[uint32]bool{}, old: map[uint32]bool{}}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func (l *links) adopt(index uint32) error {
 		return errors.Join(k.Unpin(), k.Close())
 	}
 	l.byIndex[index] = k
-	l.old[index] = true
+	l.old[index], l.adopted[index] = true, true
 	return nil
 }
 
@@ -159,7 +160,7 @@ func (l *links) alive(index uint32) bool {
 		return false
 	}
 	info, err := k.Info()
-	return err == nil && info.TCX() != nil && info.TCX().Ifindex == index
+	return err == nil && info.TCX() != nil && info.TCX().Ifindex == index && attachedHere(index, info.ID)
 }
 
 // ensure attaches the program to the device unless it is attached already. A link whose device went away and whose ifindex

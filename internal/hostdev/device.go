@@ -28,6 +28,9 @@ type Device struct {
 	Peer Peer
 	// Master is the device that this one is a member of, such as a bond or a bridge; zero without one.
 	Master Master
+	// Born tells devices apart that had the same name and index one after the other, among those seen by this Host: one that
+	// went, or was in another namespace meanwhile, comes back with another number.
+	Born uint64
 }
 
 // Master is the device that takes what its members receive.

@@ -20,7 +20,10 @@ type Host struct {
 	watch   *watcher
 	carrier *carrierWatch
 	links   map[uint32]link
-	names   map[string]uint32
+	// born numbers the devices in links in the order they were seen first; births is how many there were.
+	born   map[uint32]uint64
+	births uint64
+	names  map[string]uint32
 	// peers holds the other ends in other namespaces that have been asked for.
 	peers map[linkKey]End
 }
@@ -87,10 +90,14 @@ func (h *Host) Refresh() error {
 	if err != nil {
 		return err
 	}
-	h.links = make(map[uint32]link, len(links))
+	before := h.born
+	h.links, h.born = make(map[uint32]link, len(links)), make(map[uint32]uint64, len(links))
 	h.names = make(map[string]uint32, len(links))
 	h.peers = map[linkKey]End{}
 	for _, l := range links {
+		if born, known := before[l.index]; known {
+			h.born[l.index] = born
+		}
 		h.put(l)
 	}
 	return nil
@@ -171,6 +178,10 @@ func (h *Host) put(l link) {
 	if old, ok := h.links[l.index]; ok && old.name != l.name && h.names[old.name] == l.index {
 		delete(h.names, old.name)
 	}
+	if _, known := h.born[l.index]; !known {
+		h.births++
+		h.born[l.index] = h.births
+	}
 	h.links[l.index] = l
 	h.names[l.name] = l.index
 }
@@ -181,6 +192,7 @@ func (h *Host) drop(index uint32) {
 		return
 	}
 	delete(h.links, index)
+	delete(h.born, index)
 	if h.names[l.name] == index {
 		delete(h.names, l.name)
 	}
@@ -195,6 +207,7 @@ func (h *Host) Device(name string) (Device, bool, error) {
 	}
 	l := h.links[index]
 	d := l.device()
+	d.Born = h.born[index]
 	if l.master != 0 {
 		m := h.links[l.master]
 		d.Master = Master{Name: m.name, Driver: m.kind}

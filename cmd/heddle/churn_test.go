@@ -1,0 +1,180 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"heddle/internal/api"
+	"heddle/internal/netns"
+	"heddle/internal/testkit"
+)
+
+// programs is how many programs run where frames enter a device.
+func programs(t *testing.T, ns *netns.NS, device string) (n int) {
+	t.Helper()
+	err := ns.Do(func() error {
+		d, err := net.InterfaceByName(device)
+		if err != nil {
+			return err
+		}
+		q, err := link.QueryPrograms(link.QueryOptions{Target: d.Index, Attach: ebpf.AttachTCXIngress})
+		if err == nil {
+			n = len(q.Programs)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func indexOf(t *testing.T, ns *netns.NS, device string) (index int) {
+	t.Helper()
+	err := ns.Do(func() error {
+		d, err := net.InterfaceByName(device)
+		if err == nil {
+			index = d.Index
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return index
+}
+
+// inService says that the port's device is set up in full and its traffic passes.
+func (h *host) inService(port, device string, vm *netns.NS, to string) {
+	h.t.Helper()
+	h.awaitPort(port, api.Up)
+	if n := programs(h.t, h.ns, device); n != 1 {
+		h.t.Errorf("%d programs on %s", n, device)
+	}
+	if got := strings.TrimSpace(run(h.t, h.ns, "sysctl -n net.ipv6.conf."+device+".disable_ipv6")); got != "1" {
+		h.t.Errorf("%s takes part in IPv6 itself: disable_ipv6=%s", device, got)
+	}
+	if !pings(vm, to) {
+		h.t.Errorf("no traffic from %s", port)
+	}
+}
+
+// What happens to devices, with the agent running and with none: one that left is detached, one that is there again under its
+// name, even with its old index, is set up in full.
+func TestDevicesThatComeAndGo(t *testing.T) {
+	for _, away := range []bool{false, true} {
+		t.Run(fmt.Sprintf("agent away %v", away), func(t *testing.T) {
+			testkit.Tool(t, "sysctl")
+			h, _, a, b := twoVMs(t)
+			// meanwhile has something happen while the agent runs, or while it is dead.
+			meanwhile := func(what func()) {
+				if away {
+					h.kill(syscall.SIGKILL)
+				}
+				what()
+				if away {
+					h.start()
+				}
+			}
+			elsewhere := testkit.NS(t, "elsewhere")
+			index := indexOf(t, h.ns, "pa")
+
+			meanwhile(func() { h.ip("link set pa name px") })
+			h.awaitPort("a", api.Pending)
+			if n := programs(t, h.ns, "px"); n != 0 {
+				t.Errorf("renamed: %d programs run on a device that is no port", n)
+			}
+			meanwhile(func() { h.ip("link set px name pa") })
+			h.inService("a", "pa", a, "192.0.2.11")
+
+			meanwhile(func() { h.ip("link set pa netns " + elsewhere.Name) })
+			h.awaitPort("a", api.Pending)
+			run(t, elsewhere, "ip link set pa up")
+			if n := programs(t, elsewhere, "pa"); n != 0 {
+				t.Errorf("moved away: %d programs still run there", n)
+			}
+			meanwhile(func() { run(t, elsewhere, "ip link set pa netns "+h.ns.Name) })
+			h.inService("a", "pa", a, "192.0.2.11")
+
+			index = indexOf(t, h.ns, "pa")
+			meanwhile(func() {
+				h.ip("link del pa")
+				h.ip(fmt.Sprintf("link add pa index %d type veth peer name eth0 address 02:00:00:00:00:0a netns %s", index, a.Name))
+				run(t, a, "ip link set eth0 up")
+				run(t, a, "ip addr add 192.0.2.10/24 dev eth0")
+			})
+			h.inService("a", "pa", a, "192.0.2.11")
+
+			meanwhile(func() { h.ip("link del pa") })
+			h.awaitPort("a", api.Pending)
+			h.inService("b", "pb", b, "192.0.2.11")
+		})
+	}
+}
+
+// A reboot takes devices, pins and everything under /run, and leaves the state directory: ports come back as devices appear.
+func TestARebootBringsDeclaredAndRunTimePortsBack(t *testing.T) {
+	testkit.Tool(t, "sysctl")
+	h, _, a, _ := twoVMs(t)
+	c := h.guest("pc", "02:00:00:00:00:0c", "192.0.2.12/24")
+	h.must("port", "connect", "c", "--port-group", "web", "--device", "pc")
+	h.awaitPort("c", api.Up)
+	number := h.port("c").Number
+	h.kill(syscall.SIGKILL)
+	for _, device := range []string{"pa", "pb", "pc"} {
+		h.ip("link del " + device)
+	}
+	h.forgetBoot()
+	h.start()
+	for _, port := range []string{"a", "b", "c"} {
+		if p := h.port(port); p.State != api.Pending {
+			t.Errorf("before its device is there: %+v", p)
+		}
+	}
+	plug := func(device string, vm *netns.NS, mac, address string) {
+		h.ip(fmt.Sprintf("link add %s type veth peer name eth0 address %s netns %s", device, mac, vm.Name))
+		run(t, vm, "ip link set eth0 up")
+		run(t, vm, "ip addr add "+address+" dev eth0")
+	}
+	plug("pc", c, "02:00:00:00:00:0c", "192.0.2.12/24")
+	h.awaitPort("c", api.Up)
+	plug("pa", a, "02:00:00:00:00:0a", "192.0.2.10/24")
+	h.inService("a", "pa", a, "192.0.2.12")
+	h.inService("c", "pc", c, "192.0.2.10")
+	if p := h.port("c"); p.Origin != api.FromRun || p.Number != number {
+		t.Errorf("port c: %+v, had number %d", p, number)
+	}
+	if p := h.port("b"); p.State != api.Pending {
+		t.Errorf("port b: %+v", p)
+	}
+}
+
+// forgetBoot makes the host look as after a reboot.
+func (h *host) forgetBoot() {
+	h.t.Helper()
+	mount := filepath.Join(h.dir, "run", "bpf")
+	err := errors.Join(os.RemoveAll(filepath.Join(mount, h.name)), unix.Unmount(mount, unix.MNT_DETACH), os.RemoveAll(filepath.Join(h.dir, "run")))
+	path := filepath.Join(h.dir, "state", h.name, "state.json")
+	b, errRead := os.ReadFile(path)
+	boot, errBoot := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err := errors.Join(err, errRead, errBoot); err != nil {
+		h.t.Fatal(err)
+	}
+	text := strings.Replace(string(b), strings.TrimSpace(string(boot)), "00000000-0000-4000-8000-000000000000", 1)
+	if text == string(b) {
+		h.t.Fatal("the state does not name the boot: this test is void")
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+}
