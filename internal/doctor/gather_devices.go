@@ -99,7 +99,7 @@ func upon(devices map[string]Device, l netlink.Link, byIndex map[int]netlink.Lin
 		return
 	}
 	parent, ok := byIndex[l.Attrs().ParentIndex]
-	if !ok || l.Attrs().NetNsID >= 0 && l.Attrs().ParentIndex == l.Attrs().Index {
+	if !ok || l.Attrs().NetNsID >= 0 { // of another namespace
 		return
 	}
 	d := devices[parent.Attrs().Name]
