@@ -22,7 +22,7 @@ import (
 
 // TestMain puts this very program into the path of the tests as "heddle".
 func TestMain(m *testing.M) {
-	testscript.Main(tidy{m}, map[string]func(){"heddle": main})
+	testscript.Main(tidy{m}, map[string]func(){"heddle": main, "heddle-cni": main})
 }
 
 // tidy removes what tests of the process share when all are over.

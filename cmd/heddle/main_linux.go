@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"heddle/internal/cli"
@@ -12,7 +13,11 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := cli.Run(ctx, cli.FromOS(), os.Args[1:])
+	args := os.Args[1:]
+	if filepath.Base(os.Args[0]) == cli.CNIName {
+		args = []string{"cni"}
+	}
+	status := cli.Run(ctx, cli.FromOS(), args)
 	stop()
 	os.Exit(status)
 }

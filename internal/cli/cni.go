@@ -1,0 +1,25 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"heddle/internal/cni"
+)
+
+// CNIName is what the program is called by a container runtime.
+const CNIName = "heddle-cni"
+
+func newCNI() *cobra.Command {
+	return &cobra.Command{
+		Use: "cni", Short: "Connect containers, as a CNI plugin",
+		Long: "Be a CNI plugin (specification 1.0 and 1.1): the command comes in CNI_COMMAND, the network's configuration on standard input, the\n" +
+			"answer goes to standard output. The program does the same when it is called " + CNIName + ".",
+		Example: "  CNI_COMMAND=VERSION heddle cni </dev/null", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := cni.Main(c.Context(), "Heddle CNI plugin "+buildVersion().Version); err != nil {
+				return &SilentError{Status: ExitFailure} // answered already, as JSON
+			}
+			return nil
+		},
+	}
+}

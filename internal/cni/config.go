@@ -1,0 +1,116 @@
+// Package cni is Heddle as a CNI plugin (github.com/containernetworking/cni, specification 1.0 and 1.1): it gives a container a
+// veth pair, connects the host's end to a port group, and leaves addresses to an IPAM plugin.
+package cni
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/containernetworking/cni/pkg/skel"
+	"github.com/containernetworking/cni/pkg/types"
+	"github.com/containernetworking/cni/pkg/version"
+)
+
+// Config is the network's configuration; what is not said here is of the specification.
+type Config struct {
+	types.PluginConf
+	// Switch and PortGroup are where containers are connected; Switch may be left out where there is one only.
+	Switch    string `json:"switch"`
+	PortGroup string `json:"portGroup"`
+	// MTU is that of the container's interface, in bytes; default the switch's.
+	MTU int `json:"mtu"`
+	// Agent and RunDir say which agent to ask; default "default" and /run/heddle.
+	Agent  string `json:"agent"`
+	RunDir string `json:"runDir"`
+	// RuntimeConfig is what the runtime adds where the configuration has the capability "mac".
+	RuntimeConfig struct {
+		MAC string `json:"mac"`
+	} `json:"runtimeConfig"`
+}
+
+// attachment is one interface of one container, as one invocation of the plugin has it.
+type attachment struct {
+	conf      Config
+	raw       []byte // the configuration as it was given, for IPAM plugins
+	container string
+	netns     string
+	ifname    string
+	mac       net.HardwareAddr // nil for the kernel's choice
+}
+
+// parse reads the configuration and the arguments. CNI_ARGS may have MAC and HEDDLE_PORT_GROUP; the runtime's own are ignored.
+func parse(args *skel.CmdArgs) (*attachment, error) {
+	a := &attachment{raw: args.StdinData, container: args.ContainerID, netns: args.Netns, ifname: args.IfName}
+	if err := json.Unmarshal(args.StdinData, &a.conf); err != nil {
+		return nil, types.NewError(types.ErrDecodingFailure, "the network's configuration is no valid JSON", err.Error())
+	}
+	if err := version.ParsePrevResult(&a.conf.PluginConf); err != nil {
+		return nil, types.NewError(types.ErrDecodingFailure, "prevResult is not valid", err.Error())
+	}
+	mac := a.conf.RuntimeConfig.MAC
+	for pair := range strings.SplitSeq(args.Args, ";") {
+		switch key, value, _ := strings.Cut(pair, "="); {
+		case key == "MAC" && mac == "":
+			mac = value
+		case key == "HEDDLE_PORT_GROUP":
+			a.conf.PortGroup = value
+		}
+	}
+	if mac != "" {
+		hw, err := net.ParseMAC(mac)
+		if err != nil || len(hw) != 6 || hw[0]&1 != 0 {
+			return nil, types.NewError(types.ErrInvalidEnvironmentVariables, fmt.Sprintf("MAC %q is not one an adapter can have", mac), "want six octets such as 02:00:00:00:00:01, not a multicast address")
+		}
+		a.mac = hw
+	}
+	return a, nil
+}
+
+// check says what the configuration lacks for connecting a container.
+func (a *attachment) check() error {
+	if a.conf.PortGroup == "" {
+		return types.NewError(types.ErrInvalidNetworkConfig, "no port group", `give the network's configuration a "portGroup", or set HEDDLE_PORT_GROUP in CNI_ARGS`)
+	}
+	if a.conf.MTU < 0 {
+		return types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("mtu %d is negative", a.conf.MTU), "")
+	}
+	return nil
+}
+
+func (a *attachment) agent() string {
+	if a.conf.Agent == "" {
+		return "default"
+	}
+	return a.conf.Agent
+}
+
+func (a *attachment) runDir() string {
+	if a.conf.RunDir == "" {
+		return "/run/heddle"
+	}
+	return a.conf.RunDir
+}
+
+// hostDevice is the name of the host's end: the same for the same attachment, so that it can be found without its container.
+func hostDevice(network, container, ifname string) string {
+	h := sha256.Sum256([]byte(network + "\x00" + container + "\x00" + ifname))
+	return fmt.Sprintf("hc%x", h[:6])
+}
+
+func (a *attachment) hostDevice() string { return hostDevice(a.conf.Name, a.container, a.ifname) }
+
+// portPrefix begins the names of all ports of a network.
+func portPrefix(network string) string { return "cni/" + network + "/" }
+
+// shownContainer is how much of a container's identifier an operator sees in the port's name, as runtimes show it.
+const shownContainer = 12
+
+// port is the port's name. What runtimes show of an identifier need not be unique; the device's name is.
+func port(network, container, ifname string) string {
+	return portPrefix(network) + container[:min(len(container), shownContainer)] + "/" + ifname + "/" + hostDevice(network, container, ifname)
+}
+
+func (a *attachment) port() string { return port(a.conf.Name, a.container, a.ifname) }

@@ -1,0 +1,96 @@
+package cni
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/containernetworking/cni/pkg/types"
+	current "github.com/containernetworking/cni/pkg/types/100"
+	"github.com/containernetworking/cni/pkg/types/create"
+)
+
+// ipam runs the IPAM plugin with the command, the arguments this plugin was called with and the network's configuration, as the
+// specification's section 4 has it. It is written out here because the library's own way brings a tracing framework along.
+func (a *attachment) ipam(ctx context.Context, command string) ([]byte, error) {
+	plugin, err := findPlugin(os.Getenv("CNI_PATH"), a.conf.IPAM.Type)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, plugin)
+	cmd.Env = append(os.Environ(), "CNI_COMMAND="+command)
+	cmd.Stdin = bytes.NewReader(a.raw)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err = cmd.Run()
+	if err == nil {
+		return out.Bytes(), nil
+	}
+	answer := &types.Error{}
+	if json.Unmarshal(out.Bytes(), answer) == nil && answer.Msg != "" {
+		return nil, answer
+	}
+	return nil, types.NewError(types.ErrInternal, fmt.Sprintf("IPAM plugin %s: %v", a.conf.IPAM.Type, err), strings.TrimSpace(errs.String()))
+}
+
+// findPlugin looks for an executable of that name in the directories of CNI_PATH.
+func findPlugin(path, name string) (string, error) {
+	if name != filepath.Base(name) || name == "." || name == ".." {
+		return "", types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("ipam.type %q is not the name of a plugin", name), "")
+	}
+	for _, dir := range filepath.SplitList(path) {
+		file := filepath.Join(dir, name)
+		if fi, err := os.Stat(file); err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0 {
+			return file, nil
+		}
+	}
+	return "", types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("there is no IPAM plugin %s in %s", name, path), "install it (Debian: containernetworking-plugins), or set CNI_PATH")
+}
+
+// assign asks the IPAM plugin for addresses; without one the container gets none, and may ask by DHCP itself.
+func (a *attachment) assign(ctx context.Context) (*current.Result, error) {
+	result := &current.Result{CNIVersion: current.ImplementedSpecVersion}
+	if !a.conf.IPAM.IsEmpty() {
+		b, err := a.ipam(ctx, "ADD")
+		if err != nil {
+			return nil, err
+		}
+		if result, err = parseResult(a.conf.CNIVersion, b); err != nil {
+			return nil, types.NewError(types.ErrDecodingFailure, "the IPAM plugin's answer is not understood", err.Error())
+		}
+		if len(result.IPs) == 0 {
+			return nil, types.NewError(types.ErrInternal, fmt.Sprintf("IPAM plugin %s assigned no address", a.conf.IPAM.Type), "")
+		}
+	}
+	if result.DNS.IsEmpty() {
+		result.DNS = a.conf.DNS
+	}
+	return result, nil
+}
+
+func parseResult(version string, b []byte) (*current.Result, error) {
+	r, err := create.Create(version, b)
+	if err != nil {
+		return nil, err
+	}
+	result, err := current.NewResultFromResult(r)
+	if result == nil && err == nil {
+		err = errors.New("it is empty")
+	}
+	return result, err
+}
+
+// tellIPAM passes a command on whose answer does not matter.
+func (a *attachment) tellIPAM(ctx context.Context, command string) error {
+	if a.conf.IPAM.IsEmpty() {
+		return nil
+	}
+	_, err := a.ipam(ctx, command)
+	return err
+}
