@@ -58,7 +58,7 @@ func TestLibvirt_ADomainsAdaptersAreConnectedWhileItRuns(t *testing.T) {
 	h := newHeddleHost(t, ctx, "switches: [{name: lab, portGroups: [{name: web, vlan: {access: 200}}, {name: db}]}]\n"+
 		"ports: [{name: peer, switch: lab, portGroup: web, device: peer, mac: \"02:00:00:00:02:09\"}]")
 	peer := vm{ns: h.namespaceVM(t, "peer", net.HardwareAddr{2, 0, 0, 0, 2, 9}, "192.0.2.9/24")}
-	l := newLibvirtd(t, ctx, h)
+	l := newLibvirtd(t, ctx, h, "host1")
 	const mac = "52:54:00:00:02:01"
 	qmp := filepath.Join(h.dir, "vm1.qmp")
 	l.must(t, ctx, domain(t, ctx, h.dir, "vm1", mac, `<heddle:port portGroup="web" monitor="`+qmp+`"/>`), "define", "/dev/stdin", "--validate")
@@ -95,8 +95,85 @@ func TestLibvirt_ADomainsAdaptersAreConnectedWhileItRuns(t *testing.T) {
 	answers()
 
 	l.must(t, ctx, "", "destroy", "vm1")
-	if out, err := h.heddle(ctx, "port", "list"); err != nil || strings.Contains(string(out), "vm1/") {
-		t.Errorf("after the end: %s %v", out, err)
+	h.noPorts(t, ctx, "vm1")
+}
+
+// noPorts fails when the host has a port of the domain.
+func (h *heddleHost) noPorts(t *testing.T, ctx context.Context, domain string) {
+	t.Helper()
+	if out, err := h.heddle(ctx, "port", "list"); err != nil || strings.Contains(string(out), domain+"/") {
+		t.Errorf("%s has ports still: %s %v", domain, out, err)
+	}
+}
+
+// TestLibvirt_AMigratedDomainTakesItsPortsAlong: between two hosts with an agent and a libvirtd each; then it is saved, restored,
+// and its QEMU killed.
+func TestLibvirt_AMigratedDomainTakesItsPortsAlong(t *testing.T) {
+	needGuests(t, qemu.VirtioNet)
+	testkit.Tool(t, "libvirtd", "virsh", "unshare")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var hosts [2]*libvirtd
+	var peers [2]vm
+	for i, groups := range []string{"{name: web}, {name: here}", "{name: web}"} {
+		h := newHeddleHost(t, ctx, "switches: [{name: lab, portGroups: ["+groups+"]}]\nports: [{name: peer, switch: lab, portGroup: web, device: peer, mac: \"02:00:00:00:02:09\"}]")
+		peers[i] = vm{ns: h.namespaceVM(t, "peer", net.HardwareAddr{2, 0, 0, 0, 2, 9}, "192.0.2.9/24")}
+		hosts[i] = newLibvirtd(t, ctx, h, fmt.Sprintf("host%d", i+1))
+	}
+	answers := func(i int) {
+		t.Helper()
+		if _, err := peers[i].run(ctx, "until ping -c 1 -W 1 192.0.2.1; do sleep 0.1; done"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	migrate := func(name string) error {
+		_, err := hosts[0].virsh(ctx, "", "migrate", name, hosts[1].uri(), "--live", "--migrateuri", "unix://"+filepath.Join(hosts[0].dir, "migration"))
+		return err
+	}
+	from, to := hosts[0], hosts[1]
+	from.must(t, ctx, domain(t, ctx, from.dir, "vm1", "52:54:00:00:02:01", `<heddle:port portGroup="web"/>`), "create", "/dev/stdin")
+	answers(0)
+	if err := migrate("vm1"); err != nil {
+		t.Fatal(err)
+	}
+	to.awaitPort(t, ctx, "vm1/net0", "connected", func(p portView) bool { return p.State == "up" && p.PortGroup == "web" })
+	answers(1)
+	from.noPorts(t, ctx, "vm1")
+
+	// A domain whose port group the other host lacks stays where it is, and runs on.
+	from.must(t, ctx, domain(t, ctx, from.dir, "vm2", "52:54:00:00:02:02", `<heddle:port portGroup="here"/>`), "create", "/dev/stdin", "--paused")
+	if err := migrate("vm2"); err == nil || !strings.Contains(err.Error(), "switch lab has no port group here; it has web") {
+		t.Errorf("migrated into a port group that is not there: %v", err)
+	}
+	from.awaitPort(t, ctx, "vm2/net0", "where it was", func(p portView) bool { return p.State == "up" && p.PortGroup == "here" })
+
+	saved := filepath.Join(to.dir, "saved")
+	to.must(t, ctx, "", "save", "vm1", saved)
+	to.noPorts(t, ctx, "vm1")
+	to.must(t, ctx, "", "restore", saved)
+	answers(1)
+	to.must(t, ctx, "", "qemu-monitor-command", "vm1", "--hmp", "quit") // as a crash: nobody asked libvirt
+	for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		if out := to.must(t, ctx, "", "list", "--name"); !strings.Contains(out, "vm1") {
+			break
+		}
+	}
+	to.awaitNoPorts(t, ctx, "vm1")
+}
+
+// awaitNoPorts waits until the host has no port of the domain.
+func (h *heddleHost) awaitNoPorts(t *testing.T, ctx context.Context, domain string) {
+	t.Helper()
+	for {
+		out, err := h.heddle(ctx, "port", "list")
+		if err == nil && !strings.Contains(string(out), domain+"/") {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s has ports still: %s %v", domain, out, err)
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
 }
 
@@ -118,7 +195,7 @@ func TestLibvirt_ADomainThatCannotBeConnectedDoesNotStart(t *testing.T) {
 	defer cancel()
 	h := newHeddleHost(t, ctx, "switches: [{name: lab, portGroups: [{name: web}]}]\n"+
 		"ports: [{name: taken, switch: lab, portGroup: web, mac: \"52:54:00:00:02:03\"}]")
-	l := newLibvirtd(t, ctx, h)
+	l := newLibvirtd(t, ctx, h, "host1")
 	web, noAgent := `<heddle:port portGroup="web"/>`, "HEDDLE_AGENT=nobody"
 	for i, c := range []struct{ metadata, mac, setting, want string }{
 		{`<heddle:port portGroup="wbe"/>`, "52:54:00:00:02:01", "", "heddle: domain d0: prepare refused: switch lab has no port group wbe; it has web"},

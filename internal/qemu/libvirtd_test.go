@@ -3,6 +3,7 @@ package qemu_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +19,7 @@ import (
 // with the test, also when that is killed.
 type libvirtd struct {
 	*heddleHost
+	name   string         // the host's
 	orders io.WriteCloser // of the keeper below
 }
 
@@ -33,6 +35,7 @@ mount --bind "$1/etc" /etc/libvirt
 mount --bind "$1/default" /etc/default
 mount --bind "$1/passwd" /etc/passwd
 mount --bind "$1/group" /etc/group
+hostname "$2"
 exec 3<&0
 {
 	while read -r order <&3; do
@@ -45,13 +48,13 @@ exec 3<&0
 # Guests whose parent has ended are this process's, and libvirt waits until they are reaped.
 wait $!`
 
-// newLibvirtd starts the daemon, with Heddle's hook installed as packaged.
-func newLibvirtd(t *testing.T, ctx context.Context, h *heddleHost) *libvirtd {
+// newLibvirtd starts the daemon of a host that it knows by that name, with Heddle's hook installed as packaged.
+func newLibvirtd(t *testing.T, ctx context.Context, h *heddleHost, name string) *libvirtd {
 	t.Helper()
 	dir := filepath.Join(h.dir, "libvirt")
-	l := &libvirtd{heddleHost: h}
+	l := &libvirtd{heddleHost: h, name: name}
 	l.configuration(t, dir)
-	cmd := exec.CommandContext(ctx, "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", keeper, "keeper", dir)
+	cmd := exec.CommandContext(ctx, "unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", keeper, "keeper", dir, name)
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(h.binary)+":"+os.Getenv("PATH"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var says bytes.Buffer
@@ -83,7 +86,7 @@ func (l *libvirtd) configuration(t *testing.T, dir string) {
 	}
 	files := map[string]string{
 		"run/.keep":               "",
-		"etc/libvirtd.conf":       "auth_unix_rw = \"none\"\nunix_sock_group = \"root\"\nlog_outputs = \"3:stderr\"\n",
+		"etc/libvirtd.conf":       "auth_unix_rw = \"none\"\nunix_sock_group = \"root\"\nlog_outputs = \"3:stderr\"\nhost_uuid = \"" + hostUUID(l.name) + "\"\n",
 		"etc/qemu.conf":           "user = \"root\"\ngroup = \"root\"\ndynamic_ownership = 0\nremember_owner = 0\nsecurity_driver = \"none\"\ncgroup_controllers = []\nnamespaces = []\nstdio_handler = \"file\"\n",
 		"etc/hooks/qemu.d/heddle": string(hook),
 	}
@@ -111,6 +114,17 @@ func (l *libvirtd) configuration(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	l.settings(t)
+}
+
+// hostUUID tells hosts apart for libvirt.
+func hostUUID(name string) string {
+	h := sha256.Sum256([]byte(name))
+	return fmt.Sprintf("%x-%x-%x-%x-%x", h[:4], h[4:6], h[6:8], h[8:10], h[10:16])
+}
+
+// uri is where the daemon answers.
+func (l *libvirtd) uri() string {
+	return "qemu+unix:///system?socket=" + filepath.Join(l.dir, "libvirt/run/libvirt-sock")
 }
 
 // settings is the hook's /etc/default/heddle-libvirt; the last of a name counts.
@@ -160,8 +174,7 @@ func (l *libvirtd) stop(t *testing.T, ctx context.Context) {
 
 // virsh runs a command of libvirt's, with that on its standard input.
 func (l *libvirtd) virsh(ctx context.Context, stdin string, args ...string) (string, error) {
-	uri := "qemu+unix:///system?socket=" + filepath.Join(l.dir, "libvirt/run/libvirt-sock")
-	cmd := exec.CommandContext(ctx, "virsh", append([]string{"-q", "-c", uri}, args...)...)
+	cmd := exec.CommandContext(ctx, "virsh", append([]string{"-q", "-c", l.uri()}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

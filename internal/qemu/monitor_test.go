@@ -113,6 +113,15 @@ func (g *tapGuest) pings(t *testing.T, ctx context.Context, from machine, to str
 	return out
 }
 
+// told fails unless an event about the guest's port says that.
+func (g *tapGuest) told(t *testing.T, ctx context.Context, what string) {
+	t.Helper()
+	out, err := g.heddle(ctx, "events", "--kind", "violation", "--port", "guest", "--last", "-1", "--no-follow")
+	if err != nil || !strings.Contains(string(out), what) {
+		t.Errorf("no event says %q: %s %v", what, out, err)
+	}
+}
+
 // overheard is how many of three pings between the namespaces, and their answers, the guest was handed.
 func (g *tapGuest) overheard(t *testing.T, ctx context.Context) uint64 {
 	t.Helper()
@@ -151,6 +160,7 @@ func TestS3_S4_AGuestBehindATapChangesItsMAC(t *testing.T) {
 	g.awaitPort(t, ctx, "guest", "a violation", func(p portView) bool {
 		return p.SeenMAC == changeMAC && strings.Contains(p.Violation, "rejects MAC changes")
 	})
+	g.told(t, ctx, "rejects MAC changes")
 	before := statistics(t, g.ns, "guest").TxPackets
 	for _, mac := range []string{guestMAC, changeMAC} {
 		g.reach(t, ctx, mac)
@@ -180,6 +190,7 @@ func TestS3_S4_AGuestBehindATapChangesItsMAC(t *testing.T) {
 	}
 	g.do(t, ctx, g.guest, "ip link set eth0 address "+guestMAC)
 	g.awaitPort(t, ctx, "guest", "without violation", func(p portView) bool { return p.Violation == "" && p.SeenMAC == guestMAC })
+	g.told(t, ctx, "violation is over")
 	if n := g.pings(t, ctx, g.vm, "192.0.2.1"); n != "3" {
 		t.Errorf("S3: at its first MAC again the guest answered %s pings", n)
 	}
