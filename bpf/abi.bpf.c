@@ -13,6 +13,7 @@ struct catalogue {
 	enum limits limits;
 	enum port_flag port_flag;
 	enum vlan_mode vlan_mode;
+	enum frame_mark frame_mark;
 	enum team_policy team_policy;
 	enum choice choice;
 	enum frame_class frame_class;

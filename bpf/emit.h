@@ -48,6 +48,8 @@ INLINE void count_out(struct frame *f, u32 slot, const struct port *r, u32 bytes
 		return;
 	c->packets_out[class]++;
 	c->bytes_out[class] += bytes;
+	if (f->from_host)
+		return;
 	if (f->in->flags & PORT_UPLINK)
 		c->bytes_in_from_pnic += bytes;
 	else if (r->flags & PORT_UPLINK)
@@ -65,10 +67,10 @@ INLINE void count_refusal(struct frame *f, u32 slot, enum reason why)
 		c->refused[why]++;
 }
 
-/* A peer redirect marks the frame as for the guest itself: only right when it is (D4, S95). */
+/* A peer redirect marks the frame as for the guest itself: only right when it is (D4, S95). The kernel has none on the way out. */
 INLINE s32 send(struct frame *f, u32 slot, const struct port *r)
 {
-	if (slot == f->known && r->flags & PORT_PEER_REDIRECT)
+	if (slot == f->known && r->flags & PORT_PEER_REDIRECT && !f->from_host)
 		return bpf_redirect_peer(r->ifindex, 0);
 	return bpf_redirect(r->ifindex, 0);
 }
@@ -97,11 +99,49 @@ INLINE s32 hand_over(struct frame *f, u32 slot, const struct port *r, bool last)
 	return verdict;
 }
 
+/* A copy of a port's frame for the host's own stack behind uplink u, tagged as on its wire. It enters by the uplink's device, whose
+ * program knows it by its mark. */
+INLINE s32 hand_to_host(struct frame *f, u32 slot, const struct port *u, bool last)
+{
+	struct counters *c = counters_of(slot);
+	s32 verdict = VERDICT_DROP;
+	struct tag want;
+
+	tag_for(f, u, &want);
+	if (set_tag(f, &want)) {
+		count_refusal(f, slot, REASON_DEVICE_REFUSED);
+		return VERDICT_DROP;
+	}
+	if (recording) {
+		record_frame(f->skb, RECORD_HOST, slot);
+	} else {
+		u32 before = f->skb->mark;
+		s64 err = 0;
+
+		f->skb->mark = MARK_TO_HOST;
+		if (last) {
+			verdict = bpf_redirect(u->ifindex, REDIRECT_INGRESS);
+		} else {
+			err = bpf_clone_redirect(f->skb, u->ifindex, REDIRECT_INGRESS);
+			f->skb->mark = before;
+		}
+		if (err) {
+			count_refusal(f, slot, REASON_DEVICE_REFUSED);
+			return VERDICT_DROP;
+		}
+	}
+	f->delivered = 1;
+	if (c)
+		c->packets_to_host++;
+	return verdict;
+}
+
+/* A frame from the wire goes on to the host's stack. */
 INLINE s32 to_host(struct frame *f)
 {
 	set_tag(f, &f->came); /* the stack sees it as it arrived */
 	if (recording)
-		record_frame(f->skb, RECORD_HOST, 0);
+		record_frame(f->skb, RECORD_HOST, f->slot);
 	f->count->packets_to_host++;
 	f->count->delivered++;
 	return VERDICT_NEXT;

@@ -6,28 +6,48 @@
 
 NOINLINE s32 hand_over_pending(struct frame *f, bool last)
 {
-	u32 slot = f->pending;
+	u32 slot = f->pending & (HOST_BEHIND - 1);
 	struct port *r = port_at(f->half, slot);
 
-	return r ? hand_over(f, slot, r, last) : VERDICT_DROP;
+	if (!r)
+		return VERDICT_DROP;
+	return f->pending & HOST_BEHIND ? hand_to_host(f, slot, r, last) : hand_over(f, slot, r, last);
 }
 
 /* One receiver: refused with its reason, or next in line for a copy. */
-INLINE void consider(struct frame *f, u32 slot)
+NOINLINE void consider(struct frame *f, u32 receiver)
 {
+	u32 slot = receiver & (HOST_BEHIND - 1);
 	struct port *r = port_at(f->half, slot);
 	enum reason why;
 
 	if (!r || !(r->flags & PORT_CONNECTED))
 		return;
-	why = r->flags & PORT_UPLINK ? refuse_uplink(f, r) : refuse_port(f, r, slot == f->known);
+	if (receiver & HOST_BEHIND)
+		why = refuse_host(f, r);
+	else
+		why = r->flags & PORT_UPLINK ? refuse_uplink(f, r) : refuse_port(f, r, slot == f->known);
 	if (why) {
 		count_refusal(f, slot, why);
 		return;
 	}
 	if (f->pending)
 		hand_over_pending(f, false);
-	f->pending = slot;
+	f->pending = receiver;
+}
+
+/* A member of the segment. An uplink is one for the host behind it, which gets what comes from a port; what comes from outside it
+ * gets where that arrives. */
+INLINE void consider_member(struct frame *f, u32 slot)
+{
+	struct port *r = port_at(f->half, slot);
+
+	if (r && r->flags & PORT_UPLINK) {
+		if (f->in->flags & PORT_UPLINK)
+			return;
+		slot |= HOST_BEHIND;
+	}
+	consider(f, slot);
 }
 
 /* Every receiver has been considered. */
@@ -75,7 +95,7 @@ static s64 walk_one(u32 i, struct walk *w)
 		return 1;
 	slot = c->slot[i % CHUNK];
 	if (slot != f->slot && slot != f->known)
-		consider(f, slot);
+		consider_member(f, slot);
 	return 0;
 }
 

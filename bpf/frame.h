@@ -39,6 +39,7 @@ struct frame {
 	u8 dst[6] __attribute__((aligned(4))); /* compared as words */
 	u8 src[6] __attribute__((aligned(4)));
 	u8 to_host; /* the host's stack gets the frame as well */
+	u8 from_host; /* a frame of the host's own, on its way out by the uplink at slot */
 	u8 delivered;
 	u8 reflected; /* 0 = not asked yet, 1 = no, 2 = yes */
 	u8 lowest_refusal;
@@ -48,6 +49,9 @@ struct frame {
 	u32 known; /* slot of the known receiver, 0 = none */
 };
 
+/* Added to the slot of an uplink as a receiver: not its wire, but the host's own stack behind it. */
+enum { HOST_BEHIND = 1 << 16 };
+
 INLINE u64 clock(void)
 {
 	if (recording) {
@@ -56,6 +60,13 @@ INLINE u64 clock(void)
 		return ctl ? ctl->now : 0;
 	}
 	return bpf_jiffies64();
+}
+
+INLINE struct control *plan_in_force(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&control, &zero);
 }
 
 INLINE struct port *port_at(u32 half, u32 slot)
@@ -68,6 +79,19 @@ INLINE struct port *port_at(u32 half, u32 slot)
 INLINE struct counters *counters_of(u32 slot)
 {
 	return bpf_map_lookup_elem(&counts, &slot);
+}
+
+INLINE u32 slot_of(u32 ifindex)
+{
+	u32 *slot;
+
+	if (LIKELY(ifindex < MAX_DIRECT_IFINDEX)) {
+		slot = bpf_map_lookup_elem(&slot_by_ifindex, &ifindex);
+		return slot ? *slot : 0;
+	}
+	NO_MERGE();
+	slot = bpf_map_lookup_elem(&slot_by_high_ifindex, &ifindex);
+	return slot ? *slot : 0;
 }
 
 INLINE bool is_tag(u16 type)

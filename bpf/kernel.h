@@ -23,6 +23,9 @@ typedef _Bool bool;
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 /* Keeps the compiler from joining look-ups of two tables into one call, which the kernel could then not inline. */
 #define NO_MERGE() asm volatile("")
+/* The verifier follows every constant of a record that the compiler builds in registers, and each combination of them through all that
+ * follows. A record that is copied from memory as a whole is to it a number of unknown words: one state. */
+#define IN_MEMORY(record) asm volatile("" ::"r"(&(record)) : "memory")
 #define HTONS(x) ((be16)__builtin_bswap16((u16)(x)))
 #define NTOHS(x) ((u16)__builtin_bswap16((be16)(x)))
 
@@ -52,6 +55,10 @@ enum verdict {
 	VERDICT_NEXT = -1,
 	VERDICT_DROP = 2,
 	VERDICT_REDIRECT = 7,
+};
+
+enum redirect_flag {
+	REDIRECT_INGRESS = 1, /* to the device's own receiving side */
 };
 
 struct __sk_buff {

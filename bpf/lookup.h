@@ -3,7 +3,8 @@
 #pragma once
 #include "flood.h"
 
-/* The port whose own MAC this is, if it is in the frame's segment; else 0. */
+/* The port whose own MAC this is, if it is in the frame's segment; else 0. For a frame from a port it may be the host behind an
+ * uplink, with HOST_BEHIND. */
 INLINE u32 known_by_owner(struct frame *f)
 {
 	u32 slot = owner_of(f, f->dst);
@@ -12,7 +13,14 @@ INLINE u32 known_by_owner(struct frame *f)
 	if (!slot)
 		return 0;
 	r = port_at(f->half, slot);
-	return r && !(r->flags & PORT_UPLINK) && admits(f->half, r, f->segment) ? slot : 0;
+	if (!r)
+		return 0;
+	if (UNLIKELY(r->flags & PORT_UPLINK)) {
+		if (f->in->flags & PORT_UPLINK || !(r->flags & PORT_CARRIES_HOST))
+			return 0;
+		return admits(f->half, r, f->segment) ? slot | HOST_BEHIND : 0;
+	}
+	return admits(f->half, r, f->segment) ? slot : 0;
 }
 
 /* The port the MAC was learned on, if the entry is alive and the port still in the segment; else 0. */
@@ -73,7 +81,7 @@ INLINE s32 forward(struct frame *f)
 			f->known = known_by_learning(f);
 		if (f->known == f->slot)
 			return drop(f, REASON_OWN_DESTINATION);
-		if (f->known && !(f->in->flags & (SWITCH_HAS_PROMISCUOUS | PORT_TX_UPLINK)))
+		if (f->known - 1 < HOST_BEHIND - 1 && !(f->in->flags & (SWITCH_HAS_PROMISCUOUS | PORT_TX_UPLINK)))
 			return deliver_known(f);
 	}
 	copy = *f;

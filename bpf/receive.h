@@ -38,9 +38,15 @@ INLINE enum reason refuse_port(struct frame *f, const struct port *r, bool known
 {
 	enum reason why = refuse_known(f, r);
 
-	if (known || !(f->in->flags & PORT_UPLINK) || (why && why != REASON_MTU_EXCEEDED))
+	if (known || f->from_host || !(f->in->flags & PORT_UPLINK) || (why && why != REASON_MTU_EXCEEDED))
 		return why;
 	return refuse_loop(f, r) ?: why;
+}
+
+/* An uplink that is down or blocked, or a segment it does not carry, has no host behind it; what is left is the size. */
+INLINE enum reason refuse_host(struct frame *f, const struct port *u)
+{
+	return f->l3_length > u->mtu ? REASON_MTU_EXCEEDED : REASON_NONE;
 }
 
 INLINE enum reason refuse_uplink(struct frame *f, const struct port *r)

@@ -19,7 +19,7 @@ struct record_control {
 
 struct record {
 	u32 kind; /* enum record_kind */
-	u32 slot; /* receiver, 0 for the host's stack and refusals without a receiver */
+	u32 slot; /* receiver; of a copy for the host's stack the uplink; 0 for refusals without a receiver */
 	u32 reason;
 	u32 len;
 	u8 frame[MAX_FRAME];
@@ -46,6 +46,20 @@ INLINE struct record_control *record_ctl(void)
 	u32 zero = 0;
 
 	return bpf_map_lookup_elem(&record_control, &zero);
+}
+
+/* The control of a run that begins. */
+INLINE struct record_control *record_begin(struct __sk_buff *skb)
+{
+	struct record_control *ctl = record_ctl();
+
+	if (!ctl)
+		return 0;
+	ctl->count = 0;
+	ctl->reason = 0;
+	if (ctl->grow && bpf_skb_change_tail(skb, ctl->grow, 0))
+		return 0;
+	return ctl;
 }
 
 INLINE struct record *record_new(u32 kind, u32 slot, u32 reason)

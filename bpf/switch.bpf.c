@@ -13,6 +13,7 @@
 #include "classify.h"
 #include "learn.h"
 #include "lookup.h"
+#include "egress.h"
 #include "sweep.h"
 #include "carry.h"
 
@@ -24,13 +25,6 @@ INLINE void count_in(struct frame *f)
 		return;
 	f->count->packets_in[class]++;
 	f->count->bytes_in[class] += frame_bytes(f);
-}
-
-INLINE struct control *plan_in_force(void)
-{
-	u32 zero = 0;
-
-	return bpf_map_lookup_elem(&control, &zero);
 }
 
 INLINE s32 switch_frame(struct __sk_buff *skb, u32 slot)
@@ -47,6 +41,10 @@ INLINE s32 switch_frame(struct __sk_buff *skb, u32 slot)
 	f.in = port_at(f.half, slot);
 	if (!f.in || !(f.in->flags & PORT_CONNECTED))
 		return VERDICT_NEXT; /* not ours at present */
+	if (!recording && UNLIKELY(skb->mark == MARK_TO_HOST) && f.in->flags & PORT_UPLINK) {
+		skb->mark = 0; /* it came from a port and is counted */
+		return VERDICT_NEXT;
+	}
 	f.count = counters_of(slot);
 	if (!f.count)
 		return VERDICT_NEXT;
@@ -80,19 +78,6 @@ INLINE s32 switch_frame(struct __sk_buff *skb, u32 slot)
 	return forward(&f);
 }
 
-INLINE u32 slot_of(u32 ifindex)
-{
-	u32 *slot;
-
-	if (LIKELY(ifindex < MAX_DIRECT_IFINDEX)) {
-		slot = bpf_map_lookup_elem(&slot_by_ifindex, &ifindex);
-		return slot ? *slot : 0;
-	}
-	NO_MERGE();
-	slot = bpf_map_lookup_elem(&slot_by_high_ifindex, &ifindex);
-	return slot ? *slot : 0;
-}
-
 SEC("tcx/ingress") s32 heddle_ingress(struct __sk_buff *skb)
 {
 	u32 slot = slot_of(skb->ifindex);
@@ -100,18 +85,36 @@ SEC("tcx/ingress") s32 heddle_ingress(struct __sk_buff *skb)
 	return slot ? switch_frame(skb, slot) : VERDICT_NEXT;
 }
 
+/* What leaves by an uplink that carries the host's own traffic; attached to no other device. */
+SEC("tcx/egress") s32 heddle_egress(struct __sk_buff *skb)
+{
+	u32 slot = slot_of(skb->ifindex);
+
+	return slot ? host_frame(skb, slot) : VERDICT_NEXT;
+}
+
 /* One frame of a dry run; see record.h. */
 SEC("tcx/ingress") s32 heddle_record(struct __sk_buff *skb)
 {
-	struct record_control *ctl = record_ctl();
+	struct record_control *ctl = record_begin(skb);
 
 	if (!ctl)
 		return VERDICT_DROP;
-	ctl->count = 0;
-	ctl->reason = REASON_NONE;
-	if (ctl->grow && bpf_skb_change_tail(skb, ctl->grow, 0))
-		return VERDICT_DROP;
 	return switch_frame(skb, ctl->slot);
+}
+
+/* The same for a frame of the host's own, about to leave by the uplink at the slot. */
+SEC("tcx/egress") s32 heddle_record_egress(struct __sk_buff *skb)
+{
+	struct record_control *ctl = record_begin(skb);
+	s32 verdict;
+
+	if (!ctl)
+		return VERDICT_DROP;
+	verdict = host_frame(skb, ctl->slot);
+	if (verdict == VERDICT_NEXT)
+		record_frame(skb, RECORD_COPY, ctl->slot); /* it leaves */
+	return verdict;
 }
 
 SEC("tcx/ingress") s32 heddle_bench(struct __sk_buff *skb)

@@ -40,6 +40,7 @@ enum port_flag {
 	PORT_TX_UPLINK = 1 << 10,
 	PORT_VIOLATION = 1 << 11, /* its owner uses a MAC it may not use */
 	PORT_OUTER_AD = 1 << 12,
+	PORT_CARRIES_HOST = 1 << 13, /* an uplink whose host is a member of its segments (egress.h) */
 	/* properties of its switch */
 	SWITCH_REVERSE_PATH = 1 << 16,
 	SWITCH_REVERSE_PATH_PROMISCUOUS = 1 << 17,
@@ -47,6 +48,13 @@ enum port_flag {
 	SWITCH_HAS_UPLINKS = 1 << 19,
 	SWITCH_HAS_PROMISCUOUS = 1 << 20,
 	SWITCH_LEARNS = 1 << 21,
+};
+
+/* Marks of frames within the host. No guest can set one: a mark does not cross from one network namespace into another, and a tap's
+ * owner cannot give any. */
+enum frame_mark {
+	MARK_TO_HOST = 0x48644c68, /* handed to the host's stack by a switch: the uplink's program lets it pass */
+	MARK_AGENT = 0x48644c61, /* sent by the agent itself: for the wire alone */
 };
 
 enum vlan_mode { VLAN_NONE = 0, VLAN_ACCESS = 1, VLAN_TRUNK = 2 };
@@ -103,7 +111,7 @@ struct member_run {
 	u32 count;
 };
 
-/* The receivers of a segment: all, those that want unknown unicast, those that see everything. */
+/* The receivers of a segment: all (an uplink among them stands for the host behind it), those that want unknown unicast, those that see everything. */
 struct group {
 	struct member_run all;
 	struct member_run unknown;
@@ -163,7 +171,11 @@ struct counters {
 	u64 packets_to_host;
 	u64 mac_moves;
 	u64 mac_not_learned_allowed;
-	u64 reserved[6];
+	/* of an uplink that carries the host's own traffic */
+	u64 packets_from_host; /* frames of the host's own that were looked up */
+	u64 packets_from_host_kept; /* of these, delivered to a port here and not sent out */
+	u64 packets_from_host_dropped; /* of these, refused by the port they are for */
+	u64 reserved[3];
 	u64 drops[24]; /* by enum reason, of frames received here */
 	u64 refused[24]; /* by enum reason, of copies considered for here */
 };

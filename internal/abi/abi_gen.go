@@ -95,6 +95,7 @@ const (
 	PortTxUplink                 = 1024
 	PortViolation                = 2048
 	PortOuterAD                  = 4096
+	PortCarriesHost              = 8192
 	SwitchReversePath            = 65536
 	SwitchReversePathPromiscuous = 131072
 	SwitchBlocksBPDU             = 262144
@@ -108,6 +109,12 @@ const (
 	VLANNone   = 0
 	VLANAccess = 1
 	VLANTrunk  = 2
+)
+
+// Values of enum frame_mark.
+const (
+	MarkToHost = 1214532712
+	MarkAgent  = 1214532705
 )
 
 // Values of enum team_policy.
@@ -277,20 +284,23 @@ type OwnMark struct {
 
 // Counters is struct counters.
 type Counters struct {
-	_                    structs.HostLayout
-	PacketsIn            [3]uint64
-	BytesIn              [3]uint64
-	PacketsOut           [3]uint64
-	BytesOut             [3]uint64
-	BytesInFromPnic      uint64
-	BytesOutToPnic       uint64
-	Delivered            uint64
-	PacketsToHost        uint64
-	MACMoves             uint64
-	MACNotLearnedAllowed uint64
-	Reserved             [6]uint64
-	Drops                [24]uint64
-	Refused              [24]uint64
+	_                      structs.HostLayout
+	PacketsIn              [3]uint64
+	BytesIn                [3]uint64
+	PacketsOut             [3]uint64
+	BytesOut               [3]uint64
+	BytesInFromPnic        uint64
+	BytesOutToPnic         uint64
+	Delivered              uint64
+	PacketsToHost          uint64
+	MACMoves               uint64
+	MACNotLearnedAllowed   uint64
+	PacketsFromHost        uint64
+	PacketsFromHostKept    uint64
+	PacketsFromHostDropped uint64
+	Reserved               [3]uint64
+	Drops                  [24]uint64
+	Refused                [24]uint64
 }
 
 // PortName is struct port_name.

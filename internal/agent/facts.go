@@ -38,7 +38,7 @@ func portFact(d hostdev.Device) plan.Fact {
 // uplinkFact adds the device's own MAC (S96).
 func uplinkFact(d hostdev.Device) plan.Fact {
 	f := factOf(d)
-	f.DeviceMAC = d.MAC
+	f.DeviceMAC, f.HostTraffic = d.MAC, d.HostTraffic
 	return f
 }
 

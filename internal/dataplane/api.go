@@ -40,8 +40,11 @@ type Counters struct {
 	PacketsIn, BytesIn, PacketsOut, BytesOut [abi.Classes]uint64
 	BytesInFromPnic, BytesOutToPnic          uint64
 	Delivered, PacketsToHost                 uint64
-	MACMoves, MACNotLearnedAllowed, MACsHeld uint64
-	Drops, Refused                           map[abi.Reason]uint64
+	// Of an uplink that carries the host's own traffic: frames of the host's own that were looked up; those of them that were for a
+	// port here and did not leave; those that such a port refused.
+	PacketsFromHost, PacketsFromHostKept, PacketsFromHostDropped uint64
+	MACMoves, MACNotLearnedAllowed, MACsHeld                     uint64
+	Drops, Refused                                               map[abi.Reason]uint64
 }
 
 // MACEntry is one learned MAC.

@@ -50,6 +50,7 @@ func (k *Kernel) Change(d Desired, ready func() error) (Instant, error) {
 		return Instant{}, err
 	}
 	errMatch := k.links.match(k.wantedLinks(d), k.objects.SlotByIfindex, k.objects.SlotByHighIfindex)
+	k.egress.note(k.wantedEgress(d))
 	// The program that is given to devices now finds its plan and their places.
 	if err := errors.Join(errMatch, k.exchange()); err != nil {
 		return at, err
@@ -95,6 +96,19 @@ func (k *Kernel) putInForce(d Desired, a *assignment, ready func() error) (Insta
 		}
 	}
 	return k.tables.flip(next)
+}
+
+// wantedEgress lists the devices whose host's own frames are looked up before they leave.
+func (k *Kernel) wantedEgress(d Desired) map[uint32]uint32 {
+	want := map[uint32]uint32{}
+	for _, sw := range d.Plan.Switches {
+		for _, u := range sw.Uplinks {
+			if at, ok := d.Attachments[u.ID]; ok && d.Facts[u.ID].HostTraffic {
+				want[at.Ifindex] = k.slots.ports[u.ID]
+			}
+		}
+	}
+	return want
 }
 
 // wantedLinks lists the devices that shall run the program, with the slot of their port.

@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"errors"
 	"maps"
 	"time"
 )
@@ -10,16 +11,26 @@ import (
 // from everything else for as many. Devices that are gone go first. One that fails is in the error, is not counted as left, and
 // is tried again after the next Change or RetryAttach.
 func (k *Kernel) Attach(budget time.Duration) (left int, err error) {
-	return k.links.step(time.Now().Add(budget))
+	until := time.Now().Add(budget)
+	left, err = k.links.step(until)
+	more, errEgress := k.egress.step(until)
+	return left + more, errors.Join(err, errEgress)
 }
 
 // Unattached are the devices, by ifindex, that shall run the program and do not yet: nil, or why not where that was tried.
-func (k *Kernel) Unattached() map[uint32]error { return maps.Clone(k.links.wanted) }
+func (k *Kernel) Unattached() map[uint32]error {
+	all := map[uint32]error{}
+	maps.Copy(all, k.egress.wanted)
+	maps.Copy(all, k.links.wanted)
+	return all
+}
 
 // RetryAttach has Attach try again what failed.
 func (k *Kernel) RetryAttach() {
-	for index := range k.links.wanted {
-		k.links.wanted[index] = nil
+	for _, l := range []*links{k.links, k.egress} {
+		for index := range l.wanted {
+			l.wanted[index] = nil
+		}
 	}
 }
 

@@ -90,8 +90,7 @@ func (c *compiler) compileSwitch(sw *plan.Switch) error {
 			c.owners[owner{id, m}] = slot
 		}
 	}
-	c.compileUplinks(sw, id, flags)
-	return c.compileSegments(id, receivers)
+	return c.compileSegments(id, append(receivers, c.compileUplinks(sw, id, flags)...))
 }
 
 func (c *compiler) switchFlags(sw *plan.Switch) uint32 {
@@ -161,7 +160,8 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, owners map[plan.Po
 	return rec, true, c.compileTeam(sw, p, &rec)
 }
 
-func (c *compiler) compileUplinks(sw *plan.Switch, id uint8, flags uint32) {
+// compileUplinks returns those that are receivers: the hosts behind uplinks that carry the host's own traffic.
+func (c *compiler) compileUplinks(sw *plan.Switch, id uint8, flags uint32) (hosts []receiver) {
 	for _, u := range sw.Uplinks {
 		f, a, ok := c.connected(u.ID)
 		if !ok {
@@ -181,12 +181,19 @@ func (c *compiler) compileUplinks(sw *plan.Switch, id uint8, flags uint32) {
 			rec.Uplink = c.lagChoice(sw, g)
 		}
 		slot := c.slots.ports[u.ID]
-		c.img.ports[slot] = rec
 		key := owner{id, f.DeviceMAC}
-		if _, taken := c.owners[key]; !taken && !f.DeviceMAC.IsZero() {
+		if by, taken := c.owners[key]; !taken && !f.DeviceMAC.IsZero() {
 			c.owners[key] = slot
+		} else if taken && c.img.ports[by].Flags&abi.PortUplink == 0 {
+			f.HostTraffic = false // a host interface has taken the device's MAC over
 		}
+		if f.HostTraffic && f.Up && !u.Blocked && !f.DeviceMAC.IsZero() {
+			rec.Flags |= abi.PortCarriesHost
+			hosts = append(hosts, receiver{slot: uint16(slot), host: u})
+		}
+		c.img.ports[slot] = rec
 	}
+	return hosts
 }
 
 // vlanSet finds the set's place. There is one for every port, so that none can be missing; likewise for teams.

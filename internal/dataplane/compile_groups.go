@@ -13,6 +13,7 @@ import (
 type receiver struct {
 	slot                uint16
 	port                *plan.Port
+	host                *plan.Uplink // instead of port: the host behind that uplink
 	floods, promiscuous bool
 }
 
@@ -54,6 +55,7 @@ func (c *compiler) compileSegments(id uint8, all []receiver) error {
 type trunk struct {
 	set     plan.VLANSet
 	ad      bool
+	both    bool // VLANs of either protocol, as an uplink's are
 	members []int
 }
 
@@ -63,14 +65,26 @@ func (t *trunk) admits(seg segment) bool {
 	if vid == 0 {
 		return !ad && t.set.Has(0)
 	}
-	return t.ad == ad && t.set.Has(vid)
+	return (t.both || t.ad == ad) && t.set.Has(vid)
 }
 
 // sortReceivers groups receivers by what they admit: the one segment of an access port, or the set of a trunk.
 func sortReceivers(all []receiver) (map[segment][]int, []*trunk) {
 	access := map[segment][]int{}
 	var trunks []*trunk
+	join := func(i int, like trunk) {
+		n := slices.IndexFunc(trunks, func(t *trunk) bool { return t.set == like.set && t.ad == like.ad && t.both == like.both })
+		if n < 0 {
+			n = len(trunks)
+			trunks = append(trunks, &like)
+		}
+		trunks[n].members = append(trunks[n].members, i)
+	}
 	for i, r := range all {
+		if r.host != nil {
+			join(i, trunk{set: r.host.VLANs, both: true})
+			continue
+		}
 		v := r.port.Policy.VLAN.V
 		switch v.Mode {
 		case plan.VLANNone:
@@ -78,12 +92,7 @@ func sortReceivers(all []receiver) (map[segment][]int, []*trunk) {
 		case plan.VLANAccess:
 			access[v.ID] = append(access[v.ID], i)
 		case plan.VLANTrunk:
-			n := slices.IndexFunc(trunks, func(t *trunk) bool { return t.set == v.Set && t.ad == v.AD })
-			if n < 0 {
-				n = len(trunks)
-				trunks = append(trunks, &trunk{set: v.Set, ad: v.AD})
-			}
-			trunks[n].members = append(trunks[n].members, i)
+			join(i, trunk{set: v.Set, ad: v.AD})
 		}
 	}
 	return access, trunks

@@ -51,6 +51,9 @@ func sum(perCPU []abi.Counters) Counters {
 		c.BytesOutToPnic += p.BytesOutToPnic
 		c.Delivered += p.Delivered
 		c.PacketsToHost += p.PacketsToHost
+		c.PacketsFromHost += p.PacketsFromHost
+		c.PacketsFromHostKept += p.PacketsFromHostKept
+		c.PacketsFromHostDropped += p.PacketsFromHostDropped
 		c.MACMoves += p.MACMoves
 		c.MACNotLearnedAllowed += p.MACNotLearnedAllowed
 		for r := range abi.ReasonCount {

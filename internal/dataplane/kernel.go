@@ -22,6 +22,7 @@ type Kernel struct {
 	tables  *planTables
 	slots   *slots
 	links   *links
+	egress  *links
 	hz      uint64
 	gen     *generation
 	from    []*generation // what gen takes over; nil when it is complete
@@ -54,8 +55,10 @@ func open(o Options, t tweak) (*Kernel, error) {
 	if err := Check(o.PinDir); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Join(o.PinDir, linkDir), 0o700); err != nil {
-		return nil, fmt.Errorf("create pin directory: %w", err)
+	for _, dir := range []string{linkDir, egressDir} {
+		if err := os.MkdirAll(filepath.Join(o.PinDir, dir), 0o700); err != nil {
+			return nil, fmt.Errorf("create pin directory: %w", err)
+		}
 	}
 	k := &Kernel{dir: o.PinDir, log: o.Log, slots: newSlots(), tweak: t}
 	if err := k.load(); err != nil {
@@ -85,6 +88,7 @@ func (k *Kernel) load() error {
 		spec.Maps[name].Pinning = ebpf.PinNone
 	}
 	delete(spec.Programs, "heddle_record")
+	delete(spec.Programs, "heddle_record_egress")
 	delete(spec.Programs, "heddle_bench")
 	for name, m := range spec.Maps {
 		if pinned(name) {
@@ -106,7 +110,11 @@ func (k *Kernel) load() error {
 	if err := k.adoptNames(); err != nil {
 		return err
 	}
-	k.links, err = adoptLinks(filepath.Join(k.dir, linkDir), k.objects.HeddleIngress, k.log)
+	k.links, err = adoptLinks(filepath.Join(k.dir, linkDir), ebpf.AttachTCXIngress, k.objects.HeddleIngress, k.log)
+	if err != nil {
+		return err
+	}
+	k.egress, err = adoptLinks(filepath.Join(k.dir, egressDir), ebpf.AttachTCXEgress, k.objects.HeddleEgress, k.log)
 	return err
 }
 
@@ -129,6 +137,7 @@ func assignLive(spec *ebpf.CollectionSpec, to *vswitchObjects, dir string) error
 	var live struct {
 		vswitchMaps
 		HeddleIngress *ebpf.Program `ebpf:"heddle_ingress"`
+		HeddleEgress  *ebpf.Program `ebpf:"heddle_egress"`
 		HeddleSweep   *ebpf.Program `ebpf:"heddle_sweep"`
 		HeddleClocks  *ebpf.Program `ebpf:"heddle_clocks"`
 		HeddleCarry   *ebpf.Program `ebpf:"heddle_carry"`
@@ -139,17 +148,19 @@ func assignLive(spec *ebpf.CollectionSpec, to *vswitchObjects, dir string) error
 	}
 	to.vswitchMaps = live.vswitchMaps
 	to.HeddleIngress, to.HeddleSweep, to.HeddleClocks = live.HeddleIngress, live.HeddleSweep, live.HeddleClocks
-	to.HeddleCarry = live.HeddleCarry
+	to.HeddleCarry, to.HeddleEgress = live.HeddleCarry, live.HeddleEgress
 	return nil
 }
 
 // Close gives up this process's handles. Everything pinned goes on working.
 func (k *Kernel) Close() error {
 	errs := []error{k.gen.close(), closeGenerations(k.from)}
-	if k.links != nil {
-		errs = append(errs, k.links.close())
+	for _, l := range []*links{k.links, k.egress} {
+		if l != nil {
+			errs = append(errs, l.close())
+		}
 	}
-	for _, p := range []*ebpf.Program{k.objects.HeddleIngress, k.objects.HeddleSweep, k.objects.HeddleClocks, k.objects.HeddleCarry} {
+	for _, p := range []*ebpf.Program{k.objects.HeddleIngress, k.objects.HeddleEgress, k.objects.HeddleSweep, k.objects.HeddleClocks, k.objects.HeddleCarry} {
 		if p != nil {
 			errs = append(errs, p.Close())
 		}
@@ -167,15 +178,17 @@ func Remove(pinDir string, progress func(left int)) error {
 	if progress == nil {
 		progress = func(int) {}
 	}
-	l, err := adoptLinks(filepath.Join(pinDir, linkDir), nil, slog.New(slog.DiscardHandler))
-	if errors.Is(err, fs.ErrNotExist) {
-		return removePins(pinDir)
-	}
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(l.detachAll(progress), l.close()); err != nil {
-		return err
+	for _, dir := range []string{egressDir, linkDir} {
+		l, err := adoptLinks(filepath.Join(pinDir, dir), ebpf.AttachNone, nil, slog.New(slog.DiscardHandler))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(l.detachAll(progress), l.close()); err != nil {
+			return err
+		}
 	}
 	return removePins(pinDir)
 }

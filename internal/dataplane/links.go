@@ -19,11 +19,16 @@ import (
 	"heddle/internal/abi"
 )
 
-const linkDir = "links"
+// Directories of the attachments: where frames come in, and where those of the host's own leave.
+const (
+	linkDir   = "links"
+	egressDir = "egress"
+)
 
-// links are the pinned attachments of the program, one file per device, named after its ifindex.
+// links are the pinned attachments of one program, one file per device, named after its ifindex.
 type links struct {
 	dir     string
+	hook    ebpf.AttachType
 	program *ebpf.Program
 	log     *slog.Logger
 	byIndex map[uint32]link.Link
@@ -36,8 +41,8 @@ type links struct {
 
 // adoptLinks opens what is pinned; each goes on with the program it has until exchange. Pins of devices that are gone are removed
 // (K4), unless program is nil: then all are taken, wherever their devices are.
-func adoptLinks(dir string, program *ebpf.Program, log *slog.Logger) (*links, error) {
-	l := &links{dir: dir, program: program, log: log, byIndex: map[uint32]link.Link{}, slots: map[uint32]uint32{}, adopted: map[uint32]bool{}, old: map[uint32]bool{}}
+func adoptLinks(dir string, hook ebpf.AttachType, program *ebpf.Program, log *slog.Logger) (*links, error) {
+	l := &links{dir: dir, hook: hook, program: program, log: log, byIndex: map[uint32]link.Link{}, slots: map[uint32]uint32{}, adopted: map[uint32]bool{}, old: map[uint32]bool{}}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -65,7 +70,7 @@ func (l *links) adopt(index uint32) error {
 	if err != nil {
 		return errors.Join(err, k.Close())
 	}
-	if t := info.TCX(); t == nil || t.Ifindex != index || l.program != nil && !attachedHere(index, info.ID) {
+	if t := info.TCX(); t == nil || t.Ifindex != index || l.program != nil && !attachedHere(index, l.hook, info.ID) {
 		l.log.Info("device of an attachment is gone", "ifindex", index)
 		return errors.Join(k.Unpin(), k.Close())
 	}
@@ -93,8 +98,8 @@ func (l *links) exchange() error {
 
 // attachedHere says whether the device of that index in this namespace carries the link. One that moved to another namespace
 // takes its link, and often its index, along, and another device may have the index here by now (K4).
-func attachedHere(index uint32, id link.ID) bool {
-	there, err := link.QueryPrograms(link.QueryOptions{Target: int(index), Attach: ebpf.AttachTCXIngress})
+func attachedHere(index uint32, hook ebpf.AttachType, id link.ID) bool {
+	there, err := link.QueryPrograms(link.QueryOptions{Target: int(index), Attach: hook})
 	return err == nil && slices.ContainsFunc(there.Programs, func(p link.AttachedProgram) bool {
 		have, ok := p.LinkID()
 		return ok && have == id
@@ -110,15 +115,22 @@ func (l *links) match(want map[uint32]uint32, direct, high *ebpf.Map) error {
 			errs = append(errs, l.setSlot(index, 0, direct, high))
 		}
 	}
-	l.wanted = make(map[uint32]error, len(want))
 	for index, slot := range want {
 		errs = append(errs, l.setSlot(index, slot, direct, high))
+	}
+	l.note(want)
+	return errors.Join(errs...)
+}
+
+// note is match for a program that finds its slots where another's match has put them.
+func (l *links) note(want map[uint32]uint32) {
+	l.wanted = make(map[uint32]error, len(want))
+	for index := range want {
 		if !l.alive(index) {
 			l.wanted[index] = nil
 		}
 	}
 	l.keep = want
-	return errors.Join(errs...)
 }
 
 // step detaches and then attaches devices until none is left or the time is up, and returns how many are left. Each of them
@@ -160,7 +172,7 @@ func (l *links) alive(index uint32) bool {
 		return false
 	}
 	info, err := k.Info()
-	return err == nil && info.TCX() != nil && info.TCX().Ifindex == index && attachedHere(index, info.ID)
+	return err == nil && info.TCX() != nil && info.TCX().Ifindex == index && attachedHere(index, l.hook, info.ID)
 }
 
 // ensure attaches the program to the device unless it is attached already. A link whose device went away and whose ifindex
@@ -174,7 +186,7 @@ func (l *links) ensure(index uint32) error {
 			return err
 		}
 	}
-	k, err := link.AttachTCX(link.TCXOptions{Interface: int(index), Program: l.program, Attach: ebpf.AttachTCXIngress})
+	k, err := link.AttachTCX(link.TCXOptions{Interface: int(index), Program: l.program, Attach: l.hook})
 	if err != nil {
 		return fmt.Errorf("attach to device %d: %w", index, err)
 	}

@@ -35,7 +35,7 @@ type Recorded struct {
 
 // RecordedCopy is a frame as it would have been handed over, its tags in the bytes.
 type RecordedCopy struct {
-	To        plan.PortID // zero when HostStack
+	To        plan.PortID // with HostStack: the uplink before it
 	HostStack bool
 	Frame     []byte
 }
@@ -73,14 +73,15 @@ func NewRecorder() (*Recorder, error) {
 func (r *Recorder) load(spec *ebpf.CollectionSpec) error {
 	var dry struct {
 		vswitchMaps
-		HeddleRecord *ebpf.Program `ebpf:"heddle_record"`
-		HeddleSweep  *ebpf.Program `ebpf:"heddle_sweep"`
+		HeddleRecord       *ebpf.Program `ebpf:"heddle_record"`
+		HeddleRecordEgress *ebpf.Program `ebpf:"heddle_record_egress"`
+		HeddleSweep        *ebpf.Program `ebpf:"heddle_sweep"`
 	}
 	if err := spec.LoadAndAssign(&dry, nil); err != nil {
 		return explainLoad(err)
 	}
 	r.objects.vswitchMaps = dry.vswitchMaps
-	r.objects.HeddleRecord, r.objects.HeddleSweep = dry.HeddleRecord, dry.HeddleSweep
+	r.objects.HeddleRecord, r.objects.HeddleRecordEgress, r.objects.HeddleSweep = dry.HeddleRecord, dry.HeddleRecordEgress, dry.HeddleSweep
 	var err error
 	if r.tables, err = openPlanTables(&r.objects.vswitchMaps); err != nil {
 		return err
@@ -95,7 +96,7 @@ func (r *Recorder) load(spec *ebpf.CollectionSpec) error {
 // Close frees the tables and programs.
 func (r *Recorder) Close() error {
 	var errs []error
-	for _, p := range []*ebpf.Program{r.objects.HeddleRecord, r.objects.HeddleSweep} {
+	for _, p := range []*ebpf.Program{r.objects.HeddleRecord, r.objects.HeddleRecordEgress, r.objects.HeddleSweep} {
 		if p != nil {
 			errs = append(errs, p.Close())
 		}
@@ -164,9 +165,19 @@ func (r *Recorder) setControl(c abi.RecordControl) error {
 // maxTestRun is what the kernel takes in one test run; a longer frame is grown with zeros inside the program.
 const maxTestRun = 3584
 
+// FromHost runs one frame of the host's own through the switch, on its way out by an uplink; see Frame. The frame itself, if it
+// leaves, is a copy to the uplink.
+func (r *Recorder) FromHost(uplink plan.PortID, frame []byte, now time.Duration) (*Recorded, error) {
+	return r.run(r.objects.HeddleRecordEgress, uplink, frame, now)
+}
+
 // Frame runs one frame through the switch. Frames shorter than 14 bytes are refused by the kernel; those longer than 3,584
 // bytes must be zero from there on.
 func (r *Recorder) Frame(at plan.PortID, frame []byte, now time.Duration) (*Recorded, error) {
+	return r.run(r.objects.HeddleRecord, at, frame, now)
+}
+
+func (r *Recorder) run(program *ebpf.Program, at plan.PortID, frame []byte, now time.Duration) (*Recorded, error) {
 	r.now = now
 	slot, ok := r.slots.ports[at]
 	if !ok {
@@ -185,7 +196,7 @@ func (r *Recorder) Frame(at plan.PortID, frame []byte, now time.Duration) (*Reco
 	if err := r.setControl(c); err != nil {
 		return nil, err
 	}
-	if _, err := r.objects.HeddleRecord.Run(&ebpf.RunOptions{Data: in}); err != nil {
+	if _, err := program.Run(&ebpf.RunOptions{Data: in}); err != nil {
 		return nil, fmt.Errorf("run frame of %d bytes: %w", len(frame), err)
 	}
 	return r.result()

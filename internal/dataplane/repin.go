@@ -15,7 +15,7 @@ import (
 // Repin puts back the pins that somebody removed while this process held what they stood for, and returns how many were
 // missing. Without them the switch would stop with the process. The directory must be on a bpf file system again.
 func (k *Kernel) Repin() (missing int, err error) {
-	for _, dir := range []string{filepath.Join(k.dir, linkDir), k.gen.dir} {
+	for _, dir := range []string{k.links.dir, k.egress.dir, k.gen.dir} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return 0, fmt.Errorf("make the pin directory: %w", err)
 		}
@@ -38,8 +38,10 @@ func (k *Kernel) Repin() (missing int, err error) {
 	for name, m := range k.sharedMaps() {
 		put(filepath.Join(k.gen.dir, name), func(path string) error { return pinAgain(m, path) })
 	}
-	for index, l := range k.links.byIndex {
-		put(k.links.path(index), func(path string) error { return pinLinkAgain(l, path) })
+	for _, of := range []*links{k.links, k.egress} {
+		for index, l := range of.byIndex {
+			put(of.path(index), func(path string) error { return pinLinkAgain(l, path) })
+		}
 	}
 	return missing, errors.Join(errs...)
 }

@@ -71,7 +71,7 @@ func (k *Kernel) carry() *carry {
 // exchange gives the devices that were attached before the program.
 func (k *Kernel) exchange() error {
 	if k.from == nil {
-		return k.links.exchange()
+		return k.exchangePrograms()
 	}
 	if err := k.step("planned"); err != nil {
 		return err
@@ -82,10 +82,14 @@ func (k *Kernel) exchange() error {
 	if err := k.step("switching"); err != nil {
 		return err
 	}
-	if err := k.links.exchange(); err != nil {
+	if err := k.exchangePrograms(); err != nil {
 		return err
 	}
 	return k.step("exchanged")
+}
+
+func (k *Kernel) exchangePrograms() error {
+	return errors.Join(k.links.exchange(), k.egress.exchange())
 }
 
 // finishUpgrade is called one grace period after exchange.

@@ -51,7 +51,7 @@ func MeasureVerifier() ([]ProgramCost, error) {
 // measureBuild measures the programs of the live or of the recording build.
 func measureBuild(spec *ebpf.CollectionSpec, recording bool) ([]ProgramCost, error) {
 	for name := range spec.Programs {
-		if (name == "heddle_record") != recording {
+		if strings.HasPrefix(name, "heddle_record") != recording {
 			delete(spec.Programs, name)
 		}
 	}

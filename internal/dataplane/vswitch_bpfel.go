@@ -16,39 +16,41 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	vswitchMapBenchControl      = "bench_control"
-	vswitchMapBenchFrames       = "bench_frames"
-	vswitchMapControl           = "control"
-	vswitchMapCounts            = "counts"
-	vswitchMapCountsBefore      = "counts_before"
-	vswitchMapGrace             = "grace"
-	vswitchMapGroups            = "groups"
-	vswitchMapHeld              = "held"
-	vswitchMapMacs              = "macs"
-	vswitchMapMarks             = "marks"
-	vswitchMapMembers           = "members"
-	vswitchMapOwnMarks          = "own_marks"
-	vswitchMapOwners            = "owners"
-	vswitchMapPortNames         = "port_names"
-	vswitchMapPorts             = "ports"
-	vswitchMapRecordControl     = "record_control"
-	vswitchMapRecords           = "records"
-	vswitchMapSegments          = "segments"
-	vswitchMapSlotByHighIfindex = "slot_by_high_ifindex"
-	vswitchMapSlotByIfindex     = "slot_by_ifindex"
-	vswitchMapSwitchNames       = "switch_names"
-	vswitchMapTeams             = "teams"
-	vswitchMapTells             = "tells"
-	vswitchMapTold              = "told"
-	vswitchMapVlanSets          = "vlan_sets"
-	vswitchProgHeddleBench      = "heddle_bench"
-	vswitchProgHeddleCarry      = "heddle_carry"
-	vswitchProgHeddleClocks     = "heddle_clocks"
-	vswitchProgHeddleIngress    = "heddle_ingress"
-	vswitchProgHeddleRecord     = "heddle_record"
-	vswitchProgHeddleSweep      = "heddle_sweep"
-	vswitchVarRecording         = "recording"
-	vswitchVarTicksPerSecond    = "ticks_per_second"
+	vswitchMapBenchControl        = "bench_control"
+	vswitchMapBenchFrames         = "bench_frames"
+	vswitchMapControl             = "control"
+	vswitchMapCounts              = "counts"
+	vswitchMapCountsBefore        = "counts_before"
+	vswitchMapGrace               = "grace"
+	vswitchMapGroups              = "groups"
+	vswitchMapHeld                = "held"
+	vswitchMapMacs                = "macs"
+	vswitchMapMarks               = "marks"
+	vswitchMapMembers             = "members"
+	vswitchMapOwnMarks            = "own_marks"
+	vswitchMapOwners              = "owners"
+	vswitchMapPortNames           = "port_names"
+	vswitchMapPorts               = "ports"
+	vswitchMapRecordControl       = "record_control"
+	vswitchMapRecords             = "records"
+	vswitchMapSegments            = "segments"
+	vswitchMapSlotByHighIfindex   = "slot_by_high_ifindex"
+	vswitchMapSlotByIfindex       = "slot_by_ifindex"
+	vswitchMapSwitchNames         = "switch_names"
+	vswitchMapTeams               = "teams"
+	vswitchMapTells               = "tells"
+	vswitchMapTold                = "told"
+	vswitchMapVlanSets            = "vlan_sets"
+	vswitchProgHeddleBench        = "heddle_bench"
+	vswitchProgHeddleCarry        = "heddle_carry"
+	vswitchProgHeddleClocks       = "heddle_clocks"
+	vswitchProgHeddleEgress       = "heddle_egress"
+	vswitchProgHeddleIngress      = "heddle_ingress"
+	vswitchProgHeddleRecord       = "heddle_record"
+	vswitchProgHeddleRecordEgress = "heddle_record_egress"
+	vswitchProgHeddleSweep        = "heddle_sweep"
+	vswitchVarRecording           = "recording"
+	vswitchVarTicksPerSecond      = "ticks_per_second"
 )
 
 // loadVswitch returns the embedded CollectionSpec for vswitch.
@@ -93,12 +95,14 @@ type vswitchSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vswitchProgramSpecs struct {
-	HeddleBench   *ebpf.ProgramSpec `ebpf:"heddle_bench"`
-	HeddleCarry   *ebpf.ProgramSpec `ebpf:"heddle_carry"`
-	HeddleClocks  *ebpf.ProgramSpec `ebpf:"heddle_clocks"`
-	HeddleIngress *ebpf.ProgramSpec `ebpf:"heddle_ingress"`
-	HeddleRecord  *ebpf.ProgramSpec `ebpf:"heddle_record"`
-	HeddleSweep   *ebpf.ProgramSpec `ebpf:"heddle_sweep"`
+	HeddleBench        *ebpf.ProgramSpec `ebpf:"heddle_bench"`
+	HeddleCarry        *ebpf.ProgramSpec `ebpf:"heddle_carry"`
+	HeddleClocks       *ebpf.ProgramSpec `ebpf:"heddle_clocks"`
+	HeddleEgress       *ebpf.ProgramSpec `ebpf:"heddle_egress"`
+	HeddleIngress      *ebpf.ProgramSpec `ebpf:"heddle_ingress"`
+	HeddleRecord       *ebpf.ProgramSpec `ebpf:"heddle_record"`
+	HeddleRecordEgress *ebpf.ProgramSpec `ebpf:"heddle_record_egress"`
+	HeddleSweep        *ebpf.ProgramSpec `ebpf:"heddle_sweep"`
 }
 
 // vswitchMapSpecs contains maps before they are loaded into the kernel.
@@ -229,12 +233,14 @@ type vswitchVariables struct {
 //
 // It can be passed to loadVswitchObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vswitchPrograms struct {
-	HeddleBench   *ebpf.Program `ebpf:"heddle_bench"`
-	HeddleCarry   *ebpf.Program `ebpf:"heddle_carry"`
-	HeddleClocks  *ebpf.Program `ebpf:"heddle_clocks"`
-	HeddleIngress *ebpf.Program `ebpf:"heddle_ingress"`
-	HeddleRecord  *ebpf.Program `ebpf:"heddle_record"`
-	HeddleSweep   *ebpf.Program `ebpf:"heddle_sweep"`
+	HeddleBench        *ebpf.Program `ebpf:"heddle_bench"`
+	HeddleCarry        *ebpf.Program `ebpf:"heddle_carry"`
+	HeddleClocks       *ebpf.Program `ebpf:"heddle_clocks"`
+	HeddleEgress       *ebpf.Program `ebpf:"heddle_egress"`
+	HeddleIngress      *ebpf.Program `ebpf:"heddle_ingress"`
+	HeddleRecord       *ebpf.Program `ebpf:"heddle_record"`
+	HeddleRecordEgress *ebpf.Program `ebpf:"heddle_record_egress"`
+	HeddleSweep        *ebpf.Program `ebpf:"heddle_sweep"`
 }
 
 func (p *vswitchPrograms) Close() error {
@@ -242,8 +248,10 @@ func (p *vswitchPrograms) Close() error {
 		p.HeddleBench,
 		p.HeddleCarry,
 		p.HeddleClocks,
+		p.HeddleEgress,
 		p.HeddleIngress,
 		p.HeddleRecord,
+		p.HeddleRecordEgress,
 		p.HeddleSweep,
 	)
 }

@@ -22,7 +22,14 @@ func TestS94_AccountsBalance(t *testing.T) {
 		now, copies := time.Duration(0), uint64(0)
 		for _, s := range c.Steps {
 			now += s.After
-			if s.Frame != nil { // changes are left out: ports that go take their counters along
+			switch {
+			case s.FromHost:
+				for _, x := range h.FromHost(s.At, s.Frame, now).Copies {
+					if x.To != s.At { // what leaves is the device's to count
+						copies++
+					}
+				}
+			case s.Frame != nil: // changes are left out: ports that go take their counters along
 				r := h.Frame(s.At, s.Frame, now)
 				oneDisposition(t, r)
 				copies += uint64(len(r.Copies))

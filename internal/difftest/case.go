@@ -34,6 +34,7 @@ type Member struct {
 	Up          bool        `yaml:"up"`
 	MTU         int         `yaml:"mtu"`
 	DeviceMAC   plan.MAC    `yaml:"deviceMAC,omitempty"`
+	HostTraffic bool        `yaml:"hostTraffic,omitempty"`
 	SeenMAC     plan.MAC    `yaml:"seenMAC,omitempty"`
 	Promiscuous plan.Asks   `yaml:"promiscuous,omitempty"` // 0 unknown, 1 yes, 2 no
 	Out         string      `yaml:"out,omitempty"`
@@ -43,11 +44,13 @@ type Member struct {
 
 // Step is one event: a frame at a port, a sweep, or a change of the state. It happens After the one before it.
 type Step struct {
-	After  time.Duration `yaml:"after,omitempty"`
-	At     plan.PortID   `yaml:"at,flow,omitempty"`
-	Frame  Bytes         `yaml:"frame,omitempty"`
-	Sweep  bool          `yaml:"sweep,omitempty"`
-	Change *State        `yaml:"change,omitempty"`
+	After time.Duration `yaml:"after,omitempty"`
+	At    plan.PortID   `yaml:"at,flow,omitempty"`
+	Frame Bytes         `yaml:"frame,omitempty"`
+	// FromHost: the frame is one of the host's own, on its way out by uplink At.
+	FromHost bool   `yaml:"fromHost,omitempty"`
+	Sweep    bool   `yaml:"sweep,omitempty"`
+	Change   *State `yaml:"change,omitempty"`
 }
 
 // Bytes are written in hexadecimal.
@@ -70,7 +73,7 @@ func (s *State) Resolve() (*plan.Plan, plan.Facts, error) {
 			numbers[m.ID] = m.Number
 		}
 		if !m.Absent {
-			facts[m.ID] = plan.Fact{Up: m.Up, MTU: m.MTU, DeviceMAC: m.DeviceMAC, SeenMAC: m.SeenMAC, Promiscuous: m.Promiscuous, Out: m.Out, Resting: m.Resting, Assigned: m.Assigned}
+			facts[m.ID] = plan.Fact{Up: m.Up, MTU: m.MTU, DeviceMAC: m.DeviceMAC, HostTraffic: m.HostTraffic, SeenMAC: m.SeenMAC, Promiscuous: m.Promiscuous, Out: m.Out, Resting: m.Resting, Assigned: m.Assigned}
 		}
 	}
 	p, err := plan.Resolve(s.Config, numbers)

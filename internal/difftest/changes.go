@@ -31,7 +31,11 @@ func (g *generator) step() Step {
 		s.Change = &next
 	default:
 		m := g.sender()
-		s.At, s.Frame = m.ID, g.frame(m)
+		if s.At = m.ID; m.Number == 0 && g.chance(40) {
+			s.FromHost, s.Frame = true, g.hostFrame(m)
+			break
+		}
+		s.Frame = g.frame(m)
 	}
 	return s
 }
@@ -204,9 +208,11 @@ func (g *generator) changeFacts() {
 		g.setFacts(m.ID, m, &g.state)
 		return
 	}
-	switch g.IntN(8) {
+	switch g.IntN(9) {
 	case 0, 1:
 		m.Absent = !m.Absent
+	case 8:
+		m.HostTraffic = !m.HostTraffic
 	case 6, 7:
 		m.Out = g.out(50)
 	case 2:

@@ -57,6 +57,21 @@ func (g *generator) frame(m *Member) []byte {
 	return g.assemble(m, f)
 }
 
+// hostFrame makes a frame of the host's own that leaves by an uplink, or now and then one that is somebody else's and passes there.
+func (g *generator) hostFrame(m *Member) []byte {
+	f := sentFrame{at: m.ID, dst: g.destination(m), src: m.DeviceMAC, seg: g.domainFor(m.ID)}
+	if before, ok := g.before(m.ID.Switch); ok && g.chance(50) {
+		f.dst = before.src // answered
+		if g.maySend(m.ID, before.seg) {
+			f.seg = before.seg
+		}
+	}
+	if g.chance(8) {
+		f.src = g.source(m)
+	}
+	return g.assemble(m, f)
+}
+
 // assemble writes a frame out, with a payload and a size of its own.
 func (g *generator) assemble(m *Member, f sentFrame) []byte {
 	f.when = g.clock

@@ -1,6 +1,7 @@
 package difftest
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -76,10 +77,7 @@ func (g *Isolation) Check(at plan.PortID, frame []byte, o Outcome) string {
 
 func (g *Isolation) checkCopy(at plan.PortID, from *plan.Port, sent domain, c model.Copy) string {
 	if c.HostStack {
-		if from != nil || c.To != at {
-			return "the host's stack gets frames of its own uplink only"
-		}
-		return ""
+		return g.checkHost(at, from, sent, c)
 	}
 	if c.To.Switch != at.Switch || c.To == at {
 		return "another switch's, or the sender's own"
@@ -95,6 +93,55 @@ func (g *Isolation) checkCopy(at plan.PortID, from *plan.Port, sent domain, c mo
 		return "no such receiver"
 	}
 	return g.checkUplink(from, to, sent, c.Frame)
+}
+
+// checkHost: the host's stack gets frames of its own uplink, and of ports by uplinks that carry its traffic, in their VLANs.
+func (g *Isolation) checkHost(at plan.PortID, from *plan.Port, sent domain, c model.Copy) string {
+	if from == nil {
+		if c.To != at {
+			return "the host's stack gets what comes from an uplink there only"
+		}
+		return ""
+	}
+	u, f := g.uplinks[c.To], g.facts[c.To]
+	switch d, _ := outerDomain(c.Frame); {
+	case u == nil || c.To.Switch != at.Switch || !f.HostTraffic || !f.Up || u.Blocked:
+		return "the host is not on this switch there"
+	case !g.entered(at, from, sent):
+		return fmt.Sprintf("the sender is blocked, or may not send in %v", sent)
+	case !u.VLANs.Has(sent.vid) || d != sent:
+		return fmt.Sprintf("the host got a frame of %v in %v there", sent, d)
+	case c.Frame[0]&1 == 0 && plan.MAC(c.Frame[:6]) != f.DeviceMAC:
+		return "it is for somebody else"
+	}
+	return ""
+}
+
+// CheckFromHost is Check for a frame of the host's own that is about to leave by an uplink.
+func (g *Isolation) CheckFromHost(at plan.PortID, frame []byte, o Outcome) string {
+	sent, _ := outerDomain(frame)
+	u, f := g.uplinks[at], g.facts[at]
+	for _, c := range o.Copies {
+		what := ""
+		switch to := g.ports[c.To]; {
+		case c.HostStack:
+			what = "it is the host's own"
+		case c.To == at:
+			if !bytes.Equal(c.Frame, frame) {
+				what = "it does not leave as it came"
+			}
+		case to == nil || c.To.Switch != at.Switch:
+			what = "another uplink, or another switch's"
+		case !f.HostTraffic || !f.Up || u.Blocked || !u.VLANs.Has(sent.vid) || plan.MAC(frame[6:12]) != f.DeviceMAC:
+			what = "the host is not in this segment there"
+		default:
+			what = g.checkPort(to, sent, c.Frame)
+		}
+		if what != "" {
+			return fmt.Sprintf("copy of a frame of the host's, leaving by %s, for %s: %s", at, copyName(c), what)
+		}
+	}
+	return ""
 }
 
 // entered says whether a frame of a domain may come into the switch there.

@@ -40,15 +40,21 @@ func (k *Kernel) Sweep(now time.Duration) error {
 // Frame implements Subject.
 func (k *Kernel) Frame(at plan.PortID, frame []byte, now time.Duration) (Outcome, error) {
 	k.last = now
-	r, err := k.Recorder.Frame(at, frame, now)
+	return outcome(k.Recorder.Frame(at, frame, now))
+}
+
+// FromHost implements Subject.
+func (k *Kernel) FromHost(uplink plan.PortID, frame []byte, now time.Duration) (Outcome, error) {
+	k.last = now
+	return outcome(k.Recorder.FromHost(uplink, frame, now))
+}
+
+func outcome(r *dataplane.Recorded, err error) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
 	o := Outcome{Delivered: r.Delivered, Reason: r.Reason}
 	for _, c := range r.Copies {
-		if c.HostStack {
-			c.To = at
-		}
 		o.Copies = append(o.Copies, model.Copy{To: c.To, HostStack: c.HostStack, Frame: c.Frame})
 	}
 	for _, x := range r.Refused {
@@ -96,6 +102,7 @@ func counters(c dataplane.Counters) model.Counters {
 		BytesOutUnicast: c.BytesOut[u], BytesOutMulticast: c.BytesOut[m], BytesOutBroadcast: c.BytesOut[b],
 		BytesInFromPnic: c.BytesInFromPnic, BytesOutToPnic: c.BytesOutToPnic,
 		Delivered: c.Delivered, PacketsToHost: c.PacketsToHost,
+		PacketsFromHost: c.PacketsFromHost, PacketsFromHostKept: c.PacketsFromHostKept, PacketsFromHostDropped: c.PacketsFromHostDropped,
 		MACsLearned: c.MACsHeld, MACMoves: c.MACMoves, MACNotLearnedAllowed: c.MACNotLearnedAllowed,
 		MACNotLearnedDropped: c.Drops[abi.ReasonMACLimit],
 	}

@@ -47,7 +47,7 @@ func (b *Bench) Play(c *Case) (frames int, _ *Mismatch, _ error) {
 		case s.Sweep:
 			err = b.each(func(x Subject) error { return x.Sweep(b.now) })
 			check = true
-		case guard.connected(s.At):
+		case guard.connected(s.At) && (!s.FromHost || guard.uplinks[s.At] != nil):
 			frames++
 			what, err = b.frame(guard, s)
 			check = check || frames%checkEvery == 0
@@ -90,7 +90,11 @@ func (b *Bench) setState(s *State) (*Isolation, error) {
 }
 
 func (b *Bench) frame(guard *Isolation, s *Step) (string, error) {
-	want, err := b.Want.Frame(s.At, s.Frame, b.now)
+	give, check := Subject.Frame, guard.Check
+	if s.FromHost {
+		give, check = Subject.FromHost, guard.CheckFromHost
+	}
+	want, err := give(b.Want, s.At, s.Frame, b.now)
 	if err != nil {
 		return "", err
 	}
@@ -100,12 +104,12 @@ func (b *Bench) frame(guard *Isolation, s *Step) (string, error) {
 			lines = append(lines, prefix+what)
 		}
 	}
-	note("isolation (first): ", guard.Check(s.At, s.Frame, want))
-	got, err := b.Got.Frame(s.At, s.Frame, b.now)
+	note("isolation (first): ", check(s.At, s.Frame, want))
+	got, err := give(b.Got, s.At, s.Frame, b.now)
 	if err != nil {
 		return "", err
 	}
-	note("isolation (second): ", guard.Check(s.At, s.Frame, got))
+	note("isolation (second): ", check(s.At, s.Frame, got))
 	note(fmt.Sprintf("frame %x at %s\n", []byte(s.Frame), s.At), differ(want, got))
 	return strings.Join(lines, "\n"), nil
 }

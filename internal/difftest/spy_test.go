@@ -1,6 +1,7 @@
 package difftest
 
 import (
+	"slices"
 	"time"
 
 	"heddle/internal/abi"
@@ -18,7 +19,30 @@ type spy struct {
 
 func (s *spy) Frame(at plan.PortID, frame []byte, now time.Duration) (Outcome, error) {
 	o, err := s.Subject.Frame(at, frame, now)
-	s.seen["frames"]++
+	s.note(at, o, "")
+	return o, err
+}
+
+func (s *spy) FromHost(at plan.PortID, frame []byte, now time.Duration) (Outcome, error) {
+	o, err := s.Subject.FromHost(at, frame, now)
+	s.note(at, o, "from host: ")
+	return o, err
+}
+
+// note counts an outcome, what is told apart by the prefix.
+func (s *spy) note(from plan.PortID, o Outcome, prefix string) {
+	if s.seen[prefix+"frames"]++; prefix != "" {
+		leaves := slices.ContainsFunc(o.Copies, func(c model.Copy) bool { return c.To.Name[0] == 'u' })
+		switch {
+		case len(o.Copies) == 0:
+			s.seen[prefix+"dropped"]++
+		case !leaves:
+			s.seen[prefix+"kept"]++
+		case len(o.Copies) > 1:
+			s.seen[prefix+"copied"]++
+		}
+		return
+	}
 	if o.Delivered {
 		s.seen["delivered"]++
 	} else {
@@ -28,6 +52,9 @@ func (s *spy) Frame(at plan.PortID, frame []byte, now time.Duration) (Outcome, e
 		s.seen["refused "+r.Reason.String()]++
 	}
 	for _, c := range o.Copies {
+		if c.HostStack && from.Name[0] != 'u' {
+			s.seen["to host by an uplink"]++
+		}
 		switch _, tagged := outerDomain(c.Frame); {
 		case c.HostStack:
 			s.seen["host"]++
@@ -37,7 +64,6 @@ func (s *spy) Frame(at plan.PortID, frame []byte, now time.Duration) (Outcome, e
 			s.seen["copy with a tag"]++
 		}
 	}
-	return o, err
 }
 
 func (s *spy) MACs(now time.Duration) ([]model.MAC, error) {

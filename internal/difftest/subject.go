@@ -18,6 +18,8 @@ type Subject interface {
 	SetPlan(p *plan.Plan, f plan.Facts, now time.Duration) error
 	// Frame gives a frame of at least 14 bytes to a connected port or uplink. The outcome is read before the next call.
 	Frame(at plan.PortID, frame []byte, now time.Duration) (Outcome, error)
+	// FromHost gives a frame of the host's own, on its way out by a connected uplink.
+	FromHost(uplink plan.PortID, frame []byte, now time.Duration) (Outcome, error)
 	Sweep(now time.Duration) error
 	// MACs lists the learned entries in any order.
 	MACs(now time.Duration) ([]model.MAC, error)
@@ -56,6 +58,12 @@ func (m *Model) SetPlan(p *plan.Plan, f plan.Facts, now time.Duration) error {
 // Frame implements Subject.
 func (m *Model) Frame(at plan.PortID, frame []byte, now time.Duration) (Outcome, error) {
 	r := m.host.Frame(at, frame, now)
+	return Outcome{Delivered: r.Delivered, Reason: r.Reason, Copies: r.Copies, Refused: r.Refused}, nil
+}
+
+// FromHost implements Subject.
+func (m *Model) FromHost(uplink plan.PortID, frame []byte, now time.Duration) (Outcome, error) {
+	r := m.host.FromHost(uplink, frame, now)
 	return Outcome{Delivered: r.Delivered, Reason: r.Reason, Copies: r.Copies, Refused: r.Refused}, nil
 }
 

@@ -213,6 +213,7 @@ func (g *generator) uplinkMember(s *State, i, j int) Member {
 	m.Out = g.out(8)
 	m.MTU = pick(g, 1500, 1500, 9000, 1280, 2000)
 	m.DeviceMAC = plan.MAC{0x0a, 0, 0, 0, byte(i), byte(j)}
+	m.HostTraffic = g.chance(40)
 	if p := pick(g, s.Config.Ports...); p.MAC != "" && g.chance(15) { // a host interface that took over the device's MAC
 		m.DeviceMAC = mustMAC(p.MAC)
 	}

@@ -26,6 +26,8 @@ type Device struct {
 	End
 	// Peer is the other end of a veth.
 	Peer Peer
+	// HostTraffic: the host has addresses of more than link scope on the device, or on a VLAN device stacked on it.
+	HostTraffic bool
 	// Master is the device that this one is a member of, such as a bond or a bridge; zero without one.
 	Master Master
 	// Born tells devices apart that had the same name and index one after the other, among those seen by this Host: one that

@@ -24,6 +24,10 @@ type Host struct {
 	born   map[uint32]uint64
 	births uint64
 	names  map[string]uint32
+	// addresses holds, by device, the host's own of more than link scope.
+	addresses map[uint32]map[address]bool
+	// stacked holds, by device, the VLAN devices on it.
+	stacked map[uint32]map[uint32]bool
 	// peers holds the other ends in other namespaces that have been asked for.
 	peers map[linkKey]End
 }
@@ -90,8 +94,16 @@ func (h *Host) Refresh() error {
 	if err != nil {
 		return err
 	}
+	addresses, err := h.ask.addresses()
+	if err != nil {
+		return err
+	}
 	before := h.born
 	h.links, h.born = make(map[uint32]link, len(links)), make(map[uint32]uint64, len(links))
+	h.addresses, h.stacked = map[uint32]map[address]bool{}, map[uint32]map[uint32]bool{}
+	for _, a := range addresses {
+		h.note(a, false)
+	}
 	h.names = make(map[string]uint32, len(links))
 	h.peers = map[linkKey]End{}
 	for _, l := range links {
@@ -112,6 +124,8 @@ func (h *Host) Apply(n Note) (changed bool, err error) {
 		return true, h.Refresh()
 	case n.ask:
 		return h.applyAsked(n.link.index)
+	case n.address != nil:
+		return h.note(*n.address, n.gone), nil
 	case n.nsid == localNS:
 		return h.applyLocal(n)
 	default:
@@ -184,6 +198,7 @@ func (h *Host) put(l link) {
 	}
 	h.links[l.index] = l
 	h.names[l.name] = l.index
+	h.stack(l, true)
 }
 
 func (h *Host) drop(index uint32) {
@@ -193,6 +208,8 @@ func (h *Host) drop(index uint32) {
 	}
 	delete(h.links, index)
 	delete(h.born, index)
+	delete(h.addresses, index)
+	h.stack(l, false)
 	if h.names[l.name] == index {
 		delete(h.names, l.name)
 	}
@@ -212,6 +229,7 @@ func (h *Host) Device(name string) (Device, bool, error) {
 		m := h.links[l.master]
 		d.Master = Master{Name: m.name, Driver: m.kind}
 	}
+	d.HostTraffic = h.hostTraffic(index, stacking)
 	if d.Kind != Veth || d.Peer.Index == 0 {
 		return d, true, nil
 	}

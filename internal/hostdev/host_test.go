@@ -204,3 +204,29 @@ func TestLostNotificationsAreMadeUpForByListing(t *testing.T) {
 		t.Error("port0 not listed")
 	}
 }
+
+func TestS96_AddressesOfMoreThanLinkScopeAreTheHostsTraffic(t *testing.T) {
+	ns := testkit.NS(t, "addr")
+	run(t, ns, "ip link add e0 type veth peer name e1")
+	run(t, ns, "ip link set e0 up")
+	run(t, ns, "ip link set e1 up")
+	h := openIn(t, ns)
+	has := func(want bool) func(Device, bool) bool {
+		return func(d Device, found bool) bool { return found && d.HostTraffic == want }
+	}
+	await(t, h, "e0", "nothing but its link-local address", has(false))
+	for _, a := range []string{"10.7.0.1/24", "fd07::1/64"} {
+		run(t, ns, "ip address add "+a+" dev e0")
+		await(t, h, "e0", a, has(true))
+		run(t, ns, "ip address del "+a+" dev e0")
+		await(t, h, "e0", a+" is gone", has(false))
+	}
+	run(t, ns, "ip address add 169.254.1.1/16 dev e0 scope link")
+	run(t, ns, "ip address add 10.7.0.1/24 dev e1")
+	await(t, h, "e1", "the other end's address", has(true))
+	await(t, h, "e0", "an address of link scope", has(false))
+	run(t, ns, "ip address add 10.7.0.2/24 dev e0")
+	if again := openIn(t, ns); true {
+		await(t, again, "e0", "one that was there before", has(true))
+	}
+}

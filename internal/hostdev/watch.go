@@ -14,7 +14,7 @@ import (
 // may change at once.
 const receiveBuffer = 8 << 20
 
-// Note is one notification: a device of some namespace changed or went, or notifications were lost.
+// Note is one notification: a device of some namespace or an address of this one changed or went, or notifications were lost.
 type Note struct {
 	nsid   int32
 	gone   bool
@@ -22,12 +22,14 @@ type Note struct {
 	ask    bool // the device is to be looked at again
 	link   link
 	at     time.Time
+	// address, instead of link, is one that the host was given or lost
+	address *address
 }
 
 // At is when the notification was read.
 func (n Note) At() time.Time { return n.at }
 
-// watcher reads link notifications of this namespace and of every namespace that it knows an id for; the kernel gives one to
+// watcher reads address notifications of this namespace, and link notifications of it and of every namespace that it knows an id for; the kernel gives one to
 // the namespace of every veth's other end when the veth is listed.
 type watcher struct {
 	file  *os.File
@@ -55,7 +57,7 @@ func prepare(fd int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_LISTEN_ALL_NSID, 1); err != nil {
 		return fmt.Errorf("listen to all namespaces' devices (needs CAP_NET_BROADCAST; run as root): %w", err)
 	}
-	addr := &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: 1 << (unix.RTNLGRP_LINK - 1)}
+	addr := &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: 1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_IPV4_IFADDR-1) | 1<<(unix.RTNLGRP_IPV6_IFADDR-1)}
 	if err := unix.Bind(fd, addr); err != nil {
 		return fmt.Errorf("subscribe to device notifications: %w", err)
 	}
@@ -98,6 +100,10 @@ func (w *watcher) deliver(b []byte, nsid int32) {
 		return
 	}
 	for _, m := range msgs {
+		if m.Header.Type == unix.RTM_NEWADDR || m.Header.Type == unix.RTM_DELADDR {
+			w.deliverAddress(m, nsid)
+			continue
+		}
 		if m.Header.Type != unix.RTM_NEWLINK && m.Header.Type != unix.RTM_DELLINK {
 			continue
 		}
@@ -111,6 +117,19 @@ func (w *watcher) deliver(b []byte, nsid int32) {
 		}
 		w.notes <- Note{nsid: nsid, gone: m.Header.Type == unix.RTM_DELLINK, link: l, at: time.Now()}
 	}
+}
+
+// deliverAddress passes on what happened to an address of this namespace; those of others are of no interest.
+func (w *watcher) deliverAddress(m syscall.NetlinkMessage, nsid int32) {
+	if nsid != localNS {
+		return
+	}
+	a, err := parseAddress(m.Data)
+	if err != nil {
+		w.notes <- Note{resync: true, at: time.Now()}
+		return
+	}
+	w.notes <- Note{nsid: localNS, gone: m.Header.Type == unix.RTM_DELADDR, address: &a, at: time.Now()}
 }
 
 // namespaceOf reads which namespace a notification came from; one from the socket's own carries no id.

@@ -114,26 +114,35 @@ func (h *host) await(what string, true func() bool) {
 func (h *host) flush() map[string][]captured {
 	h.t.Helper()
 	got := map[string][]captured{}
-	for name, e := range h.ends {
-		marker := binary.BigEndian.AppendUint64(wire("all ee0000000001 88b5 [0]"), uint64(time.Now().UnixNano()))
-		marker = append(marker, make([]byte, 60-len(marker))...)
-		onOneCPU(h.t, func() {
-			if _, err := unix.Write(e.back, marker); err != nil {
-				h.t.Fatal(err)
-			}
-		})
-		for {
-			c, err := e.next()
-			if err != nil {
-				h.t.Fatalf("%s: %v", name, err)
-			}
-			if bytes.Equal(c.frame, marker) {
-				break
-			}
-			got[name] = append(got[name], c)
+	for name := range h.ends {
+		if list := h.drain(name); list != nil {
+			got[name] = list
 		}
 	}
 	return got
+}
+
+// drain is flush for one owner.
+func (h *host) drain(name string) (got []captured) {
+	h.t.Helper()
+	e := h.ends[name]
+	marker := binary.BigEndian.AppendUint64(wire("all ee0000000001 88b5 [0]"), uint64(time.Now().UnixNano()))
+	marker = append(marker, make([]byte, 60-len(marker))...)
+	onOneCPU(h.t, func() {
+		if _, err := unix.Write(e.back, marker); err != nil {
+			h.t.Fatal(err)
+		}
+	})
+	for {
+		c, err := e.next()
+		if err != nil {
+			h.t.Fatalf("%s: %v", name, err)
+		}
+		if bytes.Equal(c.frame, marker) {
+			return got
+		}
+		got = append(got, c)
+	}
 }
 
 // onOneCPU runs f on one CPU: the kernel keeps the order of frames only there.

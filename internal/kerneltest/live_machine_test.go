@@ -40,16 +40,16 @@ func (h *host) machine(name string, offload int) *machine {
 		m.join(h, m.ns, "eth0", plan.MAC(word(name)), offload)
 	}
 	h.in(m.ns, func() error {
-		if err := os.WriteFile("/proc/sys/net/ipv6/conf/eth0/disable_ipv6", []byte("0"), 0); err != nil {
-			return err
-		}
-		return m.addresses()
+		return m.addressesOn("eth0")
 	})
 	return m
 }
 
-func (m *machine) addresses() error {
-	l, err := netlink.LinkByName("eth0")
+func (m *machine) addressesOn(device string) error {
+	if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+device+"/disable_ipv6", []byte("0"), 0); err != nil {
+		return err
+	}
+	l, err := netlink.LinkByName(device)
 	if err != nil {
 		return err
 	}

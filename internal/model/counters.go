@@ -29,10 +29,16 @@ type Counters struct {
 	BytesInFromPnic     uint64 `json:"bytesInFromPnic"`
 	BytesOutToPnic      uint64 `json:"bytesOutToPnic"`
 
-	Delivered     uint64                `json:"delivered"`     // frames from here of which a copy was handed over
-	PacketsToHost uint64                `json:"packetsToHost"` // of an uplink: copies for the host's stack (S96)
-	DropsIn       map[abi.Reason]uint64 `json:"dropsIn"`       // frames from here, dropped; nil when there is none
-	RefusedOut    map[abi.Reason]uint64 `json:"refusedOut"`    // copies for here, refused; nil when there is none
+	Delivered     uint64 `json:"delivered"`     // frames from here of which a copy was handed over
+	PacketsToHost uint64 `json:"packetsToHost"` // of an uplink: copies for the host's stack (S96)
+	// Of an uplink that carries the host's own traffic: frames of the host's own that were looked up, those of them that were for a
+	// port here and did not leave, and those that such a port refused.
+	PacketsFromHost        uint64 `json:"packetsFromHost"`
+	PacketsFromHostKept    uint64 `json:"packetsFromHostKept"`
+	PacketsFromHostDropped uint64 `json:"packetsFromHostDropped"`
+
+	DropsIn    map[abi.Reason]uint64 `json:"dropsIn"`    // frames from here, dropped; nil when there is none
+	RefusedOut map[abi.Reason]uint64 `json:"refusedOut"` // copies for here, refused; nil when there is none
 
 	MACsLearned          uint64 `json:"macsLearned"` // entries held now
 	MACMoves             uint64 `json:"macMoves"`    // entries that came from another port (S20)
@@ -44,6 +50,7 @@ type Counters struct {
 type tally struct {
 	packetsIn, bytesIn, packetsOut, bytesOut [3]uint64 // by class
 	delivered, toHost                        uint64
+	fromHost, fromHostKept, fromHostDropped  uint64
 	bytesInFromPnic, bytesOutToPnic          uint64
 	drops, refusals                          [abi.ReasonCount]uint64
 	moves                                    uint64
@@ -75,6 +82,7 @@ func (t *tally) counters() Counters {
 		BytesOutMulticast: t.bytesOut[multicast], BytesOutBroadcast: t.bytesOut[broadcast],
 		BytesInFromPnic: t.bytesInFromPnic, BytesOutToPnic: t.bytesOutToPnic,
 		Delivered: t.delivered, PacketsToHost: t.toHost,
+		PacketsFromHost: t.fromHost, PacketsFromHostKept: t.fromHostKept, PacketsFromHostDropped: t.fromHostDropped,
 		MACsLearned: uint64(t.held), MACMoves: t.moves,
 		MACNotLearnedAllowed: t.notLearnedAllowed, MACNotLearnedDropped: t.notLearnedDropped,
 	}

@@ -68,11 +68,22 @@ func (r *run) toUplink(u *uplink) {
 	r.sayCopy(u.ID)
 }
 
+// toHostBehind hands a port's frame to the host's own stack behind an uplink, as the wire would have brought it.
+func (r *run) toHostBehind(u *uplink) {
+	if reason := r.h.rules.hostRules(r, u); reason != abi.ReasonNone {
+		r.refuse(u.ID, u.tally, reason)
+		return
+	}
+	r.res.Copies = append(r.res.Copies, Copy{To: u.ID, HostStack: true, Frame: r.bytes(true)})
+	u.tally.toHost++
+	r.sayHost(u)
+}
+
 // toHost hands the frame to the host's own stack, in the bytes it arrived in (S96).
 func (r *run) toHost() {
 	r.res.Copies = append(r.res.Copies, Copy{To: r.via.ID, HostStack: true, Frame: append([]byte(nil), r.head.raw...)})
 	r.via.tally.toHost++
-	r.sayHost()
+	r.sayHost(r.via)
 }
 
 // refuse notes that a copy was considered and not made; t is nil when there is no receiver to count at.

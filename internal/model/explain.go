@@ -66,6 +66,8 @@ func (r *run) sayTarget() {
 		r.say(StageLookUp, "%s is a group address: it is for everybody in %s", dst, r.seg)
 	case r.target == hostAlone:
 		r.say(StageLookUp, "%s is the MAC of uplink %s's own device: the frame is the host's", dst, r.via.ID)
+	case r.target == hostBehind:
+		r.say(StageLookUp, "%s is the MAC of uplink %s's own device, and the host has addresses there: the frame is the host's", dst, r.behind.ID)
 	case r.target == known && r.known.mac == dst:
 		r.say(StageLookUp, "%s is the MAC of port %s", dst, r.known.ID)
 	case r.target == known:
@@ -83,9 +85,9 @@ func (r *run) sayHostAnyway(reason abi.Reason) {
 	}
 }
 
-func (r *run) sayHost() {
+func (r *run) sayHost(u *uplink) {
 	if r.h.explain {
-		r.say(StageDeliver, "a copy for the host's own stack on uplink %s", r.via.ID)
+		r.say(StageDeliver, "a copy for the host's own stack on uplink %s", u.ID)
 	}
 }
 

@@ -257,6 +257,48 @@ var faults = map[string]func(*stages){
 			return member(&other, f, seg)
 		}
 	},
+	"host: copies ignore the MTU of the uplink's device": func(s *stages) {
+		right := s.hostRules
+		s.hostRules = func(r *run, u *uplink) abi.Reason { return pardon(right(r, u), abi.ReasonMTUExceeded) }
+	},
+	"host: what is for a port here leaves as well": func(s *stages) {
+		right := s.fromHost
+		s.fromHost = func(r *run) bool { right(r); return true }
+	},
+	"host: what it sends leaves no mark": func(s *stages) {
+		right := s.fromHost
+		s.fromHost = func(r *run) bool {
+			t := *r.sw.tables
+			defer func() { r.sw.tables.sent = t.sent }()
+			r.sw.tables.sent = map[station]time.Duration{}
+			return right(r)
+		}
+	},
+	"host: its frames are learned like a port's": func(s *stages) {
+		right := s.lookUp
+		s.lookUp = func(r *run) abi.Reason {
+			if r.out != nil {
+				for _, p := range r.sw.in(r.seg) {
+					if p.learns() {
+						r.sw.learned[station{r.seg, r.head.src}] = &entry{port: p, seen: r.now}
+						p.tally.held++
+						break
+					}
+				}
+			}
+			return right(r)
+		}
+	},
+	"host: every uplink's device is asked for, whoever has addresses there": func(s *stages) {
+		right := s.lookUp
+		s.lookUp = func(r *run) abi.Reason {
+			for _, u := range r.sw.uplinks {
+				defer func(u *uplink, was bool) { u.hosts = was }(u, u.hosts)
+				u.hosts = true
+			}
+			return right(r)
+		}
+	},
 	"team: explicit order hashes": func(s *stages) {
 		s.choose = func(p *port, f *header, source plan.MAC) path {
 			if p.teaming() != spec.ExplicitOrder {

@@ -55,6 +55,7 @@ type uplink struct {
 	*plan.Uplink
 	fact      plan.Fact
 	connected bool
+	hosts     bool // carries the host's own traffic
 	tally     *tally
 }
 
@@ -94,6 +95,9 @@ func (h *Host) index(p *plan.Switch, f plan.Facts, t *tables) *vswitch {
 		sw.named[pp.ID.Name] = o
 	}
 	sw.settleMACs()
+	for _, u := range sw.uplinks {
+		u.hosts = sw.carriesHost(u)
+	}
 	return sw
 }
 

@@ -9,7 +9,8 @@ const (
 	unknown target = iota
 	known
 	group
-	hostAlone // an uplink device's own MAC
+	hostAlone  // an uplink device's own MAC, on the uplink itself
+	hostBehind // an uplink device's own MAC, asked for by a port here
 )
 
 // lookUp finds out where the destination is (frame-rules §4).
@@ -22,6 +23,8 @@ func lookUp(r *run) abi.Reason {
 		r.target, r.known = known, p
 	} else if r.via != nil && !r.head.dst.IsZero() && r.head.dst == r.via.fact.DeviceMAC { // S96
 		r.target, r.host = hostAlone, hostOnly
+	} else if u := r.hostBehind(); u != nil {
+		r.target, r.behind = hostBehind, u
 	} else if p := r.learnedOn(); p != nil {
 		r.target, r.known = known, p
 	}

@@ -39,13 +39,15 @@ type stages struct {
 	member                         func(g *lag, f *header, s Segment) *uplink
 	portRules                      func(*run, *port) abi.Reason
 	uplinkRules                    func(*run, *uplink) abi.Reason
+	hostRules                      func(*run, *uplink) abi.Reason
+	fromHost                       func(*run) (leaves bool)
 	wire                           func(r *run, tagged bool) []byte
 }
 
 func rules() stages {
 	return stages{
 		admit: admit, classify: classify, learn: learn, lookUp: lookUp, receivers: receivers, choose: choose, member: member,
-		portRules: portRules, uplinkRules: uplinkRules, wire: wire,
+		portRules: portRules, uplinkRules: uplinkRules, hostRules: hostRules, fromHost: fromHost, wire: wire,
 	}
 }
 

@@ -29,6 +29,8 @@ func (r *run) considers(p *port) bool {
 	switch r.target {
 	case group: // S26, S33
 		return true
+	case hostBehind:
+		return p.promiscuous()
 	case known: // S5, S6, S12, S34
 		return p == r.known || p.promiscuous()
 	default: // S13, S14, S32
@@ -42,5 +44,6 @@ func (r *run) wantsUplink() bool {
 	if r.from == nil || len(r.sw.uplinks) == 0 {
 		return false
 	}
-	return r.target != known || r.from.TxUplink // S34, S35
+	here := r.target == known || r.target == hostBehind
+	return !here || r.from.TxUplink // S34, S35
 }

@@ -45,6 +45,14 @@ func (r *run) ownPath(to *port) path {
 	return r.h.rules.choose(to, &r.head, to.mac)
 }
 
+// hostRules says why the host's stack behind an uplink gets no copy.
+func hostRules(r *run, behind *uplink) abi.Reason {
+	if r.head.layer3() > behind.fact.MTU {
+		return abi.ReasonMTUExceeded
+	}
+	return abi.ReasonNone
+}
+
 // uplinkRules says why an uplink refuses a copy; ReasonNone when it takes it (frame-rules §5).
 func uplinkRules(r *run, to *uplink) abi.Reason {
 	switch {

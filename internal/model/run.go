@@ -20,6 +20,8 @@ type run struct {
 	seg    Segment // known after classify
 	target target  // known after lookUp
 	known  *port
+	behind *uplink // the known receiver is the host behind it
+	out    *uplink // instead of from and via: a frame of the host's own, on its way out there
 
 	taggedForm, plainForm []byte
 	room                  []*port // kept from frame to frame
@@ -120,6 +122,9 @@ func (r *run) deliver() {
 	ports, up, noUplink := r.h.rules.receivers(r)
 	for _, p := range ports {
 		r.toPort(p)
+	}
+	for _, u := range r.hostsConsidered() {
+		r.toHostBehind(u)
 	}
 	if up != nil {
 		r.toUplink(up)

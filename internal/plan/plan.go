@@ -158,6 +158,8 @@ type Fact struct {
 	MTU int `json:"mtu"`
 	// DeviceMAC is an uplink device's own MAC: frames to it are the host's (S96).
 	DeviceMAC MAC `json:"deviceMAC,omitzero"`
+	// HostTraffic: the host itself has addresses on the uplink's device, or on a device stacked on it (S96).
+	HostTraffic bool `json:"hostTraffic,omitzero"`
 	// SeenMAC is the MAC the owner's adapter is seen to use (D2); zero when it can't be seen.
 	SeenMAC MAC `json:"seenMAC,omitzero"`
 	// Promiscuous says whether the owner's adapter asks for promiscuous mode (D1).

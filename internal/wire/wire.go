@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"heddle/internal/abi"
 )
 
 // maxFrame is the longest frame that is received whole, in bytes.
@@ -47,6 +49,10 @@ func prepare(fd, ifindex int, etherType uint16, groups [][6]byte) error {
 		if err := unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &m); err != nil {
 			return fmt.Errorf("take in multicast %x: %w", g, err)
 		}
+	}
+	// An uplink that carries the host's own traffic would have the switch look the frame up.
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, abi.MarkAgent); err != nil {
+		return fmt.Errorf("mark what the agent sends (needs CAP_NET_ADMIN): %w", err)
 	}
 	return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: etherType<<8 | etherType>>8, Ifindex: ifindex})
 }

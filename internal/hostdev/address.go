@@ -1,0 +1,115 @@
+package hostdev
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// address is one of the host's own, as far as it matters which are there.
+type address struct {
+	index  uint32
+	family uint8
+	bits   uint8
+	scope  uint8
+	ip     [16]byte
+}
+
+// parseAddress reads the body of an RTM_NEWADDR or RTM_DELADDR message.
+func parseAddress(b []byte) (address, error) {
+	if len(b) < unix.SizeofIfAddrmsg {
+		return address{}, errors.New("netlink: address message shorter than its header")
+	}
+	info := nl.DeserializeIfAddrmsg(b)
+	a := address{index: info.Index, family: info.Family, bits: info.Prefixlen, scope: info.Scope}
+	attrs, err := nl.ParseRouteAttr(b[unix.SizeofIfAddrmsg:])
+	if err != nil {
+		return address{}, fmt.Errorf("netlink: address message: %w", err)
+	}
+	for _, x := range attrs {
+		// IFA_LOCAL is the own end of a point-to-point address, and goes before IFA_ADDRESS.
+		if x.Attr.Type == unix.IFA_LOCAL || x.Attr.Type == unix.IFA_ADDRESS && a.ip == [16]byte{} {
+			a.ip = [16]byte{}
+			copy(a.ip[:], x.Value)
+		}
+	}
+	return a, nil
+}
+
+// addresses lists the namespace's addresses.
+func (a *asker) addresses() ([]address, error) {
+	for range dumpTries {
+		req := nl.NewNetlinkRequest(unix.RTM_GETADDR, unix.NLM_F_DUMP)
+		req.Sockets = map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: a.socket}
+		req.AddData(nl.NewIfAddrmsg(unix.AF_UNSPEC))
+		answers, err := req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWADDR)
+		if errors.Is(err, nl.ErrDumpInterrupted) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list the host's addresses: %w", err)
+		}
+		list := make([]address, 0, len(answers))
+		for _, b := range answers {
+			one, err := parseAddress(b)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, one)
+		}
+		return list, nil
+	}
+	return nil, fmt.Errorf("list the host's addresses: they changed during each of %d attempts", dumpTries)
+}
+
+// note takes an address in, or forgets it, and says whether the device has others now than before. Addresses of link scope, such as
+// the ones that IPv6 gives every device, do not count: nobody reaches the host by them.
+func (h *Host) note(a address, gone bool) (changed bool) {
+	if a.scope >= unix.RT_SCOPE_LINK {
+		return false
+	}
+	had := h.addresses[a.index][a]
+	switch {
+	case gone:
+		delete(h.addresses[a.index], a)
+	case h.addresses[a.index] == nil:
+		h.addresses[a.index] = map[address]bool{a: true}
+	default:
+		h.addresses[a.index][a] = true
+	}
+	return had == gone
+}
+
+// stacking bounds how many VLAN devices on one another are followed.
+const stacking = 3
+
+// hostTraffic says whether the host has addresses on the device, or on VLAN devices stacked on it.
+func (h *Host) hostTraffic(index uint32, deep int) bool {
+	if len(h.addresses[index]) > 0 {
+		return true
+	}
+	if deep == 0 {
+		return false
+	}
+	for upper := range h.stacked[index] {
+		if h.hostTraffic(upper, deep-1) {
+			return true
+		}
+	}
+	return false
+}
+
+// stack notes that a VLAN device is there, or is not; it may lie on a device of another namespace, which is not ours to know.
+func (h *Host) stack(l link, there bool) {
+	switch {
+	case l.kind != "vlan" || l.peerNS != localNS:
+	case !there:
+		delete(h.stacked[l.peer], l.index)
+	case h.stacked[l.peer] == nil:
+		h.stacked[l.peer] = map[uint32]bool{l.index: true}
+	default:
+		h.stacked[l.peer][l.index] = true
+	}
+}

@@ -1,0 +1,113 @@
+package model
+
+import (
+	"time"
+
+	"heddle/internal/abi"
+	"heddle/internal/plan"
+)
+
+// This file is the host's own traffic on uplinks whose devices have addresses of the host (frame-rules, "The host's own traffic").
+
+// carriesHost says whether the host is a member of the segments that the uplink carries.
+func (sw *vswitch) carriesHost(u *uplink) bool {
+	if !u.connected || !u.fact.HostTraffic || !u.fact.Up || u.Blocked || u.fact.DeviceMAC.IsZero() {
+		return false
+	}
+	return sw.owner[u.fact.DeviceMAC] == nil // else a host interface has taken the address over, and its traffic
+}
+
+// hostBehind is the uplink behind which the host owns the destination of a port's frame; of several with one MAC the first counts.
+func (r *run) hostBehind() *uplink {
+	if r.from == nil || r.sw.owner[r.head.dst] != nil || r.head.dst.IsZero() {
+		return nil
+	}
+	for _, u := range r.sw.uplinks {
+		if u.connected && u.fact.DeviceMAC == r.head.dst {
+			if u.hosts && u.VLANs.Has(r.seg.VLAN) {
+				return u
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// hostsConsidered lists the uplinks behind which the host gets a copy of a port's frame.
+func (r *run) hostsConsidered() (list []*uplink) {
+	switch {
+	case r.from == nil:
+		return nil
+	case r.target == hostBehind:
+		return []*uplink{r.behind}
+	case r.target != group:
+		return nil
+	}
+	for _, u := range r.sw.uplinks {
+		if u.hosts && u.VLANs.Has(r.seg.VLAN) {
+			list = append(list, u)
+		}
+	}
+	return list
+}
+
+// FromHost gives the switch a frame of the host's own stack that is about to leave by an uplink. The frame itself, if it leaves, is
+// the copy for the uplink, in the bytes it came in.
+func (h *Host) FromHost(at plan.PortID, frame []byte, now time.Duration) Result {
+	pl := h.places[at]
+	if pl.uplink == nil || !pl.uplink.connected {
+		return Result{}
+	}
+	r := &h.run
+	*r = run{h: h, sw: pl.sw, out: pl.uplink, now: now, room: r.room}
+	var whole bool
+	r.head, whole = read(frame)
+	if !whole || !r.entersFromHost() || h.rules.fromHost(r) {
+		r.res.Copies = append(r.res.Copies, Copy{To: at, Frame: append([]byte(nil), frame...)})
+		r.sayLeaves()
+	}
+	if r.res.Delivered = len(r.res.Copies) > 0; !r.res.Delivered {
+		r.res.Reason = r.disposition()
+	}
+	return r.res
+}
+
+// entersFromHost says whether the frame is looked up at all; it leaves untouched otherwise. It finds the segment.
+func (r *run) entersFromHost() bool {
+	u, f := r.out, &r.head
+	if !u.hosts || f.src != u.fact.DeviceMAC || linkLocal(f.dst) {
+		return false
+	}
+	if tooLong(r) != abi.ReasonNone || !u.VLANs.Has(f.vid()) {
+		return false
+	}
+	r.seg = segmentOf(f.vid(), f.ad)
+	return true
+}
+
+// fromHost makes the copies for ports, and says whether the frame leaves too: not when a port here is known to be its receiver.
+func fromHost(r *run) (leaves bool) {
+	t := r.out.tally
+	t.fromHost++
+	r.sw.mark(station{r.seg, r.head.src}, r.now) // S91: it may come back by another uplink
+	r.h.rules.lookUp(r)                          // no frame of the host's is its own destination
+	r.sayTarget()
+	for _, p := range r.portsConsidered() {
+		r.toPort(p)
+	}
+	switch {
+	case r.target != known:
+		return true
+	case len(r.res.Copies) > 0:
+		t.fromHostKept++
+	default:
+		t.fromHostDropped++
+	}
+	return false
+}
+
+func (r *run) sayLeaves() {
+	if r.h.explain {
+		r.say(StageDeliver, "it leaves by uplink %s as it came", r.out.ID)
+	}
+}
