@@ -103,6 +103,7 @@ func (a *Agent) lagReport(id plan.PortID) (linkproto.LACPReport, bool) {
 
 // settled hands LACP the LAGs of the plan in force.
 func (p *lagPart) settled(now inForce) {
+	p.a.state.forgetLAGs(now.plan)
 	var want []linkproto.LAG
 	devices := map[plan.PortID]lagDevice{}
 	for id, d := range now.devices {

@@ -32,41 +32,47 @@ func (s *State) lag(id plan.PortID) *LAGState {
 	return nil
 }
 
-// keepLAGs gives every LAG of the plan its system and port numbers, and forgets those that are gone.
+// keepLAGs gives every LAG of the plan its system and port numbers. It takes nothing away, because the plan may yet be refused.
 func (s *State) keepLAGs(p *plan.Plan, devices map[plan.PortID]lagDevice) {
-	was := s.LAGs
-	s.LAGs = nil
 	for _, sw := range p.Switches {
 		for _, g := range sw.LAGs {
 			id := plan.PortID{Switch: sw.Name, Name: g.Name}
-			st := LAGState{ID: id}
-			if i := slices.IndexFunc(was, func(o LAGState) bool { return o.ID == id }); i >= 0 {
-				st = was[i]
+			if s.lag(id) == nil {
+				s.LAGs = append(s.LAGs, LAGState{ID: id})
 			}
+			st := s.lag(id)
 			st.number(g)
 			st.chooseSystem(g, devices)
-			s.LAGs = append(s.LAGs, st)
+			s.chooseKey(st)
 		}
 	}
+}
+
+// forgetLAGs forgets the LAGs and members that a plan in force does not have.
+func (s *State) forgetLAGs(p *plan.Plan) {
+	s.LAGs = slices.DeleteFunc(s.LAGs, func(st LAGState) bool {
+		sw := p.Switch(st.ID.Switch)
+		return sw == nil || sw.LAG(st.ID.Name) == nil
+	})
 	for i := range s.LAGs {
-		s.chooseKey(&s.LAGs[i])
+		st := &s.LAGs[i]
+		g := p.Switch(st.ID.Switch).LAG(st.ID.Name)
+		st.Snapshot.Members = slices.DeleteFunc(st.Snapshot.Members, func(m lacp.MemberSnapshot) bool { return !slices.Contains(g.Uplinks, m.Name) })
 	}
 }
 
 // number gives members port numbers from 1. A member keeps its number as long as it is one.
 func (st *LAGState) number(g *plan.LAG) {
-	members := slices.DeleteFunc(slices.Clone(st.Snapshot.Members), func(m lacp.MemberSnapshot) bool { return !slices.Contains(g.Uplinks, m.Name) })
 	for _, name := range g.Uplinks {
-		if slices.ContainsFunc(members, func(m lacp.MemberSnapshot) bool { return m.Name == name }) {
+		if slices.ContainsFunc(st.Snapshot.Members, func(m lacp.MemberSnapshot) bool { return m.Name == name }) {
 			continue
 		}
 		n := uint16(1)
-		for slices.ContainsFunc(members, func(m lacp.MemberSnapshot) bool { return m.Port.Number == n }) {
+		for slices.ContainsFunc(st.Snapshot.Members, func(m lacp.MemberSnapshot) bool { return m.Port.Number == n }) {
 			n++
 		}
-		members = append(members, lacp.MemberSnapshot{Name: name, Port: lacp.Port{Priority: portPriority, Number: n}})
+		st.Snapshot.Members = append(st.Snapshot.Members, lacp.MemberSnapshot{Name: name, Port: lacp.Port{Priority: portPriority, Number: n}})
 	}
-	st.Snapshot.Members = members
 }
 
 // chooseSystem takes the MAC of the first member that has a device as the LAG's system id: no other host has it, unlike one derived

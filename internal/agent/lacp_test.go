@@ -1,0 +1,327 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"heddle/internal/api"
+	"heddle/internal/event"
+	"heddle/internal/lacp"
+	"heddle/internal/linkproto"
+	"heddle/internal/lldp"
+	"heddle/internal/plan"
+	"heddle/internal/wire"
+)
+
+const bundled = `
+switches:
+  - name: lab
+    uplinks: [{name: u1, device: eno1}, {name: u2, device: eno2}, {name: u3, device: eno3}]
+    lags: [{name: bundle, uplinks: [u1, u2], timeout: fast, fallback: none}]
+    discovery: {lldp: both}
+    portGroups: [{name: web}]
+ports:
+  - {name: a, switch: lab, portGroup: web, device: pa, mac: "02:00:00:00:00:0a"}
+`
+
+// silentSocket sends to nobody and hears what is put into it.
+type silentSocket struct {
+	in     chan *wire.Frame
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (s *silentSocket) Send([]byte) error { return nil }
+
+func (s *silentSocket) Receive() (*wire.Frame, error) {
+	select {
+	case f := <-s.in:
+		return f, nil
+	case <-s.closed:
+		return nil, errors.New("closed")
+	}
+}
+
+func (s *silentSocket) Close() error {
+	s.once.Do(func() { close(s.closed) })
+	return nil
+}
+
+// sockets are the open ones by EtherType and device.
+type sockets struct {
+	mu   sync.Mutex
+	open map[[2]uint32]*silentSocket
+}
+
+func (s *sockets) opener(ifindex uint32, etherType uint16, _ ...[6]byte) (linkproto.Socket, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := &silentSocket{in: make(chan *wire.Frame), closed: make(chan struct{})}
+	s.open[[2]uint32{uint32(etherType), ifindex}] = n
+	return n, nil
+}
+
+func (s *sockets) put(etherType uint16, ifindex uint32, payload []byte) bool {
+	s.mu.Lock()
+	c := s.open[[2]uint32{uint32(etherType), ifindex}]
+	s.mu.Unlock()
+	if c == nil {
+		return false
+	}
+	select {
+	case c.in <- &wire.Frame{Source: [6]byte{2}, Payload: payload}:
+		return true
+	case <-c.closed:
+		return false
+	}
+}
+
+// bundleRig is an agent with three cards that runs LACP and LLDP on sockets in memory.
+func bundleRig(t *testing.T) (*rig, *sockets) {
+	t.Helper()
+	r := newRig(t, "")
+	for _, name := range []string{"eno1", "eno2", "eno3"} {
+		r.dev.nic(name, 1500)
+	}
+	s := &sockets{open: map[[2]uint32]*silentSocket{}}
+	r.speakOn(s)
+	if err := r.apply(bundled); err != nil {
+		t.Fatal(err)
+	}
+	return r, s
+}
+
+func (r *rig) speakOn(s *sockets) {
+	r.followLAGs(s.opener)
+	r.followLLDP(s.opener)
+	a := r.Agent
+	r.t.Cleanup(func() {
+		if err := a.close(); err != nil {
+			r.t.Error(err)
+		}
+	})
+}
+
+// loopUntil runs the loop's messages until something holds.
+func (r *rig) loopUntil(what string, holds func() bool) {
+	r.t.Helper()
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case f := <-r.calls:
+			f()
+		case <-tick.C:
+		case <-deadline:
+			r.t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+func (r *rig) out(name string) string { return r.kernel.last().Facts[id(name)].Out }
+
+// agree plays a partner on both members until they are used.
+func (r *rig) agree(s *sockets) {
+	r.t.Helper()
+	devices := map[string]uint32{"u1": r.dev.byName["eno1"].Index, "u2": r.dev.byName["eno2"].Index}
+	ctx, cancel := context.WithCancel(context.Background())
+	var partner sync.WaitGroup
+	partner.Go(func() { playPartner(ctx, r.lags.lacp, s, devices) })
+	r.loopUntil("both members are used", func() bool { return r.out("u1") == "" && r.out("u2") == "" })
+	cancel()
+	partner.Wait()
+}
+
+// playPartner says every 100 ms on each member what a partner says that is as far as we are.
+func playPartner(ctx context.Context, l *linkproto.LACP, s *sockets, devices map[string]uint32) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(100 * time.Millisecond):
+		}
+		status, _ := l.Status(id("bundle"))
+		for i, m := range status.Members {
+			p := lacp.PDU{Actor: lacp.Info{System: lacp.System{Priority: 1, MAC: plan.MAC{2, 0, 0, 0, 0, 0xbb}}, Key: 3, Port: lacp.Port{Number: uint16(i + 1)},
+				State: m.Actor.State &^ (lacp.Defaulted | lacp.Expired)}, Partner: m.Actor}
+			s.put(lacp.EtherType, devices[m.Name], p.Encode())
+		}
+	}
+}
+
+func TestS53_MembersAreOutBeforeTheyHaveAPartner(t *testing.T) {
+	r, _ := bundleRig(t)
+	for _, d := range r.kernel.applied {
+		for _, name := range []string{"u1", "u2"} {
+			if f, ok := d.Facts[id(name)]; ok && f.Out == "" {
+				t.Fatalf("%s was used before it had a partner", name)
+			}
+		}
+		if f := d.Facts[id("u3")]; f.Out != "" {
+			t.Fatalf("u3 is out: %s", f.Out)
+		}
+	}
+	if v := r.view().Uplinks[0]; v.State != api.Out || v.LAG == nil || v.LAG.Name != "bundle" || v.LLDP == nil {
+		t.Errorf("u1 is shown as %+v", v)
+	}
+}
+
+func TestS52_WhatLACPFindsOutIsInForceAndSurvivesARestart(t *testing.T) {
+	r, s := bundleRig(t)
+	r.agree(s)
+	if v := r.view().Uplinks[1]; v.State != api.Up || !v.LAG.Used || v.LAG.Partner == nil || v.LAG.Partner.System != "02:00:00:00:00:bb" {
+		t.Errorf("u2 is shown as %+v", v.LAG)
+	}
+	if n := countEvents(t, r, event.Neighbour); n < 2 {
+		t.Errorf("%d events about partners", n)
+	}
+	system := r.saved().LAGs[0].Snapshot.System
+	applied := len(r.kernel.applied)
+	if err := r.restart(""); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range r.kernel.applied[applied:] {
+		if d.Facts[id("u1")].Out != "" || d.Facts[id("u2")].Out != "" {
+			t.Fatal("a restart took the members out")
+		}
+	}
+	if got := r.saved().LAGs[0].Snapshot.System; got != system {
+		t.Errorf("the system id was %s, is %s", system, got)
+	}
+	// Another card under the name is another link.
+	delete(r.dev.byName, "eno2")
+	r.dev.nic("eno2", 1500)
+	if err := r.restart(""); err != nil {
+		t.Fatal(err)
+	}
+	if r.out("u1") != "" || r.out("u2") == "" {
+		t.Errorf("with another card: u1 %q, u2 %q", r.out("u1"), r.out("u2"))
+	}
+}
+
+func countEvents(t *testing.T, r *rig, kind event.Kind) (n int) {
+	t.Helper()
+	list, _, err := r.events.After(context.Background(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		if e.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// A plan that does not go into force leaves the LAG as it is; one that does takes away what it does not have.
+func TestS52_ARefusedPlanLeavesTheLAGAlone(t *testing.T) {
+	r, s := bundleRig(t)
+	r.agree(s)
+	before, err := json.Marshal(r.state.LAGs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := `
+switches:
+  - {name: lab, uplinks: [{name: u1, device: eno1}, {name: u2, device: eno2}], portGroups: [{name: web}]}
+ports:
+  - {name: a, switch: lab, portGroup: web, device: pa, mac: "02:00:00:00:00:0a"}
+`
+	r.kernel.fail = errors.New("no")
+	if err := r.apply(alone); err == nil {
+		t.Fatal("nothing failed")
+	}
+	r.kernel.fail = nil
+	r.settle()
+	after, err := json.Marshal(r.state.LAGs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(after) != string(before) || r.out("u1") != "" {
+		t.Errorf("u1 %q, state\n%s\nwas\n%s", r.out("u1"), after, before)
+	}
+	if err := r.apply(alone); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.state.LAGs)+len(r.state.LLDP) != 0 || r.out("u1") != "" {
+		t.Errorf("without the LAG: %+v, %+v, u1 %q", r.state.LAGs, r.state.LLDP, r.out("u1"))
+	}
+}
+
+func TestLAGState_NumbersAndKeys(t *testing.T) {
+	mac := func(n byte) lagDevice { return lagDevice{uint32(n), plan.MAC{2, 0, 0, 0, 0, n}} }
+	uplink := func(name string) plan.PortID { return plan.PortID{Switch: "s", Name: name} }
+	devices := map[plan.PortID]lagDevice{uplink("b"): mac(2), uplink("c"): mac(3)}
+	p := func(members ...string) *plan.Plan {
+		return &plan.Plan{Switches: []*plan.Switch{{Name: "s", LAGs: []*plan.LAG{{Name: "one", Uplinks: members}, {Name: "two", Uplinks: []string{"z"}}}}}}
+	}
+	var st State
+	keep := func(members ...string) *LAGState {
+		st.keepLAGs(p(members...), devices)
+		st.forgetLAGs(p(members...))
+		return st.lag(uplink("one"))
+	}
+	numbers := func(l *LAGState) map[string]uint16 {
+		m := map[string]uint16{}
+		for _, s := range l.Snapshot.Members {
+			m[s.Name] = s.Port.Number
+		}
+		return m
+	}
+	l := keep("a", "b", "c")
+	if got := numbers(l); len(got) != 3 || got["a"] != 1 || got["b"] != 2 || got["c"] != 3 {
+		t.Errorf("numbers %v", got)
+	}
+	if l.Snapshot.System.MAC != mac(2).mac || l.Snapshot.Key == 0 || l.Snapshot.Key == st.lag(uplink("two")).Snapshot.Key {
+		t.Errorf("system %s key %d; the other LAG's %d", l.Snapshot.System, l.Snapshot.Key, st.lag(uplink("two")).Snapshot.Key)
+	}
+	delete(devices, uplink("b")) // the card that gave the system id goes
+	l = keep("b", "c", "d")
+	if got := numbers(l); len(got) != 3 || got["b"] != 2 || got["c"] != 3 || got["d"] != 4 {
+		t.Errorf("numbers after a change %v", got)
+	}
+	if l.Snapshot.System.MAC != mac(2).mac {
+		t.Errorf("the system id changed to %s", l.Snapshot.System)
+	}
+	if got := numbers(keep("c", "e")); got["c"] != 3 || got["e"] != 1 {
+		t.Errorf("a number that is free again: %v", got)
+	}
+}
+
+func TestLLDP_NeighboursAreShownAndPublished(t *testing.T) {
+	r, s := bundleRig(t)
+	p := lldp.PDU{Chassis: lldp.ChassisID{Subtype: lldp.ChassisMAC, Value: []byte{2, 0, 0, 0, 0, 9}}, Port: lldp.PortID{Subtype: lldp.PortIfName, Value: []byte("Eth1/7")},
+		TTL: 120, SystemName: "leaf\x1b[2J", Capabilities: &lldp.Capabilities{Enabled: lldp.Bridge}}
+	b, err := p.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := countEvents(t, r, event.Neighbour)
+	r.loopUntil("LLDP listens", func() bool { return s.put(lldp.EtherType, r.dev.byName["eno3"].Index, b) })
+	r.loopUntil("the neighbour is published", func() bool { return countEvents(t, r, event.Neighbour) == before+1 })
+	n := r.view().Uplinks[2].LLDP.Neighbours
+	if len(n) != 1 || n[0].Port != "Eth1/7" || n[0].SystemName != "leaf\ufffd[2J" || n[0].Chassis != "02:00:00:00:00:09" {
+		t.Errorf("%+v", n)
+	}
+	if len(r.saved().LLDP) != 3 {
+		t.Errorf("what was said is not remembered: %+v", r.saved().LLDP)
+	}
+}
+
+func TestLAGGoodbye_TellsThePartner(t *testing.T) {
+	r, s := bundleRig(t)
+	r.agree(s)
+	frames := lagGoodbye(r.state.LAGs[0])
+	if len(frames) != 2 {
+		t.Fatalf("%d frames", len(frames))
+	}
+	p, _, err := lacp.Decode(frames[0].Payload)
+	if err != nil || p.Actor.State&(lacp.Synchronization|lacp.Distributing|lacp.Aggregation) != 0 || p.Partner.System.MAC != (plan.MAC{2, 0, 0, 0, 0, 0xbb}) {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
