@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"heddle/internal/lab"
 	"heddle/internal/lab/experiment"
+	"heddle/internal/lab/live"
 	"heddle/internal/lab/run"
 	"heddle/internal/lab/sim"
 	"heddle/internal/report"
@@ -36,12 +38,15 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 		Long: "Runs an experiment: builds the lab of every row, measures, removes the lab, and prints the table with what\n" +
 			"it shows. With --simulate nothing is built: the model of a switch and a simulated network say how often a\n" +
 			"ping is answered and which links its frames take, exactly and without root; throughput is left out.\n" +
-			"There are: " + strings.Join(experiment.Names(), ", ") + ".",
+			"There are: " + strings.Join(append(experiment.Names(), live.Name), ", ") + "; " + live.Name + " on real traffic only.",
 		Example: "  heddle lab run nested-mac-learning\n  heddle lab run nested-mac-learning --simulate\n  heddle lab run placement-paths --quick -o json",
 		Args:    exactly("EXPERIMENT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.out.check(); err != nil {
 				return err
+			}
+			if args[0] == live.Name {
+				return f.liveChange(c.Context(), d)
 			}
 			e, err := experiment.Find(args[0])
 			if err != nil {
@@ -81,6 +86,33 @@ func (f *labRun) onTraffic(ctx context.Context, d Deps, e *experiment.Experiment
 		return interrupted(ctx, err)
 	}
 	rep := run.Report(e, all)
+	if busy != "" {
+		rep.Notes = append(rep.Notes, busy)
+	}
+	return f.show(d, rep)
+}
+
+// liveChange changes running ports in a real lab.
+func (f *labRun) liveChange(ctx context.Context, d Deps) error {
+	if f.simulate {
+		return usagef("%s measures time, which the model has none of: leave --simulate out", live.Name)
+	}
+	if err := needRoot("run an experiment"); err != nil {
+		return err
+	}
+	ctx, stop := untilHangup(ctx)
+	defer stop()
+	busy := run.BusyNote()
+	p := newProgress(d.Stderr)
+	all, ports, err := live.Run(ctx, live.Options{RunDir: *f.runDir, Quick: f.quick, Rows: f.rows, Progress: p.say})
+	p.clear()
+	if errors.Is(err, live.ErrUnknown) {
+		return &UsageError{Err: err}
+	}
+	if err != nil {
+		return interrupted(ctx, err)
+	}
+	rep := live.Report(all, ports)
 	if busy != "" {
 		rep.Notes = append(rep.Notes, busy)
 	}
