@@ -76,6 +76,7 @@ type Agent struct {
 	attaching attaching
 	born      map[plan.PortID]uint64   // of the devices in hand, hostdev.Device.Born
 	hardware  map[plan.PortID]hardware // what is known of the uplinks' devices
+	bonds     map[plan.PortID]bond     // the uplinks that are bonds
 
 	followers []follower
 	// lags and neighbours are two of the followers; nil before they follow.

@@ -65,6 +65,7 @@ func (a *Agent) reconcile() error {
 		a.moved(teams)
 		a.attach(firstTurn)
 	}
+	a.followBonds(bounds, teams)
 	a.followLinks(bounds)
 	errRelease := a.releaseAll()
 	a.report()

@@ -28,6 +28,9 @@ type Device struct {
 	Peer Peer
 	// HostTraffic: the host has addresses of more than link scope on the device, or on a VLAN device stacked on it.
 	HostTraffic bool
+	// ActiveMember is the name of the member that a bond with one active member sends by; "" for other devices and modes, and
+	// while there is none.
+	ActiveMember string
 	// Master is the device that this one is a member of, such as a bond or a bridge; zero without one.
 	Master Master
 	// Born tells devices apart that had the same name and index one after the other, among those seen by this Host: one that
@@ -88,6 +91,8 @@ type link struct {
 	kind  string
 	tap   bool
 	peer  uint32 // IFLA_LINK
+	// active is IFLA_BOND_ACTIVE_SLAVE, 0 for none.
+	active uint32
 	// master is IFLA_MASTER: the device it is a member of, 0 for none.
 	master uint32
 	// peerNS is IFLA_LINK_NETNSID, localNS when the message has none.

@@ -230,6 +230,9 @@ func (h *Host) Device(name string) (Device, bool, error) {
 		d.Master = Master{Name: m.name, Driver: m.kind}
 	}
 	d.HostTraffic = h.hostTraffic(index, stacking)
+	if l.active != 0 {
+		d.ActiveMember = h.links[l.active].name
+	}
 	if d.Kind != Veth || d.Peer.Index == 0 {
 		return d, true, nil
 	}

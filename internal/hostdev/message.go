@@ -72,7 +72,7 @@ func (l *link) attribute(kind uint16, v []byte) error {
 	return nil
 }
 
-// linkInfo reads the kind of a virtual device, and for a tun device whether it is a tap.
+// linkInfo reads the kind of a virtual device, for a tun device whether it is a tap, and for a bond its active member.
 func (l *link) linkInfo(b []byte) error {
 	infos, err := nl.ParseRouteAttr(b)
 	if err != nil {
@@ -87,16 +87,19 @@ func (l *link) linkInfo(b []byte) error {
 			data = a.Value
 		}
 	}
-	if l.kind != "tun" || len(data) == 0 {
+	if l.kind != "tun" && l.kind != "bond" || len(data) == 0 {
 		return nil
 	}
 	attrs, err := nl.ParseRouteAttr(data)
 	if err != nil {
-		return fmt.Errorf("netlink: tun info: %w", err)
+		return fmt.Errorf("netlink: %s info: %w", l.kind, err)
 	}
 	for _, a := range attrs {
-		if a.Attr.Type == iflaTunType && len(a.Value) >= 1 {
+		switch {
+		case l.kind == "tun" && a.Attr.Type == iflaTunType && len(a.Value) >= 1:
 			l.tap = a.Value[0] == iffTap
+		case l.kind == "bond" && a.Attr.Type == nl.IFLA_BOND_ACTIVE_SLAVE:
+			l.active = word(a.Value)
 		}
 	}
 	return nil

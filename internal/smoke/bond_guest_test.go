@@ -11,6 +11,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"heddle/internal/announce"
 	"heddle/internal/api"
 	"heddle/internal/netns"
 	"heddle/internal/testkit"
@@ -171,6 +172,56 @@ func TestNIC_LACPBondAsUplink(t *testing.T) {
 	}
 	r.await("one member carries traffic", func() bool { return collecting(t, cables) == 1 })
 	r.trips()
+}
+
+// TestNIC_S49_GuestsBehindABondAreAnnounced: when an active-backup bond sends by another member, the physical network hears of the
+// guests there, in their VLANs.
+func TestNIC_S49_GuestsBehindABondAreAnnounced(t *testing.T) {
+	peer := testkit.NS(t, "backup")
+	members := []string{"backup0", "backup1"}
+	if err := plugBoth(peer, members); err != nil {
+		t.Fatal(err)
+	}
+	ends := map[string]*cable.End{}
+	for _, name := range members {
+		if err := peer.Do(func() error { return setUp(name) }); err != nil {
+			t.Fatal(err)
+		}
+		ends[name] = cable.Open(t, peer, name)
+	}
+	if err := newBond(netlink.BOND_MODE_ACTIVE_BACKUP, members...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { removeBond(t) })
+	r := newNICRig(t, bondName)
+	failed := active(t)
+	err := peer.Do(func() error {
+		l, err := netlink.LinkByName(failed)
+		if err != nil {
+			return err
+		}
+		return netlink.LinkSetDown(l)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.await("the bond sends by its other member", func() bool { now := active(t); return now != "" && now != failed })
+	other := ends[active(t)]
+	for _, w := range []struct {
+		mac  [6]byte
+		vlan uint16
+	}{{cable.MAC(1), 10}, {cable.MAC(2), 0}} {
+		other.Expect(announce.RARP(w.mac, announce.Tag{VID: w.vlan}), "S49: a guest is announced by the bond's other member")
+	}
+}
+
+// setUp sets the device up, in the namespace of the calling thread.
+func setUp(name string) error {
+	l, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetUp(l)
 }
 
 // plugBoth makes veth pairs with the same names on both sides.

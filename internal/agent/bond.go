@@ -1,0 +1,54 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+
+	"heddle/internal/event"
+	"heddle/internal/plan"
+)
+
+// bond is an uplink that is a Linux bond, and the member it sends by.
+type bond struct {
+	index  uint32
+	member string
+}
+
+// followBonds has the ports announced whose frames now leave by another member of a bond: for the physical network they have
+// moved, though their uplink is the same. The bonding driver announces the host's own addresses only.
+func (a *Agent) followBonds(bounds []bound, now *teams) {
+	seen := map[plan.PortID]bond{}
+	for _, b := range bounds {
+		d := b.device
+		was, known := a.bonds[b.id]
+		if b.uplink == nil || d.Driver != "bond" {
+			continue
+		}
+		same := known && was.index == d.Index
+		if d.ActiveMember == "" && same { // between two members
+			seen[b.id] = was
+			continue
+		}
+		seen[b.id] = bond{d.Index, d.ActiveMember}
+		if same && was.member != "" && was.member != d.ActiveMember {
+			a.movedWithin(b, was.member, now)
+		}
+	}
+	a.bonds = seen
+}
+
+// movedWithin announces the ports that use the uplink, and says that they were.
+func (a *Agent) movedWithin(b bound, from string, now *teams) {
+	sw := a.plan.Switch(b.id.Switch)
+	var list []announcing
+	for _, p := range sw.Ports {
+		if u := now.ports[p.ID]; u.up && slices.Contains(u.Using, b.id.Name) {
+			list = append(list, announcing{sw, p, true})
+		}
+	}
+	a.announce(list, now)
+	to := b.device.ActiveMember
+	text := fmt.Sprintf("%s: bond %s sends by %s instead of %s", b.id.Name, b.device.Name, to, from)
+	a.events.Publish(event.Event{Kind: event.Failover, Switch: sw.Name, Uplink: b.id.Name, Device: b.device.Name, From: from, To: to, Ports: len(list), Text: text})
+	a.log.Info("failover", "switch", sw.Name, "uplink", b.id.Name, "from", from, "to", to, "ports", len(list), "what", text)
+}
