@@ -152,7 +152,8 @@ func TestLibvirt_AMigratedDomainTakesItsPortsAlong(t *testing.T) {
 	to.noPorts(t, ctx, "vm1")
 	to.must(t, ctx, "", "restore", saved)
 	answers(1)
-	to.must(t, ctx, "", "qemu-monitor-command", "vm1", "--hmp", "quit") // as a crash: nobody asked libvirt
+	// As a crash, since libvirt was not asked to. The answer may be lost with the guest: what counts is that it ends.
+	_, _ = to.virsh(ctx, "", "qemu-monitor-command", "vm1", "--hmp", "quit")
 	for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		if out := to.must(t, ctx, "", "list", "--name"); !strings.Contains(out, "vm1") {
 			break
