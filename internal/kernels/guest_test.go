@@ -26,7 +26,7 @@ const allVar = "HEDDLE_KERNELS_ALL"
 // bootPatience is how long a guest may take to boot, guestPatience how long one run of a test binary in it may take.
 const (
 	bootPatience  = time.Minute
-	guestPatience = 4 * time.Minute
+	guestPatience = 8 * time.Minute
 )
 
 // forEachKernel runs the test for each kernel, as a test of its own.

@@ -25,7 +25,7 @@ import (
 const binaryVar = "HEDDLE_BINARY"
 
 const (
-	patience = 20 * time.Second
+	patience = time.Minute
 	poll     = 10 * time.Millisecond
 )
 
