@@ -51,20 +51,19 @@ func (a *Agent) moved(now *teams) {
 	}
 }
 
-// sinceNoted says how long after its notification the change at hand was in force, "" when there was none.
-func (a *Agent) sinceNoted() string {
+// sinceNoted is how long after its notification the change at hand was in force; 0 when there was none.
+func (a *Agent) sinceNoted() time.Duration {
 	if a.teaming.noted.IsZero() {
-		return ""
+		return 0
 	}
 	clock, err := dataplane.Monotonic()
 	if err != nil {
-		return ""
+		return 0
 	}
-	took := time.Since(a.teaming.noted) - time.Duration(clock-a.flip.After)
-	return fmt.Sprintf(" after %.1f ms", float64(took)/float64(time.Millisecond))
+	return max(0, time.Since(a.teaming.noted)-time.Duration(clock-a.flip.After))
 }
 
-func (a *Agent) publishMove(m move, ports int, took string) {
+func (a *Agent) publishMove(m move, ports int, took time.Duration) {
 	none := func(s string) string {
 		if s == "" {
 			return "no uplink"
@@ -75,8 +74,12 @@ func (a *Agent) publishMove(m move, ports int, took string) {
 	if ports == 1 {
 		who = "1 port uses"
 	}
-	text := fmt.Sprintf("%s %s instead of %s%s: %s", who, none(m.to), none(m.from), took, m.why)
-	a.events.Publish(event.Event{Kind: event.Failover, Switch: m.sw, From: m.from, To: m.to, Ports: ports, Text: text})
+	ms, after := float64(took)/float64(time.Millisecond), ""
+	if took > 0 {
+		after = fmt.Sprintf(" after %.1f ms", ms)
+	}
+	text := fmt.Sprintf("%s %s instead of %s%s: %s", who, none(m.to), none(m.from), after, m.why)
+	a.events.Publish(event.Event{Kind: event.Failover, Switch: m.sw, From: m.from, To: m.to, Ports: ports, TookMs: ms, Text: text})
 	a.log.Info("failover", "switch", m.sw, "from", m.from, "to", m.to, "ports", ports, "what", text)
 }
 

@@ -16,6 +16,7 @@ import (
 	"heddle/internal/lab"
 	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/live"
+	"heddle/internal/lab/outage"
 	"heddle/internal/lab/run"
 	"heddle/internal/lab/sim"
 	"heddle/internal/report"
@@ -38,12 +39,16 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 		Long: "Runs an experiment: builds the lab of every row, measures, removes the lab, and prints the table with what\n" +
 			"it shows. With --simulate nothing is built: the model of a switch and a simulated network say how often a\n" +
 			"ping is answered and which links its frames take, exactly and without root; throughput is left out.\n" +
-			"There are: " + strings.Join(append(experiment.Names(), live.Name), ", ") + "; " + live.Name + " on real traffic only.",
+			"There are: " + strings.Join(append(experiment.Names(), live.Name, outage.Name), ", ") + "; " + live.Name + " and " + outage.Name + " on\n" +
+			"real traffic only.",
 		Example: "  heddle lab run nested-mac-learning\n  heddle lab run nested-mac-learning --simulate\n  heddle lab run placement-paths --quick -o json",
 		Args:    exactly("EXPERIMENT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.out.check(); err != nil {
 				return err
+			}
+			if args[0] == outage.Name {
+				return f.onOutages(c.Context(), d)
 			}
 			if args[0] == live.Name {
 				return f.liveChange(c.Context(), d)
@@ -113,6 +118,34 @@ func (f *labRun) liveChange(ctx context.Context, d Deps) error {
 		return interrupted(ctx, err)
 	}
 	rep := live.Report(all, ports)
+	if busy != "" {
+		rep.Notes = append(rep.Notes, busy)
+	}
+	return f.show(d, rep)
+}
+
+// onOutages lets uplinks fail in a real lab.
+func (f *labRun) onOutages(ctx context.Context, d Deps) error {
+	o := outage.Options{RunDir: *f.runDir, Quick: f.quick, Rows: f.rows}
+	if err := o.Check(); err != nil {
+		return &UsageError{Err: err}
+	}
+	if f.simulate {
+		return usagef("%s measures time, which the model has none of: leave --simulate out", outage.Name)
+	}
+	if err := needRoot("run an experiment"); err != nil {
+		return err
+	}
+	ctx, stop := untilHangup(ctx)
+	defer stop()
+	busy := run.BusyNote()
+	p := newProgress(d.Stderr)
+	o.Progress = p.say
+	rep, err := outage.Run(ctx, o)
+	p.clear()
+	if err != nil {
+		return interrupted(ctx, err)
+	}
 	if busy != "" {
 		rep.Notes = append(rep.Notes, busy)
 	}

@@ -1,0 +1,192 @@
+package outage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"heddle/internal/api"
+	"heddle/internal/event"
+	"heddle/internal/traffic"
+)
+
+// The packets of a round.
+const (
+	rate     = 1000.0 // a second, in each direction
+	warmup   = 100 * time.Millisecond
+	lead     = 250 * time.Millisecond // from the start until something happens, with the warm-up
+	duration = 900 * time.Millisecond // of the counted part
+
+	answerTime = 20 * time.Second
+)
+
+// round makes the outage once while packets are counted, and mends it.
+func (s *scene) round(ctx context.Context, m *measured) (err error) {
+	if m.row.event == linkUp {
+		if err := s.happen(linkDown); err != nil {
+			return err
+		}
+		if err := s.usesAll(ctx, "uplink2"); err != nil {
+			return err
+		}
+	}
+	if err := s.answers(ctx, m.row.vm); err != nil {
+		return err
+	}
+	if err := s.skipEvents(ctx); err != nil {
+		return err
+	}
+	if err := s.count(ctx, m); err != nil {
+		return err
+	}
+	if m.row.event == nothing {
+		return nil
+	}
+	moved, err := s.failover(ctx)
+	if err != nil {
+		return err
+	}
+	m.ports = max(m.ports, moved.Ports)
+	if m.row.event != linkUp { // a way back begins with the end of the up-delay, and not with a notification
+		m.took = append(m.took, moved.TookMs/1000)
+	}
+	for _, mend := range []func() error{func() error { return s.set(host, "eno1", true) }, func() error { return s.set(far, "down", true) }} {
+		if err := mend(); err != nil {
+			return err
+		}
+	}
+	return s.usesAll(ctx, "uplink1")
+}
+
+// happen makes the event.
+func (s *scene) happen(e outageEvent) error {
+	switch e {
+	case linkDown:
+		return s.set(far, "down", false)
+	case adminDown:
+		return s.set(host, "eno1", false)
+	case linkUp:
+		return s.set(far, "down", true)
+	}
+	return nil
+}
+
+// usesAll awaits that every port uses that uplink.
+func (s *scene) usesAll(ctx context.Context, uplink string) error {
+	return s.await(ctx, "every port uses "+uplink, func(st *api.State) bool {
+		for _, p := range st.Ports {
+			if len(p.Uplinks) != 1 || p.Uplinks[0] != uplink {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// answers pings from the guest until all is answered: every switch on the way has learned where it is.
+func (s *scene) answers(ctx context.Context, vm string) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	load := traffic.Load{Kind: traffic.KindEcho, Duration: 100 * time.Millisecond, Rate: 50}
+	for {
+		res, err := traffic.Send(ctx, traffic.Endpoint{NS: s.nodes[vm]}, load, netip.AddrPortFrom(address(outside), 0))
+		if err == nil && res.Echo.Answered == res.Echo.Requests {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return errors.Join(fmt.Errorf("%s is not answered", vm), err, ctx.Err())
+		}
+	}
+}
+
+// count sends packets in the row's directions and has the event happen in between.
+func (s *scene) count(ctx context.Context, m *measured) error {
+	load := traffic.Load{Kind: traffic.KindUDP, Warmup: warmup, Duration: duration, Rate: rate}
+	guest, other := traffic.Endpoint{NS: s.nodes[m.row.vm]}, traffic.Endpoint{NS: s.nodes[outside]}
+	var out, in traffic.Result
+	g, gctx := errgroup.WithContext(ctx)
+	if m.row.out {
+		g.Go(func() (err error) {
+			out, err = traffic.Measure(gctx, traffic.Pair{Client: guest, Server: other, Addr: address(outside)}, load)
+			return err
+		})
+	}
+	if m.row.in {
+		g.Go(func() (err error) {
+			in, err = traffic.Measure(gctx, traffic.Pair{Client: other, Server: guest, Addr: address(m.row.vm)}, load)
+			return err
+		})
+	}
+	g.Go(func() error {
+		select {
+		case <-time.After(lead):
+			return s.happen(m.row.event)
+		case <-gctx.Done():
+			return gctx.Err()
+		}
+	})
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if m.row.out {
+		m.add(&m.out, out)
+	}
+	if m.row.in {
+		m.add(&m.in, in)
+	}
+	return nil
+}
+
+// add takes one direction's packets in. When even the end did not come, the silence lasted until then.
+func (m *measured) add(d *direction, r traffic.Result) {
+	p := r.Sink.Packets
+	lost, gap := float64(r.Sent.Packets-min(p.Received, r.Sent.Packets)), p.LongestGap
+	if !p.Complete {
+		gap = max(gap, lost/rate)
+	}
+	d.gap, d.lost = append(d.gap, gap), append(d.lost, lost)
+	m.duplicated += p.Duplicated
+	m.reordered += p.Reordered
+	m.sent += r.Sent.Packets
+}
+
+// errSeen ends the following of events.
+var errSeen = errors.New("seen")
+
+// skipEvents passes over the events there are.
+func (s *scene) skipEvents(ctx context.Context) error {
+	return s.agent.Events(ctx, api.Follow{After: s.seen, Last: -1, NoFollow: true}, func(b api.Events) error {
+		s.note(b)
+		return nil
+	})
+}
+
+func (s *scene) note(b api.Events) {
+	for _, e := range b.Events {
+		s.seen = max(s.seen, e.Seq)
+	}
+}
+
+// failover is the next failover that concerns every port.
+func (s *scene) failover(ctx context.Context) (found event.Event, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	err = s.agent.Events(ctx, api.Follow{After: s.seen, Last: -1}, func(b api.Events) error {
+		s.note(b)
+		for _, e := range b.Events {
+			if e.Kind == event.Failover && e.Ports == s.ports {
+				found = e
+				return errSeen
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, errSeen) {
+		return found, nil
+	}
+	return found, errors.Join(fmt.Errorf("the agent told of no failover of %d ports within %v", s.ports, answerTime), err)
+}
