@@ -41,8 +41,9 @@ endif
 endif
 	@$(GO) run ./internal/testkit/cmd/runtests -count=1 -timeout 15m $(TESTFLAGS)
 
-soak: check-go ## hold the kernel program against the model for DURATION (default 60s; root)
+soak: check-go ## hold the kernel program against the model for DURATION (default 60s), then kill the agent 120 times under traffic (root)
 	HEDDLE_SOAK=$(DURATION) $(GO) test -count=1 -timeout 0 -v -run '^TestSoak' ./internal/difftest
+	HEDDLE_SOAK=$(DURATION) $(GO) test -count=1 -timeout 0 -v -run '^TestKilledAtRandom' ./cmd/heddle
 
 # KERNELS are kernel series that apt knows, or paths of .deb files.
 KERNELS ?= 6.12

@@ -20,7 +20,7 @@ type Staged struct {
 
 // Stage writes the state beside the file that counts; a disk without room for it is noticed here.
 func (s *Store) Stage(st *State) (*Staged, error) {
-	b, err := json.MarshalIndent(st, "", " ")
+	b, err := json.Marshal(st)
 	if err != nil {
 		return nil, fmt.Errorf("write the agent's state: %w", err)
 	}
