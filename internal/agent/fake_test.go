@@ -24,6 +24,7 @@ type fakeDevices struct {
 	ipv6Off map[string]bool
 	arp     map[string]string // arp_ignore; absent = 0
 	offload map[string]map[hostdev.Offload]hostdev.OffloadState
+	speed   map[string]float64 // bits per second
 	next    uint32
 	changes []string
 	fail    map[string]error // by change
@@ -167,6 +168,8 @@ func (f *fakeDevices) SetARPIgnore(d hostdev.Device, value string) error {
 	return err
 }
 
+func (f *fakeDevices) Speed(name string) float64 { return f.speed[name] }
+
 func (f *fakeDevices) Offloads(d hostdev.Device) (map[hostdev.Offload]hostdev.OffloadState, error) {
 	return maps.Clone(f.offload[d.Name]), nil
 }
@@ -189,6 +192,7 @@ type fakeKernel struct {
 	left            int               // devices that wait to be attached
 	reteamed        int
 	macs            []dataplane.MACEntry
+	counters        map[plan.PortID]dataplane.Counters
 }
 
 func (k *fakeKernel) Change(d dataplane.Desired, ready func() error) (dataplane.Instant, error) {
@@ -235,7 +239,7 @@ func (k *fakeKernel) Adopted(index uint32) bool {
 }
 func (k *fakeKernel) RetryAttach() {}
 
-func (k *fakeKernel) Counters() (map[plan.PortID]dataplane.Counters, error) { return nil, nil }
+func (k *fakeKernel) Counters() (map[plan.PortID]dataplane.Counters, error) { return k.counters, nil }
 func (k *fakeKernel) MACs() ([]dataplane.MACEntry, error)                   { return k.macs, nil }
 func (k *fakeKernel) Sweep() (int, error)                                   { return 0, nil }
 func (k *fakeKernel) Repin() (int, error)                                   { return 0, nil }

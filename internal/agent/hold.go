@@ -34,6 +34,7 @@ type Devices interface {
 	SetIPv6(d hostdev.Device, on bool) error
 	ARPIgnore(d hostdev.Device) (string, error)
 	SetARPIgnore(d hostdev.Device, value string) error
+	Speed(device string) float64
 	Offloads(d hostdev.Device) (map[hostdev.Offload]hostdev.OffloadState, error)
 	SetOffload(d hostdev.Device, o hostdev.Offload, on bool) error
 }

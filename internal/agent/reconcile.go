@@ -201,6 +201,7 @@ func (a *Agent) desired(bounds []bound) dataplane.Desired {
 		if why := a.adapters.onto(b.port, &f); why != "" && a.problems[b.id] == "" {
 			a.problems[b.id] = why
 		}
+		f.Assigned = a.state.assigned(b.port)
 		d.Facts[b.id] = f
 		d.Attachments[b.id] = portAttachment(b.device)
 	}

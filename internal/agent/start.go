@@ -43,6 +43,8 @@ type Options struct {
 	Log     *slog.Logger
 	// Reload has the agent read Config again.
 	Reload <-chan struct{}
+	// Load changes load-based teaming, for labs.
+	Load LoadOptions
 	// Supervisor is told how the agent is doing; nil for nobody.
 	Supervisor Supervisor
 }
@@ -156,6 +158,7 @@ func start(o Options, store *Store, st *State, given *givenConfig) (a *Agent, er
 	a.followLAGs(linkproto.Open)
 	a.followLLDP(linkproto.Open)
 	a.followBeacons(linkproto.Open)
+	a.followLoad(o.Load)
 	a.watchMonitors()
 	if err := a.begin(given); err != nil {
 		return a, errors.Join(err, a.listener.Close())
@@ -234,7 +237,7 @@ func (s *State) takePlace(agent string) error {
 			return errors.Join(err, fmt.Errorf("agent %s has its devices in another network namespace (%s): end it there with heddle down --agent %s, or give this agent another --name", agent, path, agent))
 		}
 	}
-	s.Place, s.Held, s.Released, s.Uses, s.LAGs, s.LLDP = here, nil, nil, nil, nil, nil
+	s.Place, s.Held, s.Released, s.Uses, s.Assigned, s.LAGs, s.LLDP = here, nil, nil, nil, nil, nil, nil
 	return nil
 }
 

@@ -29,6 +29,8 @@ type State struct {
 	Numbers []Number `json:"numbers"`
 	// Uses are what the ports use of their teams, so that a port without failback stays where it is over a restart.
 	Uses []PortUse `json:"uses,omitzero"`
+	// Assigned are the uplinks that load-based teaming has moved ports to.
+	Assigned []Assignment `json:"assigned,omitzero"`
 	// Place says for which boot and network namespace Held counts.
 	Place string `json:"place"`
 	Held  []Held `json:"held"`

@@ -2,10 +2,13 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,6 +36,11 @@ func newAgent(d Deps) *cobra.Command {
 			}
 			o.Log = slog.New(slog.NewTextHandler(d.Stderr, &slog.HandlerOptions{Level: level}))
 			o.Version = buildVersion().Version
+			load, err := loadOptions(d)
+			if err != nil {
+				return err
+			}
+			o.Load = load
 			reload, stop := hangups(c.Context())
 			defer stop()
 			o.Reload = reload
@@ -63,6 +71,21 @@ func supervisedEnd(d Deps, manager *supervise.Systemd, err error) error {
 		return &SilentError{Status: ExitConfig}
 	}
 	return err
+}
+
+// loadOptions reads what labs change of load-based teaming: nobody waits half a minute, or fills 10 Gb/s, to see it work.
+func loadOptions(d Deps) (o agent.LoadOptions, err error) {
+	if text := d.env("HEDDLE_LOAD_WINDOW", ""); text != "" {
+		if o.Window, err = time.ParseDuration(text); err != nil || o.Window <= 0 {
+			return o, &UsageError{Err: fmt.Errorf("HEDDLE_LOAD_WINDOW is %q: it is a duration, such as 2s", text)}
+		}
+	}
+	if text := d.env("HEDDLE_LOAD_SPEED", ""); text != "" {
+		if o.Speed, err = strconv.ParseFloat(text, 64); err != nil || o.Speed <= 0 {
+			return o, &UsageError{Err: fmt.Errorf("HEDDLE_LOAD_SPEED is %q: it is bits per second, such as 1e8", text)}
+		}
+	}
+	return o, nil
 }
 
 // hangups turns SIGHUP into messages; several at once are one.

@@ -1,0 +1,17 @@
+package hostdev
+
+import (
+	"math"
+
+	"github.com/safchain/ethtool"
+)
+
+// Speed is what a device says its link carries in each direction, bits per second; 0 when it does not say, as without a link.
+func (h *Host) Speed(device string) float64 {
+	var settings ethtool.EthtoolCmd
+	megabits, err := h.eth.CmdGet(&settings, device)
+	if err != nil || megabits == math.MaxUint32 { // SPEED_UNKNOWN
+		return 0
+	}
+	return float64(megabits) * 1e6
+}

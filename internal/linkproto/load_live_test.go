@@ -1,0 +1,144 @@
+package linkproto_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"heddle/internal/netns"
+	"heddle/internal/plan"
+	"heddle/internal/testkit"
+	"heddle/internal/wire"
+)
+
+// A port moves off a loaded uplink, its MAC is announced on the other, and it stays there over a restart of the agent. The uplinks
+// count as 10 Mb/s, and windows are short.
+//
+//	vmk0 (number 1) ┐      ╔═ w0 ═╗
+//	vmk1 (number 2) ┼─ lab ╣      ╠═ br0 ─ station
+//	vmk2 (number 3) ┘      ╚═ w1 ═╝
+func TestS47_APortMovesOffALoadedUplinkAndIsAnnounced(t *testing.T) {
+	testkit.Tool(t, "ping", "ip")
+	t.Setenv("HEDDLE_LOAD_WINDOW", "2s")
+	t.Setenv("HEDDLE_LOAD_SPEED", "1e7")
+	h := newHost(t, "load")
+	network := testkit.NS(t, "net")
+	wires(t, h.ns, network, 2)
+	run(t, network, "ip link add br0 up address 02:00:00:00:00:20 type bridge")
+	for i := range 2 {
+		run(t, network, fmt.Sprintf("ip link set w%d master br0", i))
+	}
+	config := `switches:
+  - name: lab
+    uplinks: [{name: up0, device: w0}, {name: up1, device: w1}]
+    portGroups:
+      - {name: hosts, teaming: {policy: load-based}}
+ports:
+`
+	for i := range 3 {
+		config += fmt.Sprintf("  - {name: vmk%d, switch: lab, portGroup: hosts, role: host, mac: \"02:00:00:00:00:1%d\", addresses: [192.0.%d.1/24]}\n", i, i, i)
+		run(t, network, fmt.Sprintf("ip addr add 192.0.%d.2/24 dev br0", i))
+	}
+	h.start(config)
+	h.await("two ports use up1", func() bool { return h.by("vmk0") == "up1" && h.by("vmk1") == "up0" && h.by("vmk2") == "up1" })
+	announced := rarps(t, network, "w0")
+	for _, i := range []int{0, 2} { // each some 5 Mb/s
+		h.flood(fmt.Sprintf("192.0.%d.2", i))
+	}
+	h.await("one of them moves to up0", func() bool { return h.by("vmk0") == "up0" || h.by("vmk2") == "up0" })
+	moved, mac := "vmk0", plan.MAC{2, 0, 0, 0, 0, 0x10}
+	if h.by("vmk2") == "up0" {
+		moved, mac = "vmk2", plan.MAC{2, 0, 0, 0, 0, 0x12}
+	}
+	for got, late := (plan.MAC{}), time.After(patience); got != mac; { // vmk1 is announced there as well
+		select {
+		case got = <-announced:
+		case <-late:
+			t.Fatalf("%s moved and is not announced", moved)
+		}
+	}
+	h.end(syscall.SIGKILL)
+	h.start("")
+	if by := h.by(moved); by != "up0" {
+		t.Errorf("after a restart %s uses %s", moved, by)
+	}
+}
+
+// by is the uplink a port uses.
+func (h *host) by(port string) string {
+	h.t.Helper()
+	s, err := h.State(h.t.Context())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, p := range s.Ports {
+		if p.Name == port && len(p.Uplinks) == 1 {
+			return p.Uplinks[0]
+		}
+	}
+	return ""
+}
+
+// flood pings an address until the test ends.
+func (h *host) flood(address string) {
+	h.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	c := exec.CommandContext(ctx, "ping", "-q", "-n", "-i", "0.002", "-s", "1300", address)
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := h.ns.Start(c); err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() {
+		cancel()
+		_ = c.Wait() // it was killed
+	})
+}
+
+// rarps gives the MACs that RARP announces on a device from now on. The device is in a bridge, which takes frames before a socket for
+// one type sees them; one for all types comes first.
+func rarps(t *testing.T, ns *netns.NS, device string) <-chan plan.MAC {
+	t.Helper()
+	const allTypes = 3 // ETH_P_ALL
+	var c *wire.Conn
+	err := ns.Do(func() error {
+		dev, err := netlink.LinkByName(device)
+		if err == nil {
+			c, err = wire.Open(uint32(dev.Attrs().Index), allTypes)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := make(chan plan.MAC, 64)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			f, err := c.Receive()
+			if err != nil {
+				return // closed
+			}
+			if !bytes.HasPrefix(f.Payload, []byte{0, 1, 8, 0, 6, 4, 0, 3}) { // a reverse request for Ethernet and IPv4
+				continue
+			}
+			select {
+			case heard <- f.Source:
+			default:
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		<-ended
+	})
+	return heard
+}
