@@ -91,7 +91,6 @@ type Held struct {
 	Prepared bool `json:"prepared,omitzero"`
 }
 
-// held finds the device of a port. The index is made again when Held is another list: a thousand ports ask several times a change.
 // HeldOffload is an offload that the agent switched off.
 type HeldOffload struct {
 	Device  string          `json:"device"`
@@ -99,6 +98,7 @@ type HeldOffload struct {
 	Offload hostdev.Offload `json:"offload"`
 }
 
+// held finds the device of a port. The index is made again when Held is another list: a thousand ports ask several times a change.
 func (s *State) held(id plan.PortID) *Held {
 	if len(s.Held) == 0 {
 		return nil
