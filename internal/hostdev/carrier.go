@@ -1,90 +1,122 @@
 package hostdev
 
 import (
+	"encoding/binary"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// carrierEvery is how often the links of the watched devices are read.
-const carrierEvery = 20 * time.Millisecond
+// How often the links of the watched devices are read. For a second after the loss of a carrier anywhere on the machine the kernel
+// holds back its notification of the next (linkwatch; K39): after every notification the links are read at short intervals. Slow
+// covers what happened in a namespace that sends none here.
+const (
+	carrierFast  = 20 * time.Millisecond
+	carrierSlow  = 250 * time.Millisecond
+	carrierAlert = 1500 * time.Millisecond
+)
 
-// carrierWatch reads the links of a few devices at short intervals. The kernel may hold back a device's second notification
-// within a second; what is read is true at once (K39).
+// carrierWatch reads the links of a few devices; what is read is true at once.
 type carrierWatch struct {
-	ask    *asker
-	notes  chan<- Note
-	quit   chan struct{}
-	done   sync.WaitGroup
-	mu     sync.Mutex
-	watch  []uint32
-	wakeUp chan struct{}
+	fd      int
+	request []byte
+	answer  []byte
+	notes   chan<- Note
+	// stirred tells of a notification.
+	stirred <-chan struct{}
+	quit    chan struct{}
+	done    sync.WaitGroup
+	changed chan struct{} // the list was
+	mu      sync.Mutex
+	list    []uint32
 }
 
-func newCarrierWatch(notes chan<- Note) (*carrierWatch, error) {
-	ask, err := newAsker()
+func newCarrierWatch(notes chan<- Note, stirred <-chan struct{}) (*carrierWatch, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open a netlink socket for carriers: %w", err)
 	}
-	w := &carrierWatch{ask: ask, notes: notes, quit: make(chan struct{}), wakeUp: make(chan struct{}, 1)}
+	w := &carrierWatch{fd: fd, request: linkRequest(), answer: make([]byte, 32<<10), notes: notes, stirred: stirred, quit: make(chan struct{}), changed: make(chan struct{}, 1)}
 	w.done.Go(w.run)
 	return w, nil
 }
 
-func (w *carrierWatch) close() {
-	close(w.quit)
-	w.done.Wait()
-	w.ask.close()
+// linkRequest asks for one device without its counters; its index is at linkRequestIndex.
+func linkRequest() []byte {
+	b := make([]byte, unix.NLMSG_HDRLEN+unix.SizeofIfInfomsg+8)
+	binary.NativeEndian.PutUint32(b, uint32(len(b)))
+	binary.NativeEndian.PutUint16(b[4:], unix.RTM_GETLINK)
+	binary.NativeEndian.PutUint16(b[6:], unix.NLM_F_REQUEST)
+	mask := b[unix.NLMSG_HDRLEN+unix.SizeofIfInfomsg:]
+	binary.NativeEndian.PutUint16(mask, 8)
+	binary.NativeEndian.PutUint16(mask[2:], unix.IFLA_EXT_MASK)
+	binary.NativeEndian.PutUint32(mask[4:], rtextSkipStats)
+	return b
 }
 
-// WatchCarrier has the links of the devices with these indexes, and of no others, read every 20 ms; a change is a Note.
+const linkRequestIndex = unix.NLMSG_HDRLEN + 4
+
+func (w *carrierWatch) close() error {
+	close(w.quit)
+	w.done.Wait()
+	return unix.Close(w.fd)
+}
+
+// WatchCarrier has the links of the devices with these indexes, and of no others, read beside the notifications; a change is a
+// Note.
 func (h *Host) WatchCarrier(indexes []uint32) {
 	w := h.carrier
 	w.mu.Lock()
-	changed := !slices.Equal(w.watch, indexes)
-	w.watch = slices.Clone(indexes)
-	w.mu.Unlock()
-	if changed {
-		select {
-		case w.wakeUp <- struct{}{}:
-		default:
-		}
+	defer w.mu.Unlock()
+	if slices.Equal(w.list, indexes) {
+		return
+	}
+	w.list = slices.Clone(indexes)
+	select {
+	case w.changed <- struct{}{}:
+	default:
 	}
 }
 
 func (w *carrierWatch) watched() []uint32 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.watch
+	return w.list
 }
 
 // run sleeps while nothing is watched.
 func (w *carrierWatch) run() {
-	tick := time.NewTicker(carrierEvery)
-	defer tick.Stop()
 	up := map[uint32]bool{}
+	alert := time.Now().Add(carrierAlert)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
-		list := w.watched()
-		if len(list) == 0 {
-			clear(up)
-			tick.Stop()
-			select {
-			case <-w.quit:
-				return
-			case <-w.wakeUp:
-				tick.Reset(carrierEvery)
-				continue
-			}
+		select {
+		case <-w.quit:
+			return
+		case <-w.changed:
+		case <-w.stirred:
+			alert = time.Now().Add(carrierAlert)
+		case <-timer.C:
 		}
+		list := w.watched()
 		for _, index := range list {
 			if !w.look(index, up) {
 				return
 			}
 		}
-		select {
-		case <-w.quit:
-			return
-		case <-tick.C:
+		timer.Stop()
+		if len(list) == 0 {
+			clear(up)
+		} else if time.Now().Before(alert) {
+			timer.Reset(carrierFast)
+		} else {
+			timer.Reset(carrierSlow)
 		}
 	}
 }
@@ -92,11 +124,10 @@ func (w *carrierWatch) run() {
 // look reads one device and tells when it is not as it was; false at the end. A failed reading tells nothing: the
 // notifications are still there.
 func (w *carrierWatch) look(index uint32, up map[uint32]bool) bool {
-	l, found, err := w.ask.one(linkKey{localNS, index})
+	now, err := w.read(index)
 	if err != nil {
 		return true
 	}
-	now := found && l.end.Up()
 	was, known := up[index]
 	up[index] = now
 	if !known || was == now {
@@ -110,7 +141,33 @@ func (w *carrierWatch) look(index uint32, up map[uint32]bool) bool {
 	}
 }
 
-// applyAsked looks at a device again. What the note was made of may be older than the notifications before it.
+// read says whether the device is there, administratively up, and has carrier.
+func (w *carrierWatch) read(index uint32) (bool, error) {
+	binary.NativeEndian.PutUint32(w.request[linkRequestIndex:], index)
+	if err := unix.Sendto(w.fd, w.request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return false, err
+	}
+	// The kernel answers within the request.
+	n, _, err := unix.Recvfrom(w.fd, w.answer, unix.MSG_DONTWAIT)
+	if err != nil {
+		return false, err
+	}
+	const flagsAt = unix.NLMSG_HDRLEN + 8
+	if n < flagsAt+4 {
+		return false, errShort
+	}
+	if kind := binary.NativeEndian.Uint16(w.answer[4:]); kind != unix.RTM_NEWLINK {
+		code := syscall.Errno(-int32(binary.NativeEndian.Uint32(w.answer[unix.NLMSG_HDRLEN:])))
+		if errors.Is(code, unix.ENODEV) {
+			return false, nil
+		}
+		return false, code
+	}
+	const both = unix.IFF_UP | unix.IFF_LOWER_UP
+	return binary.NativeEndian.Uint32(w.answer[flagsAt:])&both == both, nil
+}
+
+// applyAsked looks at a device again. What the note was made of may be older than what is known by now.
 func (h *Host) applyAsked(index uint32) (bool, error) {
 	old, knew := h.links[index]
 	if err := h.refreshIndex(index); err != nil {

@@ -56,7 +56,7 @@ func Open() (*Host, error) {
 		set.Close()
 		return nil, err
 	}
-	carrier, err := newCarrierWatch(watch.notes)
+	carrier, err := newCarrierWatch(watch.notes, watch.stirred)
 	if err != nil {
 		ask.close()
 		watch.close()
@@ -74,7 +74,7 @@ func Open() (*Host, error) {
 
 // Close ends the subscription; Notes is closed after what is still in it.
 func (h *Host) Close() {
-	h.carrier.close() // it writes to the channel that the watcher closes
+	_ = h.carrier.close() // a socket without unsent data; it writes to the channel that the watcher closes
 	h.watch.close()
 	go func() {
 		for range h.watch.notes { // let the reader finish

@@ -34,6 +34,8 @@ func (n Note) At() time.Time { return n.at }
 type watcher struct {
 	file  *os.File
 	notes chan Note
+	// stirred is told of every datagram.
+	stirred chan struct{}
 }
 
 func newWatcher() (*watcher, error) {
@@ -45,7 +47,7 @@ func newWatcher() (*watcher, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	w := &watcher{file: os.NewFile(uintptr(fd), "netlink notifications"), notes: make(chan Note, 1024)}
+	w := &watcher{file: os.NewFile(uintptr(fd), "netlink notifications"), notes: make(chan Note, 1024), stirred: make(chan struct{}, 1)}
 	go w.run()
 	return w, nil
 }
@@ -87,6 +89,10 @@ func (w *watcher) run() {
 		case rerr != nil, flags&unix.MSG_TRUNC != 0:
 			w.notes <- Note{resync: true, at: time.Now()} // ENOBUFS: what was lost is found by listing again
 		default:
+			select {
+			case w.stirred <- struct{}{}:
+			default:
+			}
 			w.deliver(data[:n], namespaceOf(control[:cn]))
 		}
 	}
