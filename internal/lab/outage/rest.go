@@ -31,7 +31,7 @@ func (s *scene) watchRest(ctx context.Context, d time.Duration) (r atRest, err e
 	if err != nil {
 		return r, err
 	}
-	for _, wait := range []time.Duration{settleTime, d} { // first what the start left behind
+	for _, wait := range []time.Duration{min(settleTime, d), d} { // first what the start left behind
 		before, err := cpuTime(st.Agent.PID)
 		if err != nil {
 			return r, err

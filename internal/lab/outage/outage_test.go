@@ -1,0 +1,54 @@
+package outage_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heddle/internal/lab/outage"
+	"heddle/internal/testkit"
+)
+
+func TestAnUnknownRowIsRefused(t *testing.T) {
+	if err := (outage.Options{Rows: []string{"link-down", "nonsense"}}).Check(); !errors.Is(err, outage.ErrUnknown) || !strings.Contains(err.Error(), "receive-only") {
+		t.Errorf("got %v", err)
+	}
+	if err := (outage.Options{}).Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Counts only: what times come out depends on the machine.
+func TestS43_S49_OutagesAreCountedAndNothingIsLeftBehind(t *testing.T) {
+	testkit.Root(t)
+	dir := t.TempDir()
+	rep, err := outage.Run(t.Context(), outage.Options{RunDir: dir, Quick: true, Rows: []string{"link-down", "failback", "receive-only-unannounced"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{"link-down", "failback", "receive-only-unannounced"} {
+		row := rep.Rows[i]
+		if row.Get("name") != name || row.Get("ports") != 2 || row.Get("duplicated") != uint64(0) || row.Get("reordered") != uint64(0) {
+			t.Errorf("row %d: %+v", i, row)
+		}
+	}
+	if len(rep.Budgets) != 6 { // a gap in each direction of two rows, the agent's CPU and memory
+		t.Errorf("budgets %+v", rep.Budgets)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "lab", "*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	entries, err := os.ReadDir("/var/run/netns")
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), fmt.Sprintf("fo%d-", os.Getpid())) {
+			t.Errorf("namespace %s is left", e.Name())
+		}
+	}
+}
