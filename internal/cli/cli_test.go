@@ -250,13 +250,28 @@ func TestApplyPrintsADifferenceAPersonCanRead(t *testing.T) {
 		{Kind: api.Added, Object: "port group lab/web", Field: "blocked", New: "true"},
 		{Kind: api.Added, Object: "port new"},
 		{Kind: api.Added, Object: "port new", Field: "device", New: "tap1"},
-	}}
+	}, Effects: []string{"12 ports of port group lab/web change vlan access 100 → access 200"}}
 	c := newConsole(t, s)
 	c.stdin = "switches: [{name: lab}]\n"
 	out, errs, _ := c.run("apply", "-f", "-", "--dry-run")
-	want := "- port old\n~ port group lab/web\n  ~ vlan.access: 100 → 200\n  + blocked: true\n+ port new\n  + device: tap1\nnothing was changed (dry run)\n"
+	want := "- port old\n~ port group lab/web\n  ~ vlan.access: 100 → 200\n  + blocked: true\n+ port new\n  + device: tap1\n=> 12 ports of port group lab/web change vlan access 100 → access 200\nnothing was changed (dry run)\n"
 	if d := cmp.Diff(want, out); d != "" || errs != "warning: no device\n" {
 		t.Errorf("%s\n%s", d, errs)
+	}
+	s.applied = api.Applied{InForceMs: 4.25, InForceAt: &api.Instant{Before: 1, After: 2}, Changes: s.applied.Changes[:1]}
+	if out, _, _ := c.run("apply", "-f", "-"); out != "- port old\nin force after 4.2 ms, for all ports at one instant\n" {
+		t.Errorf("put into force: %q", out)
+	}
+	if out, _, _ := c.run("port", "move", "p", "--port-group", "g", "-o", "json"); !strings.Contains(out, `"inForceMs": 4.25`) {
+		t.Errorf("a move as JSON: %s", out)
+	}
+	s.applied = api.Applied{Changes: []api.Change{}}
+	if out, _, _ := c.run("apply", "-f", "-"); out != "nothing changes\n" {
+		t.Errorf("nothing to do: %q", out)
+	}
+	c.colour, s.applied = true, api.Applied{DryRun: true, Changes: []api.Change{{Kind: api.Added, Object: "port new"}}}
+	if out, _, _ := c.run("apply", "-f", "-", "--dry-run"); !strings.Contains(out, green+"+ port new") {
+		t.Errorf("on a terminal: %q", out)
 	}
 }
 
