@@ -24,8 +24,9 @@ type announcer struct {
 	quit chan struct{}
 	done sync.WaitGroup
 
-	mu    sync.Mutex
-	queue announce.Queue
+	mu      sync.Mutex
+	queue   announce.Queue
+	sending int // frames that were taken out of the queue and are not on their way yet
 }
 
 func newAnnouncer(log *slog.Logger, open func() (frameSender, error)) *announcer {
@@ -57,8 +58,23 @@ func (n *announcer) take() (due []announce.Announcement, next time.Time, waits b
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	due = n.queue.Due(time.Now())
+	n.sending = len(due)
 	next, waits = n.queue.Next()
 	return due, next, waits, n.queue.Dropped()
+}
+
+// waiting is how many frames are still to be sent.
+func (n *announcer) waiting() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.queue.Waiting() + n.sending
+}
+
+// sent is called when what take gave has been sent.
+func (n *announcer) sent() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.sending = 0
 }
 
 func (n *announcer) run() {
@@ -69,6 +85,7 @@ func (n *announcer) run() {
 	for {
 		due, next, waits, dropped := n.take()
 		socket = n.send(socket, due)
+		n.sent()
 		if dropped > said {
 			n.log.Warn("too much to announce at once: the physical network learns of some MACs when they send", "frames", dropped-said)
 			said = dropped

@@ -22,9 +22,13 @@ func (a *Agent) State(ctx context.Context) (out *api.State, err error) {
 }
 
 func (a *Agent) view() *api.State {
+	announcing := 0
+	if a.teaming.announcer != nil {
+		announcing = a.teaming.announcer.waiting()
+	}
 	s := &api.State{
 		Agent: api.AgentInfo{Name: a.name, Version: a.version, API: api.Version, PID: os.Getpid(), Started: a.started,
-			Config: a.state.Config.File, Warnings: append(append([]string{}, a.warnings...), a.misfits...)},
+			Config: a.state.Config.File, Warnings: append(append([]string{}, a.warnings...), a.misfits...), Announcing: announcing},
 		Switches: []api.Switch{}, PortGroups: []api.PortGroup{}, Uplinks: []api.Uplink{}, Ports: []api.Port{},
 	}
 	for _, sw := range a.plan.Switches {

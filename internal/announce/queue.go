@@ -149,5 +149,8 @@ func (q *Queue) Next() (at time.Time, ok bool) {
 	return at, ok
 }
 
+// Waiting is how many frames are still to be sent; those that were replaced are among them until their time.
+func (q *Queue) Waiting() int { return q.waiting }
+
 // Dropped is how many frames had no room.
 func (q *Queue) Dropped() uint64 { return q.dropped }

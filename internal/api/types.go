@@ -22,6 +22,9 @@ type AgentInfo struct {
 	// Config is where the configuration in force came from: a path, or "" when there is none yet.
 	Config   string   `json:"config"`
 	Warnings []string `json:"warnings,omitempty"`
+	// Announcing is how many frames the agent has still to send to tell the physical network and the ports' owners of changes
+	// (S49, S50); 0 a second or so after the last change.
+	Announcing int `json:"announcing"`
 }
 
 // State is everything the agent has in force.

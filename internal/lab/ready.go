@@ -119,6 +119,9 @@ func (l *Lab) agentReady(ctx context.Context, host string) error {
 			return fmt.Errorf("uplink %s is %s: %s", u.Name, u.State, u.Reason)
 		}
 	}
+	if n := state.Agent.Announcing; n > 0 { // they would be in the counts of whatever is measured next
+		return fmt.Errorf("the agent has still to announce its ports: %d frames", n)
+	}
 	expected := l.connected(host)
 	for _, p := range state.Ports {
 		owner, ok := expected[p.Name]
