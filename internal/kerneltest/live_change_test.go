@@ -25,15 +25,18 @@ const twoVLANs = `
 
 // stream sends numbered frames from an owner, about one every 100 µs, until it is stopped.
 type stream struct {
+	size   int           // of each frame, bytes
 	number atomic.Uint64 // given to a frame just before it is sent
 	quit   chan struct{}
 	done   sync.WaitGroup
 	err    error
 }
 
-// startStream sends frames with that header and their number, from 1.
-func startStream(e *end, header string) *stream {
-	s := &stream{quit: make(chan struct{})}
+// startStream sends frames of 60 bytes with that header and their number, from 1.
+func startStream(e *end, header string) *stream { return startSized(e, header, 60) }
+
+func startSized(e *end, header string, size int) *stream {
+	s := &stream{size: size, quit: make(chan struct{})}
 	s.done.Go(func() { onOneCPU(e.t, func() { s.run(e, header) }) })
 	return s
 }
@@ -43,7 +46,7 @@ func (s *stream) run(e *end, header string) {
 	defer tick.Stop()
 	for s.err == nil {
 		f := binary.BigEndian.AppendUint64(wire(header+" [0]"), s.number.Add(1))
-		s.err = e.inject(append(f, make([]byte, 60-len(f))...))
+		s.err = e.inject(append(f, make([]byte, s.size-len(f))...))
 		select {
 		case <-s.quit:
 			return
