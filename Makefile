@@ -16,7 +16,7 @@ endif
 endif
 
 .DEFAULT_GOAL := build
-.PHONY: help build check-go deps deps-all test soak kernels verifier-budget fuzz demo bench generate lint format clean
+.PHONY: help build check-go deps deps-all test soak kernels verifier-budget fuzz deb demo bench generate lint format clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
