@@ -124,8 +124,9 @@ func (m *machine) try(name string, args ...string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"--target", m.pid, "--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup", "--root", "--wd=/", name}, args...)...)
+	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"--target", m.pid, "--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup", "--root", "--wd", name}, args...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C"}
+	cmd.Dir = "/"
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -124,10 +123,7 @@ func TestTheSameSourceMakesTheSamePackage(t *testing.T) {
 	}
 }
 
-// mostExposed is what systemd may find of the unit, of 10.
-const mostExposed = 2.5
-
-func TestTheUnitIsValidAndHardened(t *testing.T) {
+func TestTheUnitsAreValid(t *testing.T) {
 	testkit.Root(t)
 	testkit.Tool(t, "systemd-analyze")
 	dir := t.TempDir()
@@ -148,13 +144,4 @@ func TestTheUnitIsValidAndHardened(t *testing.T) {
 	if out := output(t, "systemd-analyze", "verify", "--man=no", filepath.Join(dir, "heddle.service"), filepath.Join(dir, "run-heddle-bpf.mount")); strings.Contains(out, "heddle") {
 		t.Errorf("systemd finds faults:\n%s", out)
 	}
-	out := output(t, "systemd-analyze", "security", "--offline=yes", "--no-pager", filepath.Join(dir, "heddle.service"))
-	m := regexp.MustCompile(`Overall exposure level for heddle.service: ([0-9.]+)`).FindStringSubmatch(out)
-	if m == nil {
-		t.Fatalf("no verdict:\n%s", out)
-	}
-	if level, err := strconv.ParseFloat(m[1], 64); err != nil || level > mostExposed {
-		t.Errorf("exposure %s of 10, at most %.1f is allowed:\n%s", m[1], mostExposed, out)
-	}
-	t.Logf("exposure %s of 10", m[1])
 }

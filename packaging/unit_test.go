@@ -3,9 +3,12 @@ package packaging
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+
+	"heddle/internal/testkit"
 )
 
 const twoGuests = `switches:
@@ -55,11 +58,30 @@ func configured(t *testing.T) *machine {
 	return m
 }
 
+// mostExposed is what systemd may find of the running unit, of 10.
+const mostExposed = 2.5
+
+// exposed holds the running unit against mostExposed.
+func (m *machine) exposed() {
+	m.t.Helper()
+	out := m.must("systemd-analyze", "security", "--no-pager", "heddle.service")
+	found := regexp.MustCompile(`Overall exposure level for heddle.service: ([0-9.]+)`).FindStringSubmatch(out)
+	if found == nil {
+		m.t.Fatalf("no verdict:\n%s", out)
+	}
+	if level, err := strconv.ParseFloat(found[1], 64); err != nil || level > mostExposed {
+		m.t.Errorf("exposure %s of 10, at most %.1f is allowed:\n%s", found[1], mostExposed, out)
+	}
+	m.t.Logf("exposure %s of 10", found[1])
+}
+
 // capabilities of the unit: their numbers are the kernel's (capability.h).
-const unitCapabilities = 1<<11 | 1<<12 | 1<<13 | 1<<38 | 1<<39
+const unitCapabilities = 1<<1 | 1<<11 | 1<<12 | 1<<13 | 1<<38 | 1<<39
 
 func TestTheAgentRunsWithTheUnitsRightsAlone(t *testing.T) {
+	testkit.Tool(t, "systemd-analyze")
 	m := configured(t)
+	m.exposed()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%s/root/proc/%d/status", m.pid, m.agentPID()))
 	if err != nil {
 		t.Fatal(err)
@@ -92,6 +114,27 @@ heddle switch list`)
 	if log := m.sh("cat /run/heddle.log"); strings.Contains(log, "level=ERROR") {
 		t.Errorf("the agent logged faults:\n%s", log)
 	}
+}
+
+func TestTheAgentReachesTheMonitorOfAGuestThatRunsAsAnotherUser(t *testing.T) {
+	testkit.Tool(t, "socat")
+	m := configured(t)
+	// As QEMU under libvirt: another user, whose directory and socket nobody else may use.
+	m.sh(`mkdir /run/guest && chown 65534 /run/guest && chmod 0700 /run/guest
+cat >/run/monitor <<'END'
+#!/bin/sh
+echo '{"QMP": {"version": {"qemu": {"micro": 0, "minor": 2, "major": 7}, "package": ""}, "capabilities": []}}'
+exec cat >>/run/guest/said
+END
+chmod 0755 /run/monitor
+systemd-run --quiet --uid=65534 --unit=guest socat UNIX-LISTEN:/run/guest/qmp,mode=0700,fork EXEC:/run/monitor
+ip link add p9 type veth peer name guest9 && ip link set guest9 up
+until [ -S /run/guest/qmp ]; do sleep 0.05; done
+heddle port connect vm9 --port-group web --device p9 --mac 02:00:00:00:00:99 --qmp /run/guest/qmp --qmp-nic net0`)
+	m.await("the agent talks to the monitor", func() bool {
+		said, _ := m.try("cat", "/run/guest/said")
+		return strings.Contains(said, "qmp_capabilities")
+	})
 }
 
 func TestTheAgentIsBackAfterAnyEndAndNoAttachmentGoes(t *testing.T) {
@@ -195,9 +238,14 @@ func TestUpgradeRemoveAndPurge(t *testing.T) {
 
 	m.sh("dpkg --force-depends -i /run/packages/heddle_" + newVersion + "_amd64.deb")
 	m.reach("installed again")
+	installed := strings.Fields(m.sh("cd /; dpkg -L heddle | grep heddle"))
+	if len(installed) < 50 {
+		t.Errorf("only %d files of the package have its name", len(installed))
+	}
 	m.sh("dpkg -P heddle")
-	if left := m.sh("find / -xdev -path /proc -prune -o \\( -iname '*heddle*' -o -path '/run/heddle*' \\) -print | grep -v -E '^/(run/(heddle.log|packages)|tmp|work|root|home|builds?|src|etc/systemd/system/heddle.service.d)(/|$)' || true"); strings.Contains(left, "/etc/heddle") ||
-		strings.Contains(left, "/var/lib/heddle") || strings.Contains(left, "/run/heddle") || strings.Contains(left, "/usr/share/heddle") || strings.Contains(left, "/usr/lib") {
+	left := m.sh("for f in /etc/heddle /var/lib/heddle /run/heddle /var/lib/systemd/deb-systemd-helper-enabled/heddle.service.dsh-also " +
+		"/etc/systemd/system/multi-user.target.wants/heddle.service " + strings.Join(installed, " ") + "; do if [ -e $f ] || [ -L $f ]; then echo $f; fi; done")
+	if left != "" {
 		t.Errorf("left after a purge:\n%s", left)
 	}
 	if after := m.sh(snapshot); after != before {
