@@ -16,6 +16,7 @@ import (
 	"heddle/internal/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/state"
 )
 
 // Kernel is what the agent needs of the dataplane.
@@ -52,8 +53,8 @@ type Agent struct {
 	log     *slog.Logger
 	dev     Devices
 	kernel  Kernel
-	store   *Store
-	state   *State
+	store   *state.Store
+	state   *state.State
 	started time.Time
 	// configFile is what --config named; "" without.
 	configFile string

@@ -6,6 +6,7 @@ import (
 
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/state"
 )
 
 // ownAddressesOnly is the arp_ignore under which a device answers ARP for its own addresses and for no other of the host.
@@ -18,7 +19,7 @@ const ownAddressesOnly = "1"
 func (a *Agent) keepARPApart(bounds []bound) error {
 	var errs []error
 	for _, b := range bounds {
-		h := a.state.held(b.id)
+		h := a.state.Of(b.id)
 		if b.uplink == nil || h == nil {
 			continue
 		}
@@ -38,7 +39,7 @@ func (a *Agent) keepARPApart(bounds []bound) error {
 	return errors.Join(errs...)
 }
 
-func (a *Agent) ignoreForeignARP(b bound, h *Held) error {
+func (a *Agent) ignoreForeignARP(b bound, h *state.Held) error {
 	now, err := a.dev.ARPIgnore(b.device)
 	if err != nil || now != "0" { // set already, or an operator has chosen more
 		return err

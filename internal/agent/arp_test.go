@@ -31,8 +31,8 @@ func TestS96_UplinkAnswersARPForItsOwnAddressesBesideHostInterfaces(t *testing.T
 	if err := r.apply(withHostPort); err != nil {
 		t.Fatal(err)
 	}
-	if r.dev.arp["eno1"] != "1" || r.saved().held(id("u1")).WasARPIgnore != "0" {
-		t.Errorf("with a host interface: arp_ignore %q, written down %+v", r.dev.arp["eno1"], r.saved().held(id("u1")))
+	if r.dev.arp["eno1"] != "1" || r.saved().Of(id("u1")).WasARPIgnore != "0" {
+		t.Errorf("with a host interface: arp_ignore %q, written down %+v", r.dev.arp["eno1"], r.saved().Of(id("u1")))
 	}
 	r.dev.changes = nil
 	r.settle()
@@ -45,7 +45,7 @@ func TestS96_UplinkAnswersARPForItsOwnAddressesBesideHostInterfaces(t *testing.T
 	if err := r.apply(withoutHostPort); err != nil {
 		t.Fatal(err)
 	}
-	if r.dev.arp["eno1"] != "0" || r.saved().held(id("u1")).WasARPIgnore != "" {
+	if r.dev.arp["eno1"] != "0" || r.saved().Of(id("u1")).WasARPIgnore != "" {
 		t.Errorf("after the host interface went: arp_ignore %q", r.dev.arp["eno1"])
 	}
 }
@@ -55,7 +55,7 @@ func TestOperatorsARPSettingIsKept(t *testing.T) {
 	r.dev.nic("eno1", 1500)
 	r.dev.arp["eno1"] = "2"
 	r.settle()
-	if r.dev.arp["eno1"] != "2" || r.saved().held(id("u1")).WasARPIgnore != "" {
+	if r.dev.arp["eno1"] != "2" || r.saved().Of(id("u1")).WasARPIgnore != "" {
 		t.Errorf("arp_ignore %q", r.dev.arp["eno1"])
 	}
 }

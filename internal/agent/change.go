@@ -12,6 +12,7 @@ import (
 	"heddle/internal/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/state"
 )
 
 func (a *Agent) layers() layers {
@@ -21,9 +22,9 @@ func (a *Agent) layers() layers {
 // intent is what commands change; the devices in hand are not part of it.
 type intent struct {
 	file      *spec.Config
-	config    Source
+	config    state.Source
 	ports     []spec.Port
-	overrides map[string]Override
+	overrides map[string]state.Override
 	cfg       *spec.Config
 }
 
@@ -97,11 +98,11 @@ func (a *Agent) forgetOverrides() {
 	for _, p := range a.cfg.Ports {
 		there[p.Name] = true
 	}
-	maps.DeleteFunc(a.state.Overrides, func(name string, o Override) bool { return !there[name] || o == Override{} })
+	maps.DeleteFunc(a.state.Overrides, func(name string, o state.Override) bool { return !there[name] || o == state.Override{} })
 }
 
 // apply puts a valid configuration file into force, all or nothing.
-func (a *Agent) apply(cfg *spec.Config, src Source, q api.Apply) (*api.Applied, error) {
+func (a *Agent) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.Applied, error) {
 	faults, warnings := spec.CheckDevices(cfg, a.lookup)
 	if len(faults) > 0 {
 		return nil, api.NewError(api.Invalid, faultLines(faults)...)
@@ -163,16 +164,16 @@ func faultLines(faults spec.Faults) []string {
 }
 
 // readConfig reads and parses the file given with --config.
-func readConfig(path string) (*spec.Config, Source, error) {
+func readConfig(path string) (*spec.Config, state.Source, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return nil, Source{}, fmt.Errorf("read the configuration: %w", err)
+		return nil, state.Source{}, fmt.Errorf("read the configuration: %w", err)
 	}
 	if onlyComments(b) {
-		return nil, Source{}, fmt.Errorf("%s: %w", path, errOnlyComments)
+		return nil, state.Source{}, fmt.Errorf("%s: %w", path, errOnlyComments)
 	}
 	cfg, err := spec.Parse(path, b)
-	return cfg, Source{File: path, Content: string(b), Seen: digest(b)}, err
+	return cfg, state.Source{File: path, Content: string(b), Seen: digest(b)}, err
 }
 
 func digest(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }

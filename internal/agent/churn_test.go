@@ -31,7 +31,7 @@ func TestADeviceMadeAnewUnderItsNameAndIndexIsSetUp(t *testing.T) {
 		if !slices.Equal(r.dev.changes, want) || len(r.kernel.applied) != n+1 {
 			t.Errorf("done %v, %d plans", r.dev.changes, len(r.kernel.applied)-n)
 		}
-		if len(r.state.Released) != 0 || !r.state.held(id("a")).WasIPv6 {
+		if len(r.state.Released) != 0 || !r.state.Of(id("a")).WasIPv6 {
 			t.Errorf("state %+v", r.state)
 		}
 	})
@@ -60,7 +60,7 @@ func TestADeviceThatLostItsAttachmentIsPreparedAgainAndGivenBackAsItWas(t *testi
 	if err := r.restart(base); err != nil {
 		t.Fatal(err)
 	}
-	if h := r.state.held(id("a")); h.WasUp || !h.WasIPv6 || !h.Prepared {
+	if h := r.state.Of(id("a")); h.WasUp || !h.WasIPv6 || !h.Prepared {
 		t.Errorf("held %+v", h)
 	}
 }

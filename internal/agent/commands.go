@@ -12,6 +12,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/state"
 )
 
 var _ api.Service = (*Agent)(nil)
@@ -27,7 +28,7 @@ func (a *Agent) Apply(ctx context.Context, q api.Apply) (out *api.Applied, err e
 		return nil, err
 	}
 	err = a.doAttached(ctx, func() error {
-		src := Source{File: q.File, Content: q.Content, Seen: a.seenNow()}
+		src := state.Source{File: q.File, Content: q.Content, Seen: a.seenNow()}
 		out, err = a.apply(cfg, src, q)
 		return err
 	})
@@ -75,7 +76,7 @@ func (a *Agent) Block(ctx context.Context, q api.Block) (*api.Applied, error) {
 }
 
 // blockedUnder says whether the port would be blocked with that override.
-func (a *Agent) blockedUnder(port string, o Override) (bool, error) {
+func (a *Agent) blockedUnder(port string, o state.Override) (bool, error) {
 	l := a.layers()
 	l.overrides = maps.Clone(l.overrides)
 	l.overrides[port] = o

@@ -10,6 +10,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
 	"heddle/internal/hostdev"
+	"heddle/internal/state"
 )
 
 // stopWait is how long Down gives a running agent to end.
@@ -31,7 +32,7 @@ func Down(ctx context.Context, p Paths, name string, purge bool, progress func(l
 		return err
 	}
 	defer lock.release()
-	store, err := OpenStore(p.state(name))
+	store, err := state.Open(p.state(name))
 	if err != nil {
 		return err
 	}
@@ -40,14 +41,14 @@ func Down(ctx context.Context, p Paths, name string, purge bool, progress func(l
 
 // removeAll takes everything of the agent out of the kernel, gives the devices back and, with purge, forgets the state. What
 // fails does not stop the rest.
-func removeAll(p Paths, store *Store, name string, purge bool, progress func(left int)) error {
+func removeAll(p Paths, store *state.Store, name string, purge bool, progress func(left int)) error {
 	// The programs go first: a device is not given back while frames still pass through the switch.
 	errRemove := dataplane.Remove(p.pins(name), progress)
 	st, err := store.Load()
 	switch {
 	case err != nil:
 		err = errors.Join(fmt.Errorf("%w; how devices were before is not known: those Heddle made are removed, others stay as they are (promiscuous uplinks, silenced IPv6)", err),
-			giveBackHere(&State{}, name))
+			giveBackHere(&state.State{}, name))
 		if purge {
 			err = errors.Join(err, store.Remove())
 		}
@@ -65,7 +66,7 @@ func removeAll(p Paths, store *Store, name string, purge bool, progress func(lef
 }
 
 // giveAllBack gives the devices back in the network namespace they are in, which need not be the caller's.
-func giveAllBack(st *State, name string) error {
+func giveAllBack(st *state.State, name string) error {
 	here, err := hostPlace()
 	if err != nil {
 		return err
@@ -84,7 +85,7 @@ func giveAllBack(st *State, name string) error {
 	return inNamespace(path, func() error { return giveBackHere(st, name) })
 }
 
-func giveBackHere(st *State, name string) error {
+func giveBackHere(st *state.State, name string) error {
 	dev, err := hostdev.Open()
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"heddle/internal/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/state"
 )
 
 // fakeDevices are devices in memory. changes lists what was done to them.
@@ -269,13 +270,13 @@ func newRig(t *testing.T, content string) *rig {
 // restart is a new agent on the same devices with the same state directory.
 func (r *rig) restart(content string) error {
 	r.t.Helper()
-	store, err := OpenStore(r.dir)
+	store, err := state.Open(r.dir)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	st, err := store.Load()
 	if err == nil {
-		err = st.takePlace("test")
+		err = takePlace(st, "test")
 	}
 	if err != nil {
 		return err
@@ -284,7 +285,7 @@ func (r *rig) restart(content string) error {
 		stale: true, calls: make(chan func()), stopped: make(chan struct{}), verdicts: verdicts{}, adapters: adapters{}, events: event.NewBus(keptEvents)}
 	var given *givenConfig
 	if content != "" {
-		given = &givenConfig{parse(r.t, content), Source{File: "heddle.yaml", Content: content, Seen: digest([]byte(content))}}
+		given = &givenConfig{parse(r.t, content), state.Source{File: "heddle.yaml", Content: content, Seen: digest([]byte(content))}}
 	}
 	return r.begin(given)
 }
@@ -314,9 +315,13 @@ func (r *rig) command(f func(context.Context) error) error {
 }
 
 // saved is what a new agent would load.
-func (r *rig) saved() *State {
+func (r *rig) saved() *state.State {
 	r.t.Helper()
-	st, err := (&Store{dir: r.dir}).Load()
+	store, err := state.Open(r.dir)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	st, err := store.Load()
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -12,12 +12,13 @@ import (
 	"heddle/internal/lacp"
 	"heddle/internal/lldp"
 	"heddle/internal/plan"
+	"heddle/internal/state"
 	"heddle/internal/wire"
 )
 
 // sayGoodbye tells the neighbours that this host leaves, in place of an agent that runs no more: LACP partners stop sending at
 // once instead of after their timeout, and LLDP neighbours forget it.
-func sayGoodbye(dev Devices, st *State) error {
+func sayGoodbye(dev Devices, st *state.State) error {
 	var errs []error
 	for _, g := range st.LAGs {
 		for _, f := range lagGoodbye(g) {
@@ -36,7 +37,7 @@ func sayGoodbye(dev Devices, st *State) error {
 }
 
 // lagGoodbye are the last PDUs of a LAG's members.
-func lagGoodbye(g LAGState) []lacp.Frame {
+func lagGoodbye(g state.LAG) []lacp.Frame {
 	c := lacp.Config{System: g.Snapshot.System, Key: g.Snapshot.Key}
 	for _, m := range g.Snapshot.Members {
 		c.Members = append(c.Members, lacp.Member{Name: m.Name, Port: m.Port})
@@ -49,8 +50,8 @@ func lagGoodbye(g LAGState) []lacp.Frame {
 }
 
 // sendOnce sends one frame on an uplink's device. A device that is gone or down has nobody to tell.
-func sendOnce(dev Devices, st *State, id plan.PortID, etherType uint16, to plan.MAC, payload []byte) error {
-	h := st.held(id)
+func sendOnce(dev Devices, st *state.State, id plan.PortID, etherType uint16, to plan.MAC, payload []byte) error {
+	h := st.Of(id)
 	if h == nil {
 		return nil
 	}

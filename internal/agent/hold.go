@@ -12,6 +12,7 @@ import (
 	"heddle/internal/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/state"
 )
 
 // Devices is what the agent needs of hostdev.Host.
@@ -47,12 +48,12 @@ func (a *Agent) takeHold(bounds []bound) (changed bool, err error) {
 	for _, b := range bounds {
 		now[b.id] = b
 	}
-	var kept []Held
+	var kept []state.Held
 	for _, h := range a.state.Held {
 		b, ok := now[h.ID]
 		same := ok && b.device.Index == h.Index
 		if same && !a.replaced(b, h) {
-			if h.MAC.IsZero() && h.adoptable(b) {
+			if h.MAC.IsZero() && adoptable(&h, b) {
 				h.MAC, changed = b.device.Peer.MAC, true
 			}
 			kept = append(kept, h)
@@ -95,7 +96,7 @@ func (a *Agent) takeHold(bounds []bound) (changed bool, err error) {
 
 // replaced says whether the device in hand went and another took its name and index: seen by this process, or, when that
 // happened before it started, by the lost attachment and another address.
-func (a *Agent) replaced(b bound, h Held) bool {
+func (a *Agent) replaced(b bound, h state.Held) bool {
 	if born, seen := a.born[h.ID]; seen {
 		return born != b.device.Born
 	}
@@ -111,13 +112,13 @@ func (a *Agent) distrust() {
 	}
 }
 
-func (a *Agent) holdOf(b bound) (Held, error) {
+func (a *Agent) holdOf(b bound) (state.Held, error) {
 	d := b.device
 	ipv6, err := a.dev.IPv6(d)
-	h := Held{ID: b.id, Device: d.Name, Index: d.Index, Uplink: b.uplink != nil, WasUp: d.AdminUp, WasPromiscuous: d.FlagPromiscuous, WasIPv6: ipv6, Own: d.MAC}
+	h := state.Held{ID: b.id, Device: d.Name, Index: d.Index, Uplink: b.uplink != nil, WasUp: d.AdminUp, WasPromiscuous: d.FlagPromiscuous, WasIPv6: ipv6, Own: d.MAC}
 	if b.port != nil {
 		h.Made = b.port.Role == spec.Host
-		if h.adoptable(b) {
+		if adoptable(&h, b) {
 			h.MAC = d.Peer.MAC
 		}
 	}
@@ -132,13 +133,13 @@ func (a *Agent) holdOf(b bound) (Held, error) {
 
 // adoptable says whether the owner's adapter has an address to take: it is up for the first time. Before that its owner is
 // still setting it up.
-func (h *Held) adoptable(b bound) bool {
+func adoptable(h *state.Held, b bound) bool {
 	p := b.device.Peer
 	return b.port != nil && !h.Made && p.Seen && p.AdminUp
 }
 
 // lostOwner drops what was set by command on a port whose owner has disconnected, where its port group says so (S10).
-func (a *Agent) lostOwner(h Held) {
+func (a *Agent) lostOwner(h state.Held) {
 	a.publishDevice(event.Disconnected, h)
 	a.log.Info("device disconnected", "port", h.ID.String(), "device", h.Device)
 	o, ok := a.state.Overrides[h.ID.Name]
@@ -147,7 +148,7 @@ func (a *Agent) lostOwner(h Held) {
 		return
 	}
 	delete(a.state.Overrides, h.ID.Name)
-	a.log.Info("what was set on the port by command ends with its connection", "port", h.ID.String(), "was", o.texts())
+	a.log.Info("what was set on the port by command ends with its connection", "port", h.ID.String(), "was", o.Texts())
 	a.cfg, _ = a.layers().merge()
 }
 
@@ -168,7 +169,7 @@ func (a *Agent) prepareAll(bounds []bound) error {
 	var errs []error
 	for i := range bounds {
 		b := &bounds[i]
-		h := a.state.held(b.id)
+		h := a.state.Of(b.id)
 		if h == nil || h.Prepared {
 			continue
 		}
@@ -184,7 +185,7 @@ func (a *Agent) prepareAll(bounds []bound) error {
 	return errors.Join(errs...)
 }
 
-func (a *Agent) prepare(b *bound, h *Held) error {
+func (a *Agent) prepare(b *bound, h *state.Held) error {
 	d := b.device
 	var err error
 	switch {
@@ -220,9 +221,9 @@ func (a *Agent) prepare(b *bound, h *Held) error {
 // releaseAll gives devices back as they were. One that is gone, or that another port has taken over, is left alone.
 func (a *Agent) releaseAll() error {
 	var errs []error
-	var left []Held
+	var left []state.Held
 	for _, h := range a.state.Released {
-		if slices.ContainsFunc(a.state.Held, func(other Held) bool { return other.Index == h.Index }) {
+		if slices.ContainsFunc(a.state.Held, func(other state.Held) bool { return other.Index == h.Index }) {
 			continue
 		}
 		if err := giveBack(a.dev, h); err != nil {
@@ -235,7 +236,7 @@ func (a *Agent) releaseAll() error {
 }
 
 // giveBack undoes what prepare did.
-func giveBack(dev Devices, h Held) error {
+func giveBack(dev Devices, h state.Held) error {
 	d, ok, err := dev.Device(h.Device)
 	if err != nil || !ok || d.Index != h.Index {
 		return err

@@ -69,7 +69,7 @@ func TestCrashBetweenWritingDownAndPreparing(t *testing.T) {
 	looked := false
 	r.dev.before = func(what string) {
 		looked = true
-		if h := r.saved().held(id("u1")); h == nil || h.Prepared || h.WasPromiscuous || h.WasUp {
+		if h := r.saved().Of(id("u1")); h == nil || h.Prepared || h.WasPromiscuous || h.WasUp {
 			t.Errorf("before %q: written down %+v", what, h)
 		}
 	}
@@ -82,7 +82,7 @@ func TestCrashBetweenWritingDownAndPreparing(t *testing.T) {
 	if err := r.restart(base); err != nil {
 		t.Fatal(err)
 	}
-	if h := r.saved().held(id("u1")); h == nil || !h.Prepared || h.WasPromiscuous || h.WasUp {
+	if h := r.saved().Of(id("u1")); h == nil || !h.Prepared || h.WasPromiscuous || h.WasUp {
 		t.Errorf("how it was before is forgotten: %+v", h)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
 	"heddle/internal/plan"
+	"heddle/internal/state"
 )
 
 // Attaching a device takes the kernel some 10 ms. So that a thousand of them do not keep commands and failures waiting, it is
@@ -30,7 +31,7 @@ type attaching struct {
 // replaces it right after: a crash in between leaves the old configuration for the next start, and what counts is never mixed.
 func (a *Agent) putInForce(d dataplane.Desired) error {
 	began := time.Now()
-	var next *Staged
+	var next *state.Staged
 	at, err := a.kernel.Change(d, func() (err error) {
 		a.keepNumbers()
 		next, err = a.store.Stage(a.state)
@@ -50,10 +51,10 @@ func (a *Agent) putInForce(d dataplane.Desired) error {
 
 // keepNumbers has the state keep the numbers of the ports there are; a port that is gone gives its number back.
 func (a *Agent) keepNumbers() {
-	var numbers []Number
+	var numbers []state.Number
 	for _, sw := range a.plan.Switches {
 		for _, p := range sw.Ports {
-			numbers = append(numbers, Number{p.ID, p.Number})
+			numbers = append(numbers, state.Number{ID: p.ID, Number: p.Number})
 		}
 	}
 	a.state.Numbers = numbers

@@ -8,16 +8,11 @@ import (
 	"heddle/internal/lacp"
 	"heddle/internal/linkproto"
 	"heddle/internal/plan"
+	"heddle/internal/state"
 )
 
 // byLACP is who says that a member of a LAG is not used.
 const byLACP = "lacp"
-
-// lagDevice is what LACP needs to know of a member's device.
-type lagDevice struct {
-	index uint32
-	mac   plan.MAC
-}
 
 // lagPart runs LACP on the members of the LAGs (S52, S53). What it finds out is why members are not used; over which of the others a
 // frame goes is the kernel's.
@@ -55,13 +50,13 @@ func (p *lagPart) close() error {
 // judgeLAGs says which members are out, before the plan goes into force: what LACP reported last or, after a start, what it will go on
 // from.
 func (a *Agent) judgeLAGs(bounds []bound) {
-	devices := map[plan.PortID]lagDevice{}
+	devices := map[plan.PortID]state.LAGDevice{}
 	for _, b := range bounds {
 		if b.uplink != nil {
-			devices[b.id] = lagDevice{b.device.Index, b.device.MAC}
+			devices[b.id] = state.LAGDevice{Index: b.device.Index, MAC: b.device.MAC}
 		}
 	}
-	a.state.keepLAGs(a.plan, devices)
+	a.state.KeepLAGs(a.plan, devices)
 	for _, sw := range a.plan.Switches {
 		for _, u := range sw.Uplinks {
 			why := ""
@@ -74,15 +69,15 @@ func (a *Agent) judgeLAGs(bounds []bound) {
 }
 
 // lagReason is why a member is out, "" when it is in use.
-func (a *Agent) lagReason(sw *plan.Switch, g *plan.LAG, id plan.PortID, devices map[plan.PortID]lagDevice) string {
+func (a *Agent) lagReason(sw *plan.Switch, g *plan.LAG, id plan.PortID, devices map[plan.PortID]state.LAGDevice) string {
 	lagID := plan.PortID{Switch: sw.Name, Name: g.Name}
 	var status lacp.Status
 	if r, ok := a.lagReport(lagID); ok {
 		status = r.Status
 	} else {
-		st := a.state.lag(lagID)
-		l := lacp.New(st.config(g))
-		l.Restore(time.Now(), st.saved(devices))
+		st := a.state.LAG(lagID)
+		l := lacp.New(st.Config(g))
+		l.Restore(time.Now(), st.Saved(devices))
 		status = l.Status()
 	}
 	for _, m := range status.Members {
@@ -103,21 +98,21 @@ func (a *Agent) lagReport(id plan.PortID) (linkproto.LACPReport, bool) {
 
 // settled hands LACP the LAGs of the plan in force.
 func (p *lagPart) settled(now inForce) {
-	p.a.state.forgetLAGs(now.plan)
+	p.a.state.ForgetLAGs(now.plan)
 	var want []linkproto.LAG
-	devices := map[plan.PortID]lagDevice{}
+	devices := map[plan.PortID]state.LAGDevice{}
 	for id, d := range now.devices {
-		devices[id] = lagDevice{d.Index, d.MAC}
+		devices[id] = state.LAGDevice{Index: d.Index, MAC: d.MAC}
 	}
 	there := map[plan.PortID]bool{}
 	for _, sw := range now.plan.Switches {
 		for _, g := range sw.LAGs {
-			st := p.a.state.lag(plan.PortID{Switch: sw.Name, Name: g.Name})
+			st := p.a.state.LAG(plan.PortID{Switch: sw.Name, Name: g.Name})
 			there[st.ID] = true
 			if st.Snapshot.System.MAC.IsZero() { // no member has a device yet
 				continue
 			}
-			lag := linkproto.LAG{ID: st.ID, Config: st.config(g), Saved: st.saved(devices), Devices: map[string]linkproto.Uplink{}}
+			lag := linkproto.LAG{ID: st.ID, Config: st.Config(g), Saved: st.Saved(devices), Devices: map[string]linkproto.Uplink{}}
 			for _, u := range sw.Uplinks {
 				d, ok := now.devices[u.ID]
 				if ok && sw.LAGOf(u.ID.Name) == g {
@@ -138,13 +133,13 @@ func (p *lagPart) settled(now inForce) {
 // reported takes in what changed; it runs in the loop.
 func (p *lagPart) reported(list []linkproto.LACPReport) {
 	for _, r := range list {
-		st := p.a.state.lag(r.ID)
+		st := p.a.state.LAG(r.ID)
 		if st == nil {
 			continue
 		}
 		p.publish(r)
 		p.reports[r.ID] = r
-		st.remember(r.Snapshot, r.Devices)
+		st.Remember(r.Snapshot, r.Devices)
 	}
 	p.a.settle()
 }

@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"heddle/internal/spec"
+	"heddle/internal/state"
 )
 
 // layers are the two sources of ports: what the file declares, and what commands made.
 type layers struct {
 	file      *spec.Config
 	ports     []spec.Port
-	overrides map[string]Override
+	overrides map[string]state.Override
 }
 
 // merge makes the configuration in force: the file's, with the overrides on its ports, and the ports connected by command. The
@@ -24,7 +25,7 @@ func (l layers) merge() (*spec.Config, spec.Faults) {
 	for i, p := range l.file.Ports {
 		order[p.Name] = i
 		if o, ok := l.overrides[p.Name]; ok {
-			second = append(second, o.on(p))
+			second = append(second, o.On(p))
 		} else {
 			base.Ports = append(base.Ports, p)
 		}
@@ -34,7 +35,7 @@ func (l layers) merge() (*spec.Config, spec.Faults) {
 			return l.withoutRunTimePort(i)
 		}
 		order[p.Name] = len(l.file.Ports) + i
-		second = append(second, l.overrides[p.Name].on(p))
+		second = append(second, l.overrides[p.Name].On(p))
 	}
 	cfg, faults := spec.WithPorts(&base, second)
 	cfg.Ports = append(cfg.Ports, l.lost(cfg.Ports)...)
@@ -64,27 +65,4 @@ func (l layers) lost(have []spec.Port) []spec.Port {
 		}
 	}
 	return lost
-}
-
-// on is the port with the override.
-func (o Override) on(p spec.Port) spec.Port {
-	if o.Blocked != nil {
-		p.Blocked = o.Blocked
-	}
-	if o.PortGroup != "" {
-		p.PortGroup = o.PortGroup
-	}
-	return p
-}
-
-// texts are the overrides as a person reads them.
-func (o Override) texts() []string {
-	var t []string
-	if o.Blocked != nil {
-		t = append(t, fmt.Sprintf("blocked=%v", *o.Blocked))
-	}
-	if o.PortGroup != "" {
-		t = append(t, "portGroup="+o.PortGroup)
-	}
-	return t
 }

@@ -11,14 +11,8 @@ import (
 	"heddle/internal/lldp"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/state"
 )
-
-// LLDPSaid is an advertisement that neighbours may remember, so that it can be taken back.
-type LLDPSaid struct {
-	ID      plan.PortID    `json:"id"`
-	Chassis lldp.ChassisID `json:"chassis"`
-	Port    lldp.PortID    `json:"port"`
-}
 
 // lldpPart listens and advertises on the uplinks.
 type lldpPart struct {
@@ -58,7 +52,7 @@ func (p *lldpPart) settled(now inForce) {
 				Listen: sw.LLDP != spec.LLDPAdvertise}
 			if sw.LLDP != spec.LLDPListen {
 				port.Advertise = p.a.advertisement(u.ID, d)
-				p.a.state.LLDP = append(p.a.state.LLDP, LLDPSaid{u.ID, port.Advertise.Chassis, port.Advertise.Port})
+				p.a.state.LLDP = append(p.a.state.LLDP, state.LLDPSaid{ID: u.ID, Chassis: port.Advertise.Chassis, Port: port.Advertise.Port})
 			}
 			want = append(want, port)
 		}

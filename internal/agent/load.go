@@ -11,6 +11,7 @@ import (
 	"heddle/internal/loadbalance"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/state"
 )
 
 // LoadOptions change load-based teaming, for labs.
@@ -23,12 +24,6 @@ type LoadOptions struct {
 
 // assumedSpeed is that of a device that does not tell its own, bits per second.
 const assumedSpeed = 10e9
-
-// Assignment is the uplink that load-based teaming has moved a port to.
-type Assignment struct {
-	ID     plan.PortID `json:"id"`
-	Uplink string      `json:"uplink"`
-}
 
 // loadPart moves ports off loaded uplinks (S47, S48). It only assigns them: the teams that form then, and what is announced, are as
 // after any other change.
@@ -68,7 +63,7 @@ func (p *loadPart) close() error {
 
 // settled forgets the assignments of ports that are gone or choose otherwise now.
 func (p *loadPart) settled(now inForce) {
-	p.a.state.Assigned = slices.DeleteFunc(p.a.state.Assigned, func(s Assignment) bool {
+	p.a.state.Assigned = slices.DeleteFunc(p.a.state.Assigned, func(s state.Assignment) bool {
 		port := now.plan.Port(s.ID)
 		_, connected := now.facts[s.ID]
 		return !connected || port == nil || !mayHave(port, s.Uplink)
@@ -82,18 +77,13 @@ func mayHave(p *plan.Port, uplink string) bool {
 }
 
 // assigned is the uplink given to a port, "" for none.
-func (s *State) assigned(p *plan.Port) string {
-	for _, a := range s.Assigned {
+func assigned(st *state.State, p *plan.Port) string {
+	for _, a := range st.Assigned {
 		if a.ID == p.ID && mayHave(p, a.Uplink) {
 			return a.Uplink
 		}
 	}
 	return ""
-}
-
-func (s *State) assign(id plan.PortID, uplink string) {
-	s.Assigned = slices.DeleteFunc(s.Assigned, func(a Assignment) bool { return a.ID == id })
-	s.Assigned = append(s.Assigned, Assignment{id, uplink})
 }
 
 // balance ends a window and moves ports; it runs in the loop.
@@ -118,7 +108,7 @@ func (p *loadPart) balance(now time.Time) {
 			continue
 		}
 		for _, m := range loadbalance.Balance(p.uplinks(sw, rates), p.ports(sw, rates)) {
-			a.state.assign(plan.PortID{Switch: sw.Name, Name: m.Port}, m.To)
+			a.state.Assign(plan.PortID{Switch: sw.Name, Name: m.Port}, m.To)
 			a.log.Info("a port moves off a loaded uplink", "switch", sw.Name, "port", m.Port, "from", m.From, "to", m.To, "load", fmt.Sprintf("%.0f %%", m.Load))
 			moved = true
 		}

@@ -7,6 +7,7 @@ import (
 
 	"heddle/internal/hostdev"
 	"heddle/internal/plan"
+	"heddle/internal/state"
 )
 
 // offloadsInTheWay are what an uplink's device must not do to frames: merge segments that are for others, or drop the VLANs that
@@ -26,7 +27,7 @@ type hardware struct {
 func (a *Agent) tuneUplinks(bounds []bound) error {
 	seen := make(map[plan.PortID]hardware)
 	for _, b := range bounds {
-		h := a.state.held(b.id)
+		h := a.state.Of(b.id)
 		if b.uplink == nil || h == nil {
 			continue
 		}
@@ -48,7 +49,7 @@ func (a *Agent) tuneUplinks(bounds []bound) error {
 }
 
 // tune does it for one uplink and gives what the device, or a member of it, does not let itself be told.
-func (a *Agent) tune(b bound, h *Held) (warnings []string, err error) {
+func (a *Agent) tune(b bound, h *state.Held) (warnings []string, err error) {
 	devices := append([]hostdev.Device{b.device}, a.dev.Members(b.device)...)
 	if !h.Tuned {
 		if err := a.writeDownOffloads(devices, h); err != nil {
@@ -72,7 +73,7 @@ func (a *Agent) tune(b bound, h *Held) (warnings []string, err error) {
 }
 
 // writeDownOffloads adds what is to be switched off to what is remembered.
-func (a *Agent) writeDownOffloads(devices []hostdev.Device, h *Held) error {
+func (a *Agent) writeDownOffloads(devices []hostdev.Device, h *state.Held) error {
 	n := len(h.Offloads)
 	for _, d := range devices {
 		now, err := a.dev.Offloads(d)
@@ -80,7 +81,7 @@ func (a *Agent) writeDownOffloads(devices []hostdev.Device, h *Held) error {
 			return err
 		}
 		for _, o := range offloadsInTheWay() {
-			e := HeldOffload{d.Name, d.Index, o}
+			e := state.HeldOffload{Device: d.Name, Index: d.Index, Offload: o}
 			if now[o].On && !now[o].Fixed && !slices.Contains(h.Offloads, e) {
 				h.Offloads = append(slices.Clip(h.Offloads), e)
 			}
@@ -93,7 +94,7 @@ func (a *Agent) writeDownOffloads(devices []hostdev.Device, h *Held) error {
 }
 
 // switchOff does it. A driver that refuses is no error: what is still on then is a warning.
-func (a *Agent) switchOff(devices []hostdev.Device, h *Held) {
+func (a *Agent) switchOff(devices []hostdev.Device, h *state.Held) {
 	for _, e := range h.Offloads {
 		i := slices.IndexFunc(devices, func(d hostdev.Device) bool { return d.Index == e.Index })
 		if i < 0 {
@@ -106,7 +107,7 @@ func (a *Agent) switchOff(devices []hostdev.Device, h *Held) {
 }
 
 // giveOffloadsBack switches on again what was on. A member that is gone, or has another index, is left alone.
-func giveOffloadsBack(dev Devices, h Held) error {
+func giveOffloadsBack(dev Devices, h state.Held) error {
 	var errs []error
 	for _, e := range h.Offloads {
 		d, ok, err := dev.Device(e.Device)
@@ -132,7 +133,7 @@ func offloadWarning(d hostdev.Device, o hostdev.Offload, fixed bool) string {
 }
 
 // changedOn lists what the agent has set on an uplink's device and gives back.
-func (h *Held) changedOn() []string {
+func changedOn(h *state.Held) []string {
 	var all []string
 	if h.Prepared && !h.WasPromiscuous {
 		all = append(all, "promiscuous mode on")

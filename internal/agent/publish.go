@@ -7,6 +7,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/event"
 	"heddle/internal/plan"
+	"heddle/internal/state"
 )
 
 // Events gives the events after seq, and goes on with those to come until ctx ends or the follower does not want more.
@@ -72,7 +73,7 @@ func upDown(up bool) string {
 }
 
 // publishDevice says that a device serves a port now, or no longer does.
-func (a *Agent) publishDevice(k event.Kind, h Held) {
+func (a *Agent) publishDevice(k event.Kind, h state.Held) {
 	what := "port"
 	if h.Uplink {
 		what = "uplink"

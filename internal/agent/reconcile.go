@@ -80,7 +80,7 @@ func (a *Agent) resolve(cfg *spec.Config) (*plan.Plan, error) {
 	if len(cfg.Switches) == 0 {
 		return &plan.Plan{}, nil
 	}
-	p, err := plan.Resolve(cfg, a.state.numbers())
+	p, err := plan.Resolve(cfg, a.state.PortNumbers())
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func (a *Agent) adoptMACs() {
 			}
 		}
 		for _, p := range sw.Ports {
-			h := a.state.held(p.ID)
+			h := a.state.Of(p.ID)
 			if !p.InitialMAC.IsZero() || h == nil || h.MAC.IsZero() {
 				continue
 			}
@@ -201,7 +201,7 @@ func (a *Agent) desired(bounds []bound) dataplane.Desired {
 		if why := a.adapters.onto(b.port, &f); why != "" && a.problems[b.id] == "" {
 			a.problems[b.id] = why
 		}
-		f.Assigned = a.state.assigned(b.port)
+		f.Assigned = assigned(a.state, b.port)
 		d.Facts[b.id] = f
 		d.Attachments[b.id] = portAttachment(b.device)
 	}

@@ -20,6 +20,7 @@ import (
 	"heddle/internal/hostdev"
 	"heddle/internal/linkproto"
 	"heddle/internal/spec"
+	"heddle/internal/state"
 	"heddle/internal/wire"
 )
 
@@ -85,13 +86,13 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer lock.release()
-	store, err := OpenStore(o.Paths.state(o.Name))
+	store, err := state.Open(o.Paths.state(o.Name))
 	if err != nil {
 		return err
 	}
 	st, err := store.Load()
 	if err == nil {
-		err = st.takePlace(o.Name)
+		err = takePlace(st, o.Name)
 	}
 	if err != nil {
 		return err
@@ -117,11 +118,11 @@ func exists(path string) bool {
 // givenConfig is the file named with --config.
 type givenConfig struct {
 	cfg *spec.Config
-	src Source
+	src state.Source
 }
 
 // start makes an agent whose plan is in force. On an error it holds nothing open.
-func start(o Options, store *Store, st *State, given *givenConfig) (a *Agent, err error) {
+func start(o Options, store *state.Store, st *state.State, given *givenConfig) (a *Agent, err error) {
 	mount := func() error { return mountBPF(o.Paths, o.Name) }
 	if err := mount(); err != nil {
 		return nil, err
@@ -227,7 +228,7 @@ func (a *Agent) begin(given *givenConfig) error {
 
 // takePlace makes this boot and namespace the ones whose devices are in hand. Those of an earlier boot, or of a namespace that is
 // gone, are gone with it; those of one that still exists are another host's.
-func (s *State) takePlace(agent string) error {
+func takePlace(s *state.State, agent string) error {
 	here, err := hostPlace()
 	if err != nil || s.Place == here {
 		return err
@@ -237,7 +238,7 @@ func (s *State) takePlace(agent string) error {
 			return errors.Join(err, fmt.Errorf("agent %s has its devices in another network namespace (%s): end it there with heddle down --agent %s, or give this agent another --name", agent, path, agent))
 		}
 	}
-	s.Place, s.Held, s.Released, s.Uses, s.Assigned, s.LAGs, s.LLDP = here, nil, nil, nil, nil, nil, nil
+	s.MoveTo(here)
 	return nil
 }
 
@@ -278,9 +279,9 @@ func machineID() string {
 }
 
 // forgetHeld gives all devices back: for "heddle down".
-func forgetHeld(dev Devices, st *State) error {
+func forgetHeld(dev Devices, st *state.State) error {
 	var errs []error
-	for _, h := range append(append([]Held{}, st.Held...), st.Released...) {
+	for _, h := range append(append([]state.Held{}, st.Held...), st.Released...) {
 		if err := giveBack(dev, h); err != nil {
 			errs = append(errs, fmt.Errorf("give back device %s of port %s: %w", h.Device, h.ID, err))
 		}

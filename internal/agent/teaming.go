@@ -10,6 +10,7 @@ import (
 	"heddle/internal/failover"
 	"heddle/internal/hostdev"
 	"heddle/internal/plan"
+	"heddle/internal/state"
 )
 
 // teaming is what the agent knows of uplinks and teams beside the plan.
@@ -39,12 +40,6 @@ type portUse struct {
 	up     bool   // it may send: up and not blocked
 	vlan   plan.VLAN
 	known  bool // false: what was remembered of it says only Use
-}
-
-// PortUse is what a port uses of its team, as it is remembered.
-type PortUse struct {
-	ID plan.PortID `json:"id"`
-	failover.Use
 }
 
 // watchLinks takes in how the links of the uplinks are now.
@@ -163,11 +158,11 @@ func (a *Agent) formed() *teams {
 
 // remember has the state keep what the ports use.
 func (a *Agent) remember(p *plan.Plan, t *teams) {
-	a.state.Uses = make([]PortUse, 0, len(t.ports))
+	a.state.Uses = make([]state.PortUse, 0, len(t.ports))
 	for _, sw := range p.Switches {
 		for _, p := range sw.Ports {
 			if u, ok := t.ports[p.ID]; ok {
-				a.state.Uses = append(a.state.Uses, PortUse{p.ID, u.Use})
+				a.state.Uses = append(a.state.Uses, state.PortUse{ID: p.ID, Use: u.Use})
 			}
 		}
 	}

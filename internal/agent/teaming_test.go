@@ -19,6 +19,7 @@ import (
 	"heddle/internal/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/state"
 )
 
 // teamed is a switch with three uplinks; %s is more of its teaming.
@@ -332,7 +333,7 @@ func TestS52_MembersOfALAGAreOneEntry(t *testing.T) {
 	for _, u := range []string{"u1", "u2"} {
 		sw.Uplinks = append(sw.Uplinks, &plan.Uplink{ID: id(u)})
 	}
-	a := &Agent{state: &State{}}
+	a := &Agent{state: &state.State{}}
 	for _, c := range []struct {
 		one, two plan.Fact
 		want     []string
@@ -366,7 +367,7 @@ func TestS42_S45_WhatIsFollowedIsWhatTheKernelDoes(t *testing.T) {
 			sw.Uplinks = append(sw.Uplinks, &plan.Uplink{ID: id(u)})
 			d.Attachments[id(u)] = dataplane.Attachment{Ifindex: uint32(i + 1)}
 		}
-		a := &Agent{state: &State{}}
+		a := &Agent{state: &state.State{}}
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
 			d.Facts = plan.Facts{p.ID: {Up: true}}
 			for _, u := range names {

@@ -94,8 +94,8 @@ func (a *Agent) viewUplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
 	}
 	v.Warnings = a.hardware[u.ID].warnings
 	a.viewLinks(sw, &v)
-	if h := a.state.held(u.ID); h != nil {
-		v.Changed = h.changedOn()
+	if h := a.state.Of(u.ID); h != nil {
+		v.Changed = changedOn(h)
 	}
 	return v
 }
@@ -104,7 +104,7 @@ func (a *Agent) viewPort(sw *plan.Switch, p *plan.Port, violation string) api.Po
 	v := api.Port{
 		Switch: p.ID.Switch, Name: p.ID.Name, PortGroup: p.PortGroup, Role: p.Role, Origin: api.FromFile, Number: p.Number,
 		Device: p.Device, VLAN: p.Policy.VLAN.V.String(), Addresses: p.Addresses, Promiscuous: "unknown",
-		Overrides: a.state.Overrides[p.ID.Name].texts(), Effective: p.Rows(),
+		Overrides: a.state.Overrides[p.ID.Name].Texts(), Effective: p.Rows(),
 	}
 	if a.runTime(p.ID.Name) != nil {
 		v.Origin = api.FromRun

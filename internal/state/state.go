@@ -1,4 +1,6 @@
-package agent
+// Package state is what an agent remembers across restarts: the configuration in force, what commands made, the devices in hand and how
+// they were before, and what the physical network was told. One file, written so that a crash leaves the old or the new one whole.
+package state
 
 import (
 	"encoding/json"
@@ -6,8 +8,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
+	"heddle/internal/failover"
 	"heddle/internal/hostdev"
+	"heddle/internal/lldp"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -35,7 +40,7 @@ type State struct {
 	Place string `json:"place"`
 	Held  []Held `json:"held"`
 	// LAGs and LLDP are what the physical network was told last; they count for Place like Held.
-	LAGs []LAGState `json:"lags,omitzero"`
+	LAGs []LAG      `json:"lags,omitzero"`
 	LLDP []LLDPSaid `json:"lldp,omitzero"`
 	// Released are devices no longer in use that have not been given back yet.
 	Released []Held `json:"released,omitzero"`
@@ -60,10 +65,52 @@ type Override struct {
 	PortGroup string `json:"portGroup,omitzero"`
 }
 
+// On is the port with the override.
+func (o Override) On(p spec.Port) spec.Port {
+	if o.Blocked != nil {
+		p.Blocked = o.Blocked
+	}
+	if o.PortGroup != "" {
+		p.PortGroup = o.PortGroup
+	}
+	return p
+}
+
+// Texts are the overrides as a person reads them.
+func (o Override) Texts() []string {
+	var t []string
+	if o.Blocked != nil {
+		t = append(t, fmt.Sprintf("blocked=%v", *o.Blocked))
+	}
+	if o.PortGroup != "" {
+		t = append(t, "portGroup="+o.PortGroup)
+	}
+	return t
+}
+
 // Number is the number of one port.
 type Number struct {
 	ID     plan.PortID `json:"id"`
 	Number uint32      `json:"number"`
+}
+
+// PortUse is what a port uses of its team.
+type PortUse struct {
+	ID plan.PortID `json:"id"`
+	failover.Use
+}
+
+// Assignment is the uplink that load-based teaming has moved a port to.
+type Assignment struct {
+	ID     plan.PortID `json:"id"`
+	Uplink string      `json:"uplink"`
+}
+
+// LLDPSaid is an advertisement that neighbours may remember, so that it can be taken back.
+type LLDPSaid struct {
+	ID      plan.PortID    `json:"id"`
+	Chassis lldp.ChassisID `json:"chassis"`
+	Port    lldp.PortID    `json:"port"`
 }
 
 // Held is one device in the agent's hands, and how it was before, so that it can be given back as it was.
@@ -98,8 +145,8 @@ type HeldOffload struct {
 	Offload hostdev.Offload `json:"offload"`
 }
 
-// held finds the device of a port. The index is made again when Held is another list: a thousand ports ask several times a change.
-func (s *State) held(id plan.PortID) *Held {
+// Of finds the device of a port. The index is made again when Held is another list: a thousand ports ask several times a change.
+func (s *State) Of(id plan.PortID) *Held {
 	if len(s.Held) == 0 {
 		return nil
 	}
@@ -112,12 +159,24 @@ func (s *State) held(id plan.PortID) *Held {
 	return s.where[id]
 }
 
-func (s *State) numbers() map[plan.PortID]uint32 {
+// PortNumbers are the numbers given so far, by port.
+func (s *State) PortNumbers() map[plan.PortID]uint32 {
 	m := make(map[plan.PortID]uint32, len(s.Numbers))
 	for _, n := range s.Numbers {
 		m[n.ID] = n.Number
 	}
 	return m
+}
+
+// MoveTo begins anew in another boot or network namespace: the devices in hand, and what hangs on them, are gone with the place before.
+func (s *State) MoveTo(place string) {
+	s.Place, s.Held, s.Released, s.Uses, s.Assigned, s.LAGs, s.LLDP = place, nil, nil, nil, nil, nil, nil
+}
+
+// Assign gives a port an uplink, in place of what it was given before.
+func (s *State) Assign(id plan.PortID, uplink string) {
+	s.Assigned = slices.DeleteFunc(s.Assigned, func(a Assignment) bool { return a.ID == id })
+	s.Assigned = append(s.Assigned, Assignment{id, uplink})
 }
 
 // Store keeps the state in a directory.
@@ -126,8 +185,8 @@ type Store struct {
 	last []byte // what the file holds
 }
 
-// OpenStore makes the directory, readable by root alone, when it is missing.
-func OpenStore(dir string) (*Store, error) {
+// Open makes the directory, readable by root alone, when it is missing.
+func Open(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the state directory: %w", err)
 	}

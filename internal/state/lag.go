@@ -1,4 +1,4 @@
-package agent
+package state
 
 import (
 	"slices"
@@ -8,13 +8,19 @@ import (
 	"heddle/internal/spec"
 )
 
-// LAGState is what is remembered of a LAG, so that a restart of the agent does not take it apart.
-type LAGState struct {
+// LAG is what is remembered of a LAG, so that a restart of the agent does not take it apart.
+type LAG struct {
 	ID plan.PortID `json:"id"` // switch and LAG
 	// Devices are the indexes of the members' devices that Snapshot is about, by the uplink's name.
 	Devices map[string]uint32 `json:"devices,omitzero"`
 	// Snapshot also holds the LAG's system and its members' port numbers, which stay as they are once they were given.
 	Snapshot lacp.Snapshot `json:"snapshot"`
+}
+
+// LAGDevice is what a LAG needs to know of a member's device.
+type LAGDevice struct {
+	Index uint32 // ifindex
+	MAC   plan.MAC
 }
 
 // portPriority is the LACP port priority of every member, and systemPriority that of every LAG: the usual default.
@@ -23,7 +29,8 @@ const (
 	systemPriority = 32768
 )
 
-func (s *State) lag(id plan.PortID) *LAGState {
+// LAG finds what is remembered of a LAG, nil for nothing.
+func (s *State) LAG(id plan.PortID) *LAG {
 	for i := range s.LAGs {
 		if s.LAGs[i].ID == id {
 			return &s.LAGs[i]
@@ -32,15 +39,15 @@ func (s *State) lag(id plan.PortID) *LAGState {
 	return nil
 }
 
-// keepLAGs gives every LAG of the plan its system and port numbers. It takes nothing away, because the plan may yet be refused.
-func (s *State) keepLAGs(p *plan.Plan, devices map[plan.PortID]lagDevice) {
+// KeepLAGs gives every LAG of the plan its system and port numbers. It takes nothing away, because the plan may yet be refused.
+func (s *State) KeepLAGs(p *plan.Plan, devices map[plan.PortID]LAGDevice) {
 	for _, sw := range p.Switches {
 		for _, g := range sw.LAGs {
 			id := plan.PortID{Switch: sw.Name, Name: g.Name}
-			if s.lag(id) == nil {
-				s.LAGs = append(s.LAGs, LAGState{ID: id})
+			if s.LAG(id) == nil {
+				s.LAGs = append(s.LAGs, LAG{ID: id})
 			}
-			st := s.lag(id)
+			st := s.LAG(id)
 			st.number(g)
 			st.chooseSystem(g, devices)
 			s.chooseKey(st)
@@ -48,9 +55,9 @@ func (s *State) keepLAGs(p *plan.Plan, devices map[plan.PortID]lagDevice) {
 	}
 }
 
-// forgetLAGs forgets the LAGs and members that a plan in force does not have.
-func (s *State) forgetLAGs(p *plan.Plan) {
-	s.LAGs = slices.DeleteFunc(s.LAGs, func(st LAGState) bool {
+// ForgetLAGs forgets the LAGs and members that a plan in force does not have.
+func (s *State) ForgetLAGs(p *plan.Plan) {
+	s.LAGs = slices.DeleteFunc(s.LAGs, func(st LAG) bool {
 		sw := p.Switch(st.ID.Switch)
 		return sw == nil || sw.LAG(st.ID.Name) == nil
 	})
@@ -62,7 +69,7 @@ func (s *State) forgetLAGs(p *plan.Plan) {
 }
 
 // number gives members port numbers from 1. A member keeps its number as long as it is one.
-func (st *LAGState) number(g *plan.LAG) {
+func (st *LAG) number(g *plan.LAG) {
 	for _, name := range g.Uplinks {
 		if slices.ContainsFunc(st.Snapshot.Members, func(m lacp.MemberSnapshot) bool { return m.Name == name }) {
 			continue
@@ -77,27 +84,27 @@ func (st *LAGState) number(g *plan.LAG) {
 
 // chooseSystem takes the MAC of the first member that has a device as the LAG's system id: no other host has it, unlike one derived
 // from a machine id that a cloned image may share. It stays, even without that device, so that the other members stay in use.
-func (st *LAGState) chooseSystem(g *plan.LAG, devices map[plan.PortID]lagDevice) {
+func (st *LAG) chooseSystem(g *plan.LAG, devices map[plan.PortID]LAGDevice) {
 	for _, name := range g.Uplinks {
 		if !st.Snapshot.System.MAC.IsZero() {
 			return
 		}
-		st.Snapshot.System = lacp.System{Priority: systemPriority, MAC: devices[plan.PortID{Switch: st.ID.Switch, Name: name}].mac}
+		st.Snapshot.System = lacp.System{Priority: systemPriority, MAC: devices[plan.PortID{Switch: st.ID.Switch, Name: name}].MAC}
 	}
 }
 
 // chooseKey takes the lowest key that no other LAG has: a device may move from one LAG to another, whose system id it then is.
-func (s *State) chooseKey(st *LAGState) {
+func (s *State) chooseKey(st *LAG) {
 	taken := func(k uint16) bool {
-		return slices.ContainsFunc(s.LAGs, func(o LAGState) bool { return o.ID != st.ID && o.Snapshot.Key == k })
+		return slices.ContainsFunc(s.LAGs, func(o LAG) bool { return o.ID != st.ID && o.Snapshot.Key == k })
 	}
 	for st.Snapshot.Key == 0 || taken(st.Snapshot.Key) {
 		st.Snapshot.Key++
 	}
 }
 
-// config is what LACP is asked to do for a LAG.
-func (st *LAGState) config(g *plan.LAG) lacp.Config {
+// Config is what LACP is asked to do for a LAG.
+func (st *LAG) Config(g *plan.LAG) lacp.Config {
 	c := lacp.Config{System: st.Snapshot.System, Key: st.Snapshot.Key, Active: g.Mode == spec.LACPActive, Fast: g.Timeout == spec.LACPFast,
 		Fallback: lacp.Fallback(g.Fallback)}
 	for _, name := range g.Uplinks {
@@ -110,18 +117,18 @@ func (st *LAGState) config(g *plan.LAG) lacp.Config {
 	return c
 }
 
-// saved is the part of the snapshot whose members still have the device they had.
-func (st *LAGState) saved(devices map[plan.PortID]lagDevice) lacp.Snapshot {
+// Saved is the part of the snapshot whose members still have the device they had.
+func (st *LAG) Saved(devices map[plan.PortID]LAGDevice) lacp.Snapshot {
 	s := st.Snapshot
 	s.Members = slices.DeleteFunc(slices.Clone(s.Members), func(m lacp.MemberSnapshot) bool {
 		d, ok := devices[plan.PortID{Switch: st.ID.Switch, Name: m.Name}]
-		return !ok || d.index == 0 || st.Devices[m.Name] != d.index
+		return !ok || d.Index == 0 || st.Devices[m.Name] != d.Index
 	})
 	return s
 }
 
-// remember takes in what LACP found out of the members that are still the same.
-func (st *LAGState) remember(s lacp.Snapshot, devices map[string]uint32) {
+// Remember takes in what LACP found out of the members that are still the same.
+func (st *LAG) Remember(s lacp.Snapshot, devices map[string]uint32) {
 	if s.System != st.Snapshot.System || s.Key != st.Snapshot.Key {
 		return
 	}
