@@ -63,6 +63,7 @@ func (e *End) open(device string) error {
 	return errors.Join(
 		unix.SetsockoptInt(e.fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1),
 		unix.SetsockoptInt(e.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1),
+		unix.SetsockoptInt(e.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 16<<20), // what comes before a test reads must not be lost
 		unix.Bind(e.fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: e.index}),
 	)
 }
