@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -153,6 +155,16 @@ ports:
   - {name: vm7, switch: lab, portGroup: web, device: port7, mac: "02:00:00:00:01:07"}
 `
 
+// announcing is how many announcements wait.
+func (h *host) announcing() int {
+	h.t.Helper()
+	s, err := api.NewClient(filepath.Join(h.dir, "run", h.name+".sock")).State(h.t.Context())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return s.Agent.Announcing
+}
+
 // rarp reads a RARP announcement as "VLAN MAC", "-" for untagged; "" when it is something else.
 func rarp(f []byte) string {
 	vlan, at := "-", 12
@@ -183,6 +195,7 @@ func TestS49_EveryMovedPortIsAnnouncedOnTheOtherUplinkInItsVLANs(t *testing.T) {
 	nested := cable.Open(t, guests[4], "eth0")
 	nested.Send(append([]byte{255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 5, 1, 0x81, 0, 1, 44, 0x88, 0xb5}, make([]byte, 46)...))
 	h.await("the nested MAC is learned", func() bool { return strings.Contains(h.must("mac", "list"), "02:00:00:00:05:01") })
+	h.await("what was connected is announced", func() bool { return h.announcing() == 0 })
 	owner := cable.Open(t, guests[2], "eth0")
 	far := cable.Open(t, wire, "far2")
 	run(t, wire, "ip link set far1 down")
@@ -210,11 +223,27 @@ func TestS49_EveryMovedPortIsAnnouncedOnTheOtherUplinkInItsVLANs(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("not announced: %v", want)
 	}
-	owner.Gather("the owner is asked for its groups by IGMPv3 and MLDv2, untagged", func(all [][]byte) bool {
-		igmp := func(f []byte) bool {
-			return len(f) >= 60 && f[12] == 8 && f[13] == 0 && f[23] == 2 && f[38] == 0x11
+	igmp, mld := 0, 0
+	asked := func(f []byte) {
+		switch {
+		case len(f) >= 60 && f[12] == 8 && f[13] == 0 && f[23] == 2 && f[38] == 0x11:
+			igmp++
+		case len(f) >= 90 && f[12] == 0x86 && f[62] == 130:
+			mld++
 		}
-		mld := func(f []byte) bool { return len(f) >= 90 && f[12] == 0x86 && f[62] == 130 }
-		return slices.ContainsFunc(all, igmp) && slices.ContainsFunc(all, mld)
+	}
+	owner.Gather("the owner is asked for its groups, untagged", func(all [][]byte) bool {
+		asked(all[len(all)-1])
+		return igmp >= 2 && mld >= 2
 	})
+	h.await("everything is announced", func() bool { return h.announcing() == 0 })
+	marker := cable.Frame(cable.Broadcast(), [6]byte{2, 0, 0, 0, 1, 5}, 0, "the last")
+	cable.Open(t, guests[5], "eth0").Send(marker)
+	owner.Gather("a neighbour's frame", func(all [][]byte) bool {
+		asked(all[len(all)-1])
+		return bytes.Equal(all[len(all)-1], marker)
+	})
+	if igmp != 2 || mld != 2 {
+		t.Errorf("the owner was asked for its groups by %d IGMP and %d MLD queries", igmp, mld)
+	}
 }
