@@ -49,7 +49,7 @@ const (
 type Agent struct {
 	name    string
 	version string
-	place   string // see hostPlace
+	place   string // this machine and agent, for addresses that no other host shall derive
 	log     *slog.Logger
 	dev     Devices
 	kernel  Kernel

@@ -10,6 +10,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
 	"heddle/internal/hostdev"
+	"heddle/internal/instance"
 	"heddle/internal/state"
 )
 
@@ -20,30 +21,30 @@ const stopWait = 30 * time.Second
 // it made, promiscuous mode where it was off before. A running agent is asked to end first. What is remembered — the
 // configuration and the ports connected by command — stays for the next start, unless purge says otherwise.
 // progress, unless nil, is told how many devices are still attached.
-func Down(ctx context.Context, p Paths, name string, purge bool, progress func(left int)) error {
-	if err := CheckName(name); err != nil {
+func Down(ctx context.Context, p instance.Paths, name string, purge bool, progress func(left int)) error {
+	if err := instance.CheckName(name); err != nil {
 		return api.NewError(api.Invalid, err.Error())
 	}
-	if err := privileged(); err != nil {
+	if err := instance.Privileged(); err != nil {
 		return err
 	}
 	lock, err := stopAndLock(ctx, p, name)
 	if err != nil {
 		return err
 	}
-	defer lock.release()
-	store, err := state.Open(p.state(name))
+	defer lock.Release()
+	store, err := state.Open(p.StateDir(name))
 	if err != nil {
 		return err
 	}
-	return errors.Join(removeAll(p, store, name, purge, progress), removeFile(p.lock(name)))
+	return errors.Join(removeAll(p, store, name, purge, progress), removeFile(p.LockFile(name)))
 }
 
 // removeAll takes everything of the agent out of the kernel, gives the devices back and, with purge, forgets the state. What
 // fails does not stop the rest.
-func removeAll(p Paths, store *state.Store, name string, purge bool, progress func(left int)) error {
+func removeAll(p instance.Paths, store *state.Store, name string, purge bool, progress func(left int)) error {
 	// The programs go first: a device is not given back while frames still pass through the switch.
-	errRemove := dataplane.Remove(p.pins(name), progress)
+	errRemove := dataplane.Remove(p.Pins(name), progress)
 	st, err := store.Load()
 	switch {
 	case err != nil:
@@ -62,19 +63,19 @@ func removeAll(p Paths, store *state.Store, name string, purge bool, progress fu
 			err = errors.Join(err, store.Save(st))
 		}
 	}
-	return errors.Join(errRemove, err, unmountBPF(p), removeFile(api.SocketPath(p.Run, name)))
+	return errors.Join(errRemove, err, instance.Unmount(p), removeFile(api.SocketPath(p.Run, name)))
 }
 
 // giveAllBack gives the devices back in the network namespace they are in, which need not be the caller's.
 func giveAllBack(st *state.State, name string) error {
-	here, err := hostPlace()
+	here, err := instance.Place()
 	if err != nil {
 		return err
 	}
 	if st.Place == "" || st.Place == here {
 		return giveBackHere(st, name)
 	}
-	path, err := findPlace(st.Place)
+	path, err := instance.FindPlace(st.Place)
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func giveAllBack(st *state.State, name string) error {
 		st.Held, st.Released = nil, nil
 		return giveBackHere(st, name)
 	}
-	return inNamespace(path, func() error { return giveBackHere(st, name) })
+	return instance.In(path, func() error { return giveBackHere(st, name) })
 }
 
 func giveBackHere(st *state.State, name string) error {
@@ -100,15 +101,15 @@ func giveBackHere(st *state.State, name string) error {
 
 // stopAndLock ends a running agent and takes its place, so that none can start meanwhile. An agent that is still starting is
 // asked as soon as it listens; whoever else holds the lock (another "heddle down") is waited for.
-func stopAndLock(ctx context.Context, p Paths, name string) (*instanceLock, error) {
+func stopAndLock(ctx context.Context, p instance.Paths, name string) (*instance.Lock, error) {
 	client := api.NewClient(api.SocketPath(p.Run, name))
 	ctx, cancel := context.WithTimeout(ctx, stopWait)
 	defer cancel()
 	try := time.NewTicker(20 * time.Millisecond)
 	defer try.Stop()
 	for {
-		lock, err := takeLock(p, name)
-		if !errors.Is(err, ErrRunning) {
+		lock, err := instance.Take(p, name)
+		if !errors.Is(err, instance.ErrRunning) {
 			return lock, err
 		}
 		asked := client.Stop(ctx)

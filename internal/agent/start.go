@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
-	"regexp"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -18,27 +16,17 @@ import (
 	"heddle/internal/dataplane"
 	"heddle/internal/event"
 	"heddle/internal/hostdev"
+	"heddle/internal/instance"
 	"heddle/internal/linkproto"
 	"heddle/internal/spec"
 	"heddle/internal/state"
 	"heddle/internal/wire"
 )
 
-// Paths are the directories of the agents of a machine; each agent has its own part in both.
-type Paths struct {
-	Run   string // locks, sockets, and the bpf file system; gone after a reboot
-	State string // what survives a reboot
-}
-
-func (p Paths) lock(name string) string  { return filepath.Join(p.Run, name+".lock") }
-func (p Paths) bpffs() string            { return filepath.Join(p.Run, "bpf") }
-func (p Paths) pins(name string) string  { return filepath.Join(p.bpffs(), name) }
-func (p Paths) state(name string) string { return filepath.Join(p.State, name) }
-
 // Options say which agent to run.
 type Options struct {
 	Name    string
-	Paths   Paths
+	Paths   instance.Paths
 	Config  string // file to read at start and on SIGHUP; "" keeps what was last applied
 	Version string // of the program, for "heddle version"
 	Log     *slog.Logger
@@ -50,20 +38,10 @@ type Options struct {
 	Supervisor Supervisor
 }
 
-var agentName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
-
-// CheckName says whether an agent may have the name: it becomes part of file names and device aliases.
-func CheckName(name string) error {
-	if !agentName.MatchString(name) {
-		return fmt.Errorf("agent name %q: use letters, digits, - and _, at most 63", name)
-	}
-	return nil
-}
-
 // Run is the agent in the foreground. It returns when ctx ends or a command stops it; the kernel goes on forwarding. Faults of
 // the configuration are spec.Faults or an api.Error of kind Invalid.
 func Run(ctx context.Context, o Options) error {
-	if err := CheckName(o.Name); err != nil {
+	if err := instance.CheckName(o.Name); err != nil {
 		return api.NewError(api.Invalid, err.Error())
 	}
 	var given *givenConfig
@@ -78,15 +56,15 @@ func Run(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	if err := privileged(); err != nil {
+	if err := instance.Privileged(); err != nil {
 		return err
 	}
-	lock, err := takeLock(o.Paths, o.Name)
+	lock, err := instance.Take(o.Paths, o.Name)
 	if err != nil {
 		return err
 	}
-	defer lock.release()
-	store, err := state.Open(o.Paths.state(o.Name))
+	defer lock.Release()
+	store, err := state.Open(o.Paths.StateDir(o.Name))
 	if err != nil {
 		return err
 	}
@@ -97,7 +75,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	first := len(st.Held) == 0 && !exists(o.Paths.pins(o.Name))
+	first := len(st.Held) == 0 && !exists(o.Paths.Pins(o.Name))
 	a, err := start(o, store, st, given)
 	if err != nil && first { // nothing was in the kernel before, so nothing is left there
 		err = errors.Join(err, removeAll(o.Paths, store, o.Name, false, nil))
@@ -123,13 +101,13 @@ type givenConfig struct {
 
 // start makes an agent whose plan is in force. On an error it holds nothing open.
 func start(o Options, store *state.Store, st *state.State, given *givenConfig) (a *Agent, err error) {
-	mount := func() error { return mountBPF(o.Paths, o.Name) }
+	mount := func() error { return instance.Mount(o.Paths, o.Name) }
 	if err := mount(); err != nil {
 		return nil, err
 	}
 	a = &Agent{
 		mount: mount,
-		name:  o.Name, version: o.Version, place: machineID() + "/" + o.Name, log: o.Log, store: store, state: st,
+		name:  o.Name, version: o.Version, place: instance.MachineID() + "/" + o.Name, log: o.Log, store: store, state: st,
 		started: time.Now(), stale: true, configFile: o.Config, watchedBy: o.Supervisor, calls: make(chan func()), stopped: make(chan struct{}), quit: func() {},
 		verdicts: verdicts{}, adapters: adapters{}, events: event.NewBus(keptEvents),
 	}
@@ -139,7 +117,7 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 			a = nil
 		}
 	}()
-	kernel, err := dataplane.Open(dataplane.Options{PinDir: o.Paths.pins(o.Name), Log: o.Log})
+	kernel, err := dataplane.Open(dataplane.Options{PinDir: o.Paths.Pins(o.Name), Log: o.Log})
 	if err != nil {
 		return a, err
 	}
@@ -229,12 +207,12 @@ func (a *Agent) begin(given *givenConfig) error {
 // takePlace makes this boot and namespace the ones whose devices are in hand. Those of an earlier boot, or of a namespace that is
 // gone, are gone with it; those of one that still exists are another host's.
 func takePlace(s *state.State, agent string) error {
-	here, err := hostPlace()
+	here, err := instance.Place()
 	if err != nil || s.Place == here {
 		return err
 	}
 	if len(s.Held) > 0 {
-		if path, err := findPlace(s.Place); err != nil || path != "" {
+		if path, err := instance.FindPlace(s.Place); err != nil || path != "" {
 			return errors.Join(err, fmt.Errorf("agent %s has its devices in another network namespace (%s): end it there with heddle down --agent %s, or give this agent another --name", agent, path, agent))
 		}
 	}
@@ -266,16 +244,6 @@ func (a *Agent) chooseConfig(given *givenConfig) (fresh bool, err error) {
 		a.log.Info("no configuration yet: give one with heddle apply -f FILE")
 	}
 	return false, nil
-}
-
-// machineID tells machines apart, so that two hosts do not derive the same MAC for ports of the same name.
-func machineID() string {
-	b, err := os.ReadFile("/etc/machine-id")
-	if err != nil {
-		name, _ := os.Hostname() // without either, derived MACs depend on the agent's name alone
-		return name
-	}
-	return string(b)
 }
 
 // forgetHeld gives all devices back: for "heddle down".

@@ -83,14 +83,6 @@ func TestD1_D2_FactsOfADevice(t *testing.T) {
 	}
 }
 
-func TestNamesOfAgents(t *testing.T) {
-	for name, ok := range map[string]bool{"default": true, "host-1_a": true, "": false, "../etc": false, "a/b": false, "-x": false, ".": false, strings.Repeat("x", 64): false} {
-		if err := CheckName(name); (err == nil) != ok {
-			t.Errorf("%q: %v", name, err)
-		}
-	}
-}
-
 func TestK13_PeerRedirectOnlyIntoAnotherNamespace(t *testing.T) {
 	for _, c := range []struct {
 		d    hostdev.Device

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/agent"
+	"heddle/internal/instance"
 	"heddle/internal/supervise"
 )
 
@@ -122,7 +123,7 @@ func newDown(d Deps) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			progress, done := d.detaching()
 			defer done()
-			return agent.Down(c.Context(), agent.Paths{Run: t.runDir, State: stateDir}, t.name, purge, progress)
+			return agent.Down(c.Context(), instance.Paths{Run: t.runDir, State: stateDir}, t.name, purge, progress)
 		},
 	}
 	t.flags(d, c)

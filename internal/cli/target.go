@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heddle/internal/agent"
 	"heddle/internal/api"
+	"heddle/internal/instance"
 )
 
 // Where agents live unless flags or the environment say otherwise.
@@ -41,7 +41,7 @@ func (d Deps) env(name, otherwise string) string {
 }
 
 func (t *target) client() (api.Service, error) {
-	if err := agent.CheckName(t.name); err != nil {
+	if err := instance.CheckName(t.name); err != nil {
 		return nil, &UsageError{Err: err}
 	}
 	return api.NewClient(api.SocketPath(t.runDir, t.name)), nil

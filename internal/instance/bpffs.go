@@ -1,4 +1,4 @@
-package agent
+package instance
 
 import (
 	"bytes"
@@ -14,75 +14,6 @@ import (
 
 const bpfFSMagic = 0xcafe4a11
 
-// privileged says what the process lacks to change the kernel.
-func privileged() error {
-	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	if err := unix.Capget(&hdr, &data[0]); err != nil {
-		return fmt.Errorf("read this process's capabilities: %w", err)
-	}
-	has := func(c uint) bool { return data[c/32].Effective&(1<<(c%32)) != 0 }
-	var missing []string
-	if !has(unix.CAP_NET_ADMIN) {
-		missing = append(missing, "CAP_NET_ADMIN")
-	}
-	if !has(unix.CAP_NET_BROADCAST) { // NETLINK_LISTEN_ALL_NSID: the other ends of veths in guests' namespaces
-		missing = append(missing, "CAP_NET_BROADCAST")
-	}
-	if !has(unix.CAP_SYS_ADMIN) && !(has(unix.CAP_BPF) && has(unix.CAP_PERFMON)) {
-		missing = append(missing, "CAP_BPF and CAP_PERFMON (Linux 5.8 or newer) or CAP_SYS_ADMIN")
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	return fmt.Errorf("not enough privilege: the agent needs %s; run it as root", strings.Join(missing, " and "))
-}
-
-// instanceLock keeps a second agent of the same name away. The kernel frees it when the process ends, however it ends.
-type instanceLock struct{ f *os.File }
-
-// ErrRunning says that an agent of that name is running.
-var ErrRunning = errors.New("an agent of this name is running")
-
-func takeLock(p Paths, name string) (*instanceLock, error) {
-	if err := os.MkdirAll(p.Run, 0o755); err != nil {
-		return nil, fmt.Errorf("make the run directory: %w", err)
-	}
-	f, err := os.OpenFile(p.lock(name), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open the lock of agent %s: %w", name, err)
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		who := make([]byte, 20)
-		n, _ := f.Read(who)
-		f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%w: %s, process %s; stop it first, or give this one another --name", ErrRunning, name, strings.TrimSpace(string(who[:n])))
-		}
-		return nil, fmt.Errorf("lock %s: %w", p.lock(name), err)
-	}
-	if !sameFile(f, p.lock(name)) { // "heddle down" removed it in between
-		f.Close()
-		return takeLock(p, name)
-	}
-	// Who holds it is for the message above only.
-	if err := f.Truncate(0); err == nil {
-		_, _ = fmt.Fprintf(f, "%d\n", os.Getpid())
-	}
-	return &instanceLock{f}, nil
-}
-
-func sameFile(f *os.File, path string) bool {
-	open, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	there, err := os.Stat(path)
-	return err == nil && os.SameFile(open, there)
-}
-
-func (l *instanceLock) release() { l.f.Close() }
-
 // mountsLock keeps agents from mounting and unmounting the shared bpf file system at the same time.
 func mountsLock(p Paths) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(p.Run, ".mounts"), os.O_RDWR|os.O_CREATE, 0o600)
@@ -96,10 +27,10 @@ func mountsLock(p Paths) (*os.File, error) {
 	return f, nil
 }
 
-// mountBPF mounts the bpf file system that holds the pins, unless it is. It is kept outside /sys, so that it can be seen
+// Mount mounts the bpf file system that holds the pins, unless it is. It is kept outside /sys, so that it can be seen
 // inside "ip netns exec" too. The agent's own directory is made under the same lock, so that no other agent's end takes the
 // file system away in between.
-func mountBPF(p Paths, name string) error {
+func Mount(p Paths, name string) error {
 	dir := p.bpffs()
 	lock, err := mountsLock(p)
 	if err != nil {
@@ -114,7 +45,7 @@ func mountBPF(p Paths, name string) error {
 			return err
 		}
 	}
-	if err := os.MkdirAll(p.pins(name), 0o700); err != nil {
+	if err := os.MkdirAll(p.Pins(name), 0o700); err != nil {
 		return fmt.Errorf("make the directory of pinned objects: %w", err)
 	}
 	return nil
@@ -169,8 +100,8 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// unmountBPF removes the bpf file system when no agent has anything in it any more.
-func unmountBPF(p Paths) error {
+// Unmount removes the bpf file system when no agent has anything in it any more.
+func Unmount(p Paths) error {
 	dir := p.bpffs()
 	lock, err := mountsLock(p)
 	if errors.Is(err, os.ErrNotExist) {

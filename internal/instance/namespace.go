@@ -1,4 +1,4 @@
-package agent
+package instance
 
 import (
 	"errors"
@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostPlace names this boot and the calling thread's network namespace: ifindexes count only within both. A namespace's
+// Place names this boot and the calling thread's network namespace: ifindexes count only within both. A namespace's
 // cookie is never given to another one, unlike its inode (SO_NETNS_COOKIE, Linux 5.14).
-func hostPlace() (string, error) {
+func Place() (string, error) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "", fmt.Errorf("tell this boot from others: %w", err)
@@ -32,8 +32,8 @@ func hostPlace() (string, error) {
 	return fmt.Sprintf("%s %d", strings.TrimSpace(string(boot)), cookie), nil
 }
 
-// findPlace is the path of a place's network namespace, "" when it is gone: by its name, or through a process in it.
-func findPlace(place string) (string, error) {
+// FindPlace is the path of a place's network namespace, "" when it is gone: by its name, or through a process in it.
+func FindPlace(place string) (string, error) {
 	named, _ := filepath.Glob("/run/netns/*")
 	processes, _ := filepath.Glob("/proc/[0-9]*/ns/net")
 	seen := map[uint64]bool{}
@@ -48,7 +48,7 @@ func findPlace(place string) (string, error) {
 		}
 		seen[st.Ino] = true
 		there := ""
-		err = inNamespace(path, func() (err error) { there, err = hostPlace(); return err })
+		err = In(path, func() (err error) { there, err = Place(); return err })
 		if err == nil && there == place {
 			return path, nil
 		}
@@ -56,8 +56,8 @@ func findPlace(place string) (string, error) {
 	return "", nil
 }
 
-// inNamespace runs f on a thread inside the network namespace at path. A thread that cannot be put back is given up.
-func inNamespace(path string, f func() error) error {
+// In runs f on a thread inside the network namespace at path. A thread that cannot be put back is given up.
+func In(path string, f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()

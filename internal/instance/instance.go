@@ -1,0 +1,122 @@
+// Package instance is one agent's part of a machine: its directories, the lock that keeps a second one away, the file system its pins
+// are in, and the network namespace its devices are in.
+package instance
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Paths are the directories of the agents of a machine; each agent has its own part in both.
+type Paths struct {
+	Run   string // locks, sockets, and the bpf file system; gone after a reboot
+	State string // what survives a reboot
+}
+
+// LockFile is held locked by the agent of that name while it runs.
+func (p Paths) LockFile(name string) string { return filepath.Join(p.Run, name+".lock") }
+
+// Pins is the directory of an agent's pinned kernel objects.
+func (p Paths) Pins(name string) string { return filepath.Join(p.bpffs(), name) }
+
+// StateDir is the directory of what an agent remembers.
+func (p Paths) StateDir(name string) string { return filepath.Join(p.State, name) }
+
+func (p Paths) bpffs() string { return filepath.Join(p.Run, "bpf") }
+
+var agentName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
+
+// CheckName says whether an agent may have the name: it becomes part of file names and device aliases.
+func CheckName(name string) error {
+	if !agentName.MatchString(name) {
+		return fmt.Errorf("agent name %q: use letters, digits, - and _, at most 63", name)
+	}
+	return nil
+}
+
+// Privileged says what the process lacks to change the kernel.
+func Privileged() error {
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&hdr, &data[0]); err != nil {
+		return fmt.Errorf("read this process's capabilities: %w", err)
+	}
+	has := func(c uint) bool { return data[c/32].Effective&(1<<(c%32)) != 0 }
+	var missing []string
+	if !has(unix.CAP_NET_ADMIN) {
+		missing = append(missing, "CAP_NET_ADMIN")
+	}
+	if !has(unix.CAP_NET_BROADCAST) { // NETLINK_LISTEN_ALL_NSID: the other ends of veths in guests' namespaces
+		missing = append(missing, "CAP_NET_BROADCAST")
+	}
+	if !has(unix.CAP_SYS_ADMIN) && !(has(unix.CAP_BPF) && has(unix.CAP_PERFMON)) {
+		missing = append(missing, "CAP_BPF and CAP_PERFMON (Linux 5.8 or newer) or CAP_SYS_ADMIN")
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("not enough privilege: the agent needs %s; run it as root", strings.Join(missing, " and "))
+}
+
+// Lock keeps a second agent of the same name away. The kernel frees it when the process ends, however it ends.
+type Lock struct{ f *os.File }
+
+// ErrRunning says that an agent of that name is running.
+var ErrRunning = errors.New("an agent of this name is running")
+
+// Take takes the lock of the agent of that name; ErrRunning when one holds it.
+func Take(p Paths, name string) (*Lock, error) {
+	if err := os.MkdirAll(p.Run, 0o755); err != nil {
+		return nil, fmt.Errorf("make the run directory: %w", err)
+	}
+	f, err := os.OpenFile(p.LockFile(name), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the lock of agent %s: %w", name, err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		who := make([]byte, 20)
+		n, _ := f.Read(who)
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("%w: %s, process %s; stop it first, or give this one another --name", ErrRunning, name, strings.TrimSpace(string(who[:n])))
+		}
+		return nil, fmt.Errorf("lock %s: %w", p.LockFile(name), err)
+	}
+	if !sameFile(f, p.LockFile(name)) { // "heddle down" removed it in between
+		f.Close()
+		return Take(p, name)
+	}
+	// Who holds it is for the message above only.
+	if err := f.Truncate(0); err == nil {
+		_, _ = fmt.Fprintf(f, "%d\n", os.Getpid())
+	}
+	return &Lock{f}, nil
+}
+
+func sameFile(f *os.File, path string) bool {
+	open, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(path)
+	return err == nil && os.SameFile(open, there)
+}
+
+// Release lets another agent of the name start.
+func (l *Lock) Release() { l.f.Close() }
+
+// MachineID tells machines apart, so that two hosts do not derive the same MAC for ports of the same name.
+func MachineID() string {
+	b, err := os.ReadFile("/etc/machine-id")
+	if err != nil {
+		name, _ := os.Hostname() // without either, derived MACs depend on the agent's name alone
+		return name
+	}
+	return string(b)
+}
