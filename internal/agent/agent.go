@@ -61,7 +61,7 @@ type Agent struct {
 
 	file     *spec.Config // what the file declares
 	cfg      *spec.Config // with what commands made
-	warnings []string     // about the configuration
+	warnings []string     // about the configuration; a port whose device is missing says so itself, for as long as it is
 	plan     *plan.Plan   // of cfg, unless stale
 	stale    bool         // cfg, or a MAC taken over, changed since plan was made
 	problems map[plan.PortID]string

@@ -99,14 +99,36 @@ func TestApplyNeverTouchesWhatWasConnectedByCommand(t *testing.T) {
 	if err := r.connect(spec.Port{Name: "c", PortGroup: "other"}); !invalid(err) {
 		t.Errorf("another port of the name: %v", err)
 	}
-	if err := r.apply(strings.ReplaceAll(base, "web", "renamed")); !invalid(err) || !strings.Contains(err.Error(), "c") {
+	if err := r.apply(strings.ReplaceAll(base, "web", "renamed")); !invalid(err) || !strings.Contains(err.Error(), `heddle port disconnect "c"`) {
 		t.Errorf("taking its port group away: %v", err)
+	}
+	if err := r.connect(spec.Port{Name: "d", PortGroup: "none"}); !invalid(err) || strings.Contains(err.Error(), "was connected by command") {
+		t.Errorf("a port whose connecting fails counts as one that was connected: %v", err)
+	}
+	if err := r.connect(spec.Port{Name: "b", PortGroup: "web"}); !invalid(err) || !strings.Contains(err.Error(), "port b is declared in ") {
+		t.Errorf("connecting a declared port: %v", err)
 	}
 	if err := r.apply(strings.Replace(base, "name: b", "name: c", 1)); !invalid(err) || !strings.Contains(err.Error(), "connected by command") {
 		t.Errorf("declaring its name: %v", err)
 	}
 	if err := r.apply("switches: [{name: lab, portGroups: [{name: web}]}]"); err != nil || planned(r.plan, "c") == nil {
 		t.Errorf("apply: %v, port %v", err, planned(r.plan, "c"))
+	}
+}
+
+func TestAMissingDeviceIsToldByItsPortOnly(t *testing.T) {
+	r := newRig(t, base)
+	v := r.view()
+	if len(v.Agent.Warnings) != 0 || v.Ports[0].State != api.Pending || v.Ports[0].Reason == "" {
+		t.Errorf("warnings %q, which stay when the device comes; port %+v", v.Agent.Warnings, v.Ports[0])
+	}
+	var out *api.Applied
+	err := r.command(func(ctx context.Context) (err error) {
+		out, err = r.Apply(ctx, api.Apply{File: "next.yaml", Content: base, DryRun: true})
+		return err
+	})
+	if err != nil || len(out.Warnings) == 0 {
+		t.Errorf("a dry run does not warn: %v, %+v", err, out)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"heddle/internal/api"
 	"heddle/internal/event"
@@ -43,7 +44,7 @@ func (a *Agent) change(edit func()) error {
 	before := a.intent()
 	edit()
 	cfg, faults := a.layers().merge()
-	if lines := a.newFaults(faults); len(lines) > 0 {
+	if lines := a.newFaults(faults, before, a.file); len(lines) > 0 {
 		a.restore(before)
 		return api.NewError(api.Invalid, lines...)
 	}
@@ -74,15 +75,31 @@ func (a *Agent) change(edit func()) error {
 }
 
 // newFaults are the faults that a change brings; those known since the start (the file was edited while the agent was away)
-// do not stand in its way.
-func (a *Agent) newFaults(faults spec.Faults) []string {
+// do not stand in its way. Where another file is what does not fit ports that were connected before, the line says so: who applies
+// a file looks for the fault in it, and the port is not there.
+func (a *Agent) newFaults(faults spec.Faults, before intent, file *spec.Config) []string {
 	var lines []string
 	for _, f := range faults {
-		if !slices.Contains(a.misfits, f.Error()) {
-			lines = append(lines, f.Error())
+		line := f.Error()
+		if slices.Contains(a.misfits, line) {
+			continue
 		}
+		if file != before.file {
+			line += byCommand(f, before.ports)
+		}
+		lines = append(lines, line)
 	}
 	return lines
+}
+
+// byCommand says of a fault at one of the run-time ports what the port is, "" of others.
+func byCommand(f spec.Fault, ports []spec.Port) string {
+	for _, p := range ports {
+		if path := "ports[" + p.Name + "]"; strings.HasPrefix(f.Path, path) && f.Path != path+".name" {
+			return fmt.Sprintf(" (port %s was connected by command: move it, or disconnect it with heddle port disconnect %q)", p.Name, p.Name)
+		}
+	}
+	return ""
 }
 
 func (a *Agent) keepMisfits(faults spec.Faults) {
@@ -107,8 +124,7 @@ func (a *Agent) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.App
 	if len(faults) > 0 {
 		return nil, api.NewError(api.Invalid, faultLines(faults)...)
 	}
-	warnings = append(warnings, cfg.Warnings()...)
-	out := &api.Applied{Warnings: warnings, DryRun: q.DryRun}
+	out := &api.Applied{Warnings: append(warnings, cfg.Warnings()...), DryRun: q.DryRun}
 	was, before := a.file, a.plan
 	if q.DryRun {
 		after, lines, err := a.preview(cfg)
@@ -126,7 +142,7 @@ func (a *Agent) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.App
 	if err != nil {
 		return nil, err
 	}
-	a.warnings = warnings
+	a.warnings = cfg.Warnings()
 	// What is only said is worked out when the change is in force.
 	if out.Changes, err = diff(was, cfg); err != nil {
 		return nil, err

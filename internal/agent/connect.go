@@ -37,6 +37,9 @@ func (a *Agent) connect(ctx context.Context, p spec.Port, with func(spec.Port) (
 		if have := a.runTime(p.Name); have != nil && reflect.DeepEqual(*have, p) {
 			return nil
 		}
+		if a.declared(p.Name) != nil {
+			return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take another name, or take it out there and apply the file", p.Name, a.state.Config.File))
+		}
 		ports, changes, err := with(p)
 		if err != nil {
 			return err

@@ -157,18 +157,40 @@ func flatten(prefix string, b []byte) ([]field, error) {
 	return fields, nil
 }
 
+// leaf is a value that is no object, as text.
 func leaf(b []byte) (string, error) {
-	var v any
-	if err := json.Unmarshal(b, &v); err != nil {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	return flowText(d)
+}
+
+// flowText reads one value and writes it as YAML would in one line, {name: lag1, uplinks: [a, b]}, with its fields in their order.
+func flowText(d *json.Decoder) (string, error) {
+	t, err := d.Token()
+	if err != nil {
 		return "", err
 	}
-	list, ok := v.([]any)
-	if !ok {
-		return fmt.Sprint(v), nil
+	open, isList := t.(json.Delim)
+	if !isList {
+		return fmt.Sprint(t), nil
 	}
-	texts := make([]string, len(list))
-	for i, e := range list {
-		texts[i] = fmt.Sprint(e)
+	var parts []string
+	for d.More() {
+		key := ""
+		if open == '{' {
+			if t, err = d.Token(); err != nil {
+				return "", err
+			}
+			key = fmt.Sprint(t) + ": "
+		}
+		v, err := flowText(d)
+		if err != nil {
+			return "", err
+		}
+		parts = append(parts, key+v)
 	}
-	return "[" + strings.Join(texts, ", ") + "]", nil
+	if t, err = d.Token(); err != nil {
+		return "", err
+	}
+	return fmt.Sprint(open) + strings.Join(parts, ", ") + fmt.Sprint(t), nil
 }

@@ -110,7 +110,7 @@ func (a *Agent) preview(file *spec.Config) (*plan.Plan, []string, error) {
 	l := a.layers()
 	l.file = file
 	cfg, faults := l.merge()
-	if lines := a.newFaults(faults); len(lines) > 0 {
+	if lines := a.newFaults(faults, a.intent(), file); len(lines) > 0 {
 		return nil, lines, nil
 	}
 	p, err := a.resolve(cfg)

@@ -185,12 +185,12 @@ func (a *Agent) begin(given *givenConfig) error {
 	if fresh && len(faults) > 0 {
 		return api.NewError(api.Invalid, faultLines(faults)...)
 	}
-	a.warnings = append(append(warnings, faultLines(faults)...), a.file.Warnings()...)
+	a.warnings = append(faultLines(faults), a.file.Warnings()...)
 	cfg, misfits := a.layers().merge()
 	a.cfg = cfg
 	a.keepMisfits(misfits)
 	a.forgetOverrides()
-	for _, w := range append(a.warnings, a.misfits...) {
+	for _, w := range slices.Concat(warnings, a.warnings, a.misfits) {
 		a.log.Warn(w)
 	}
 	a.distrust()

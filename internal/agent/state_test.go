@@ -18,6 +18,8 @@ func TestDiffReadsLikeTheChange(t *testing.T) {
 switches:
   - name: lab
     mtu: 9000
+    uplinks: [{name: u2}, {name: u3}]
+    lags: [{name: lag1, uplinks: [u2, u3], mode: active}]
     portGroups:
       - {name: web, vlan: {trunk: ["0", "10-20"]}}
       - {name: new}
@@ -33,6 +35,9 @@ ports:
 		{Kind: "-", Object: "port group lab/other"},
 		{Kind: "-", Object: "port a"},
 		{Kind: "+", Object: "switch lab", Field: "mtu", New: "9000"},
+		{Kind: "+", Object: "switch lab", Field: "lags", New: "[{name: lag1, uplinks: [u2, u3], mode: active}]"},
+		{Kind: "+", Object: "uplink lab/u2"},
+		{Kind: "+", Object: "uplink lab/u3"},
 		{Kind: "+", Object: "port group lab/web", Field: "vlan.trunk", New: "[0, 10-20]"},
 		{Kind: "-", Object: "port group lab/web", Field: "vlan.access", Old: "100"},
 		{Kind: "+", Object: "port group lab/new"},

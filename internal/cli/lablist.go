@@ -10,6 +10,8 @@ import (
 
 	"heddle/internal/lab"
 	"heddle/internal/lab/experiment"
+	"heddle/internal/lab/live"
+	"heddle/internal/lab/outage"
 )
 
 // labList is what "lab list" shows.
@@ -67,6 +69,7 @@ func collectLabs(runDir string) (*labList, error) {
 		}
 		l.Experiments = append(l.Experiments, labEntry{name, e.Title})
 	}
+	l.Experiments = append(l.Experiments, labEntry{live.Name, live.Title}, labEntry{outage.Name, outage.Title})
 	return l, nil
 }
 

@@ -22,13 +22,12 @@ type listening struct {
 // SinkResult; a sink first prints where it listens, and ends when its standard input does.
 func Command() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "traffic",
-		Short: "Measure a network path: one end of a measurement",
-		Long: "One end of a measurement, as a process. Start a sink in one namespace or guest and a sender in another:\n" +
-			"  heddle traffic sink --kind stream --listen 10.0.0.2:5001\n" +
-			"  heddle traffic stream --to 10.0.0.2:5001 --duration 5s",
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		Use:     "traffic",
+		Short:   "Measure a network path: one end of a measurement",
+		Long:    "One end of a measurement, as a process. Start a sink in one namespace or guest and a sender in another.",
+		Example: "  heddle traffic sink --kind stream --listen 10.0.0.2:5001\n  heddle traffic stream --to 10.0.0.2:5001 --duration 5s",
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(sinkCommand())
 	for _, k := range Kinds() {
@@ -78,8 +77,12 @@ func sendCommand(kind Kind) *cobra.Command {
 		KindUDP:    "Send numbered UDP packets",
 		KindEcho:   "Send ICMP echo requests and count the replies to each",
 	}
+	example := "  heddle traffic " + string(kind) + " --to 10.0.0.2:5001 --duration 5s"
+	if kind == KindEcho {
+		example = "  heddle traffic echo --to 10.0.0.2 --duration 5s"
+	}
 	c := &cobra.Command{
-		Use: string(kind), Short: shorts[kind], Args: cobra.NoArgs,
+		Use: string(kind), Short: shorts[kind], Example: example, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			dest, err := destination(kind, to)
 			if err != nil {
@@ -140,6 +143,7 @@ func sinkCommand() *cobra.Command {
 	var nap time.Duration
 	c := &cobra.Command{
 		Use: "sink", Short: "Receive what a sender sends, until standard input ends", Args: cobra.NoArgs,
+		Example: "  heddle traffic sink --kind udp --listen 10.0.0.2:5001\n  heddle traffic sink --listen 10.0.0.2:0 --netns guest2",
 		RunE: func(c *cobra.Command, _ []string) error {
 			addr, err := netip.ParseAddrPort(at)
 			if err != nil {

@@ -16,8 +16,11 @@ import (
 	"heddle/internal/netns"
 )
 
-// Name is the experiment's name.
-const Name = "live-change"
+// Name is the experiment's name, Title what it shows.
+const (
+	Name  = "live-change"
+	Title = "what running ports notice when their policy changes (real traffic only)"
+)
 
 // The nodes of the lab.
 const (

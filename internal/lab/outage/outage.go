@@ -13,8 +13,11 @@ import (
 	"heddle/internal/report"
 )
 
-// Name is the experiment's name for "heddle lab run".
-const Name = "failover"
+// Name is the experiment's name for "heddle lab run", Title what it shows.
+const (
+	Name  = "failover"
+	Title = "what a guest notices when an uplink of its host fails (real traffic only)"
+)
 
 // Budget is how long traffic may be silent when an uplink fails, in seconds.
 const Budget = 0.050
