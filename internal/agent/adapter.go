@@ -30,7 +30,7 @@ func (a *Agent) sawAdapters(news map[string]sight) {
 			delete(a.adapters, socket)
 		}
 	}
-	a.settle()
+	a.settleSoon()
 }
 
 // onto adds to a port's fact what its monitor shows of its adapter, and gives why nothing is known though it should be; ""

@@ -87,6 +87,7 @@ type Agent struct {
 	teaming    teaming
 	adapters   adapters
 	events     *event.Bus
+	quiet     quiet
 
 	listener net.Listener   // for commands
 	mount    func() error   // makes sure that there is a file system to pin in
@@ -124,6 +125,8 @@ func (a *Agent) run(ctx context.Context, reload <-chan struct{}) error {
 			a.reload()
 			a.supervisor().Ready()
 		case <-a.woken():
+			a.settle()
+		case <-a.itsTurn():
 			a.settle()
 		case <-tick.C:
 			a.tick()
@@ -178,7 +181,7 @@ func (a *Agent) notified(n hostdev.Note) {
 		n = more
 	}
 	if changed {
-		a.settle()
+		a.settleSoon()
 	}
 }
 
@@ -203,11 +206,14 @@ func (a *Agent) tick() {
 		a.settle()
 	}
 	a.attachFailed()
+	a.tellHeld()
 }
 
 // settle reconciles outside of a command: a failure is logged and tried again with the next tick.
 func (a *Agent) settle() {
+	began := time.Now()
 	err := a.reconcile()
+	a.quiet.spent(began, time.Now())
 	a.retry = err != nil || a.late != nil
 	switch {
 	case err != nil:

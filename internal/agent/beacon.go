@@ -71,6 +71,6 @@ func (p *beaconPart) reported(r linkproto.BeaconReport) {
 		p.a.events.Publish(e)
 	}
 	if changed {
-		p.a.settle()
+		p.a.settleSoon()
 	}
 }

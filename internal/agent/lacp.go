@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"heddle/internal/event"
@@ -22,10 +23,13 @@ type lagPart struct {
 	done chan struct{}
 	// reports are the last of each LAG; in the loop only.
 	reports map[plan.PortID]linkproto.LACPReport
+	// told is how each member was when it was told of last; held says that one of them is another by now.
+	told map[plan.PortID]lacp.MemberStatus
+	held bool
 }
 
 func (a *Agent) followLAGs(open linkproto.Opener) {
-	p := &lagPart{a: a, done: make(chan struct{}), reports: map[plan.PortID]linkproto.LACPReport{}}
+	p := &lagPart{a: a, done: make(chan struct{}), reports: map[plan.PortID]linkproto.LACPReport{}, told: map[plan.PortID]lacp.MemberStatus{}}
 	p.lacp = linkproto.StartLACP(open, a.log, func(r []linkproto.LACPReport) {
 		a.postUnless(p.done, func() { p.reported(r) })
 	})
@@ -127,6 +131,10 @@ func (p *lagPart) settled(now inForce) {
 			delete(p.reports, id)
 		}
 	}
+	maps.DeleteFunc(p.told, func(id plan.PortID, _ lacp.MemberStatus) bool {
+		sw := now.plan.Switch(id.Switch)
+		return sw == nil || sw.LAGOf(id.Name) == nil
+	})
 	p.lacp.Want(want)
 }
 
@@ -141,32 +149,41 @@ func (p *lagPart) reported(list []linkproto.LACPReport) {
 		p.reports[r.ID] = r
 		st.Remember(r.Snapshot, r.Devices)
 	}
-	p.a.settle()
+	p.a.settleSoon()
 }
 
-// publish tells what changed since the last report.
+// publish tells what changed of the members since they were told of last; of one that changes all the time, later.
 func (p *lagPart) publish(r linkproto.LACPReport) {
-	before := map[string]lacp.MemberStatus{}
-	for _, m := range p.reports[r.ID].Status.Members {
-		before[m.Name] = m
-	}
 	for _, m := range r.Status.Members {
-		was, known := before[m.Name]
-		say := func(k event.Kind, from, to, text string) {
-			e := p.a.at("uplink", plan.PortID{Switch: r.ID.Switch, Name: m.Name})
-			e.Kind, e.From, e.To, e.Text = k, from, to, text
-			p.a.events.Publish(e)
-			p.a.log.Info(text, "switch", r.ID.Switch, "lag", r.ID.Name)
+		id := plan.PortID{Switch: r.ID.Switch, Name: m.Name}
+		was, known := p.told[id]
+		if known && was.Partner.System == m.Partner.System && was.Usable == m.Usable && was.Reason == m.Reason {
+			continue
 		}
-		if m.Partner.System != was.Partner.System && !m.Partner.System.MAC.IsZero() {
-			say(event.Neighbour, partnerText(was), partnerText(m), fmt.Sprintf("uplink %s: LACP partner %s", m.Name, partnerText(m)))
+		if !p.a.quiet.lags.Allow(id, time.Now()) {
+			p.held = true
+			continue
 		}
-		switch {
-		case m.Usable && (!known || !was.Usable):
-			say(event.Link, "out", "in use", fmt.Sprintf("uplink %s is used in LAG %s", m.Name, r.ID.Name))
-		case !m.Usable && known && (was.Usable || was.Reason != m.Reason):
-			say(event.Link, usedText(was), "out", fmt.Sprintf("uplink %s is not used in LAG %s: %s", m.Name, r.ID.Name, m.Reason))
-		}
+		p.told[id] = m
+		p.tell(r.ID, id, was, known, m)
+	}
+}
+
+func (p *lagPart) tell(lag, uplink plan.PortID, was lacp.MemberStatus, known bool, m lacp.MemberStatus) {
+	say := func(k event.Kind, from, to, text string) {
+		e := p.a.at("uplink", uplink)
+		e.Kind, e.From, e.To, e.Text = k, from, to, text
+		p.a.events.Publish(e)
+		p.a.log.Info(text, "switch", lag.Switch, "lag", lag.Name)
+	}
+	if m.Partner.System != was.Partner.System && !m.Partner.System.MAC.IsZero() {
+		say(event.Neighbour, partnerText(was), partnerText(m), fmt.Sprintf("uplink %s: LACP partner %s", m.Name, partnerText(m)))
+	}
+	switch {
+	case m.Usable && (!known || !was.Usable):
+		say(event.Link, "out", "in use", fmt.Sprintf("uplink %s is used in LAG %s", m.Name, lag.Name))
+	case !m.Usable && known && (was.Usable || was.Reason != m.Reason):
+		say(event.Link, usedText(was), "out", fmt.Sprintf("uplink %s is not used in LAG %s: %s", m.Name, lag.Name, m.Reason))
 	}
 }
 

@@ -37,6 +37,8 @@ type silentSocket struct {
 
 func (s *silentSocket) Send([]byte) error { return nil }
 
+func (s *silentSocket) Bound() bool { return true }
+
 func (s *silentSocket) Receive() (*wire.Frame, error) {
 	select {
 	case f := <-s.in:

@@ -82,6 +82,10 @@ func (a *Agent) advertisement(id plan.PortID, d hostdev.Device) *lldp.PDU {
 // reported publishes the neighbours that came, changed or went; it runs in the loop.
 func (p *lldpPart) reported(list []linkproto.LLDPReport) {
 	for _, r := range list {
+		untold, ok := p.a.quiet.mayTellOfPeer(r.ID)
+		if !ok {
+			continue
+		}
 		e := p.a.at("uplink", r.ID)
 		e.Kind = event.Neighbour
 		e.To = neighbourText(r.Neighbour)
@@ -89,6 +93,9 @@ func (p *lldpPart) reported(list []linkproto.LLDPReport) {
 		if r.Change == lldp.Gone {
 			e.From, e.To = e.To, ""
 			e.Text += " is gone"
+		}
+		if untold > 0 {
+			e.Text += fmt.Sprintf(" (%d changes before it were too many to be told)", untold)
 		}
 		p.a.events.Publish(e)
 		p.a.log.Info(e.Text, "switch", r.ID.Switch)

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"time"
+
 	"heddle/internal/dataplane"
 	"heddle/internal/plan"
 )
@@ -8,12 +10,12 @@ import (
 // report logs what changed for each port: up and down, blocked (S41), violations (S3, D2), and why one is not connected.
 func (a *Agent) report() {
 	now := make(map[plan.PortID]observation, len(a.last))
+	a.quiet.held = false
 	for _, sw := range a.plan.Switches {
 		for _, u := range sw.Uplinks {
 			f, ok := a.applied.Facts[u.ID]
 			o := observation{up: ok && f.Up, blocked: u.Blocked, problem: a.problems[u.ID]}
-			a.logChange("uplink", u.ID, o)
-			now[u.ID] = o
+			now[u.ID] = a.logChange("uplink", u.ID, o)
 		}
 		own := dataplane.EffectiveMACs(sw, a.applied.Facts)
 		for _, p := range sw.Ports {
@@ -22,8 +24,7 @@ func (a *Agent) report() {
 			if ok {
 				o.violation = own[p.ID].Violation
 			}
-			a.logChange("port", p.ID, o)
-			now[p.ID] = o
+			now[p.ID] = a.logChange("port", p.ID, o)
 		}
 	}
 	for id := range a.last {
@@ -34,10 +35,16 @@ func (a *Agent) report() {
 	a.last = now
 }
 
-func (a *Agent) logChange(what string, id plan.PortID, o observation) {
+// logChange tells how a port is now where that is another than was told last, and gives what has been told: of one that changes
+// all the time, later, how it is then. What an operator does is told at once.
+func (a *Agent) logChange(what string, id plan.PortID, o observation) observation {
 	old, known := a.last[id]
 	if known && old == o {
-		return
+		return o
+	}
+	if !a.quiet.changes.Allow(id, time.Now()) && known && old.blocked == o.blocked {
+		a.quiet.held = true
+		return old
 	}
 	a.publishChange(what, id, old, o, known)
 	log := a.log.With(what, id.String())
@@ -64,4 +71,5 @@ func (a *Agent) logChange(what string, id plan.PortID, o observation) {
 	case o.violation == "" && old.violation != "":
 		log.Info("security violation over")
 	}
+	return o
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"heddle/internal/plan"
@@ -35,6 +36,7 @@ type fakeSocket struct {
 	in      chan *wire.Frame
 	closed  chan struct{}
 	failing chan error
+	gone    atomic.Bool // its device is
 }
 
 func (n *network) open(ifindex uint32, _ uint16, _ ...[6]byte) (Socket, error) {
@@ -55,6 +57,8 @@ func (s *fakeSocket) Send(b []byte) error {
 	return nil
 }
 
+func (s *fakeSocket) Bound() bool { return !s.gone.Load() }
+
 var errClosed = errors.New("closed")
 
 func (s *fakeSocket) Receive() (*wire.Frame, error) {
@@ -71,7 +75,9 @@ func (s *fakeSocket) Receive() (*wire.Frame, error) {
 func (s *fakeSocket) Close() error {
 	s.n.mu.Lock()
 	defer s.n.mu.Unlock()
-	delete(s.n.devices, s.ifindex)
+	if s.n.devices[s.ifindex] == s {
+		delete(s.n.devices, s.ifindex)
+	}
 	close(s.closed)
 	return nil
 }

@@ -127,3 +127,34 @@ func TestLLDP_NeighboursComeChangeAndGo(t *testing.T) {
 		}
 	})
 }
+
+func TestLLDP_IsHeardOnADeviceThatTookAnothersIndex(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork()
+		var told collected[LLDPReport]
+		l := StartLLDP(n.open, quiet, told.take)
+		port := LLDPPort{ID: uplinkID("up0"), Device: Uplink{Ifindex: 1, Up: true}, Listen: true}
+		l.Want([]LLDPPort{port})
+		synctest.Wait()
+		first := n.socket(1)
+		l.Want([]LLDPPort{port})
+		synctest.Wait()
+		if n.socket(1) != first {
+			t.Error("a device that stays gets another socket")
+		}
+		first.gone.Store(true)
+		l.Want([]LLDPPort{port})
+		synctest.Wait()
+		if n.socket(1) == first {
+			t.Fatal("the socket of the device that is gone is still listened to")
+		}
+		n.put(1, plan.MAC{2}, payload(t, pdu("new", 120)))
+		synctest.Wait()
+		if got := told.list(); len(got) != 1 {
+			t.Errorf("reports %v, want one neighbour", got)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

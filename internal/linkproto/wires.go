@@ -29,6 +29,8 @@ type Uplink struct {
 type Socket interface {
 	Send(frame []byte) error
 	Receive() (*wire.Frame, error)
+	// Bound says whether the device it was opened on is still there.
+	Bound() bool
 	Close() error
 }
 
@@ -75,10 +77,17 @@ func newWires(open Opener, etherType uint16, groups ...plan.MAC) *wires {
 	return w
 }
 
-// use opens sockets on the devices that have none. What failed is tried again with the next call.
+// use opens a socket on a device that has none, or whose socket is one of a device that went and left its index to this one. What
+// failed is tried again with the next call.
 func (w *wires) use(ifindex uint32) error {
-	if _, ok := w.conns[ifindex]; ok {
-		return nil
+	if r, ok := w.conns[ifindex]; ok {
+		if r.Bound() {
+			return nil
+		}
+		delete(w.conns, ifindex)
+		if err := r.end(); err != nil {
+			return err
+		}
 	}
 	s, err := w.open(ifindex, w.etherType, w.groups...)
 	if err != nil {

@@ -60,6 +60,22 @@ func prepare(fd, ifindex int, etherType uint16, groups [][6]byte) error {
 // Close ends a Receive that waits, with an error.
 func (c *Conn) Close() error { return c.file.Close() }
 
+// Bound says whether the device is still the one that Open found. The kernel takes a socket off a device that goes or leaves the
+// namespace, for good: another device under the same index is not heard.
+func (c *Conn) Bound() bool {
+	raw, err := c.file.SyscallConn()
+	if err != nil {
+		return false
+	}
+	bound := false
+	err = raw.Control(func(fd uintptr) {
+		at, err := unix.Getsockname(int(fd))
+		ll, ok := at.(*unix.SockaddrLinklayer)
+		bound = err == nil && ok && ll.Ifindex == c.index
+	})
+	return err == nil && bound
+}
+
 // Send sends a whole frame: destination, source, an 802.1Q tag where there is to be one, type, payload; padded to 60 bytes.
 func (c *Conn) Send(frame []byte) error {
 	if len(frame) < 60 {

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"net"
+	"strconv"
 	"testing"
 
 	"heddle/internal/testkit"
@@ -69,4 +70,32 @@ func open(t *testing.T, typ uint16, groups ...[6]byte) (*Conn, error) {
 		t.Cleanup(func() { _ = c.Close() }) // closed already where all went well
 	}
 	return c, err
+}
+
+func TestConn_KnowsThatItsDeviceWasReplaced(t *testing.T) {
+	a := testkit.NS(t, "wirec")
+	ip := func(args ...string) {
+		t.Helper()
+		if out, err := a.Output("ip", args...); err != nil {
+			t.Fatalf("ip %v: %v: %s", args, err, out)
+		}
+	}
+	ip("link", "add", "w0", "up", "type", "veth", "peer", "name", "w1")
+	var c *Conn
+	if err := a.Do(func() (err error) { c, err = open(t, testType); return err }); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if !c.Bound() {
+		t.Error("not bound to the device it was opened on")
+	}
+	ip("link", "set", "w0", "down")
+	if !c.Bound() {
+		t.Error("a device that is down is taken for one that is gone")
+	}
+	ip("link", "del", "w0")
+	ip("link", "add", "w0", "index", strconv.Itoa(c.index), "type", "veth", "peer", "name", "w1")
+	if c.Bound() {
+		t.Error("bound to a device that is gone: its index is another's")
+	}
 }

@@ -1,0 +1,103 @@
+package agent
+
+import (
+	"time"
+
+	"heddle/internal/event"
+	"heddle/internal/plan"
+)
+
+// How much is told, in the log and as events, of the changes of one port or uplink and of what is at its other end: a guest that
+// sets its link up and down, or a neighbour that is another with every frame, would fill the disk and push out everything else.
+const (
+	tellBurst = 60
+	tellEvery = 10 * time.Second
+)
+
+// Pace of what devices and peers can have the agent do: a guest that changes its adapter over and over costs no more than
+// settleShare of a core, and up to settleSaved of what was not needed before may be used at once, so that single changes never wait.
+const (
+	settleShare = 5 // one part in
+	settleSaved = 200 * time.Millisecond
+)
+
+// quiet bounds what others can have the agent do and say. The loop alone uses it.
+type quiet struct {
+	changes event.Limiter[plan.PortID] // of ports and uplinks
+	held    bool                       // a change of a port or uplink is not told yet
+	lags    event.Limiter[plan.PortID] // of members of LAGs
+	peers   event.Limiter[plan.PortID] // of neighbours
+	untold  map[plan.PortID]int        // changes of neighbours since one was told
+
+	// paid is when all the time that settling took is made up for.
+	paid time.Time
+	// later fires when a settle that had to wait is due; nil when none waits.
+	later *time.Timer
+}
+
+// newQuiet has the bounds above; the zero value has none for what is told.
+func newQuiet() quiet {
+	l := event.Limiter[plan.PortID]{Burst: tellBurst, Every: tellEvery}
+	return quiet{changes: l, lags: l, peers: l}
+}
+
+// tellHeld tells what was held back, as it is now, where it may be told by now.
+func (a *Agent) tellHeld() {
+	if a.quiet.held {
+		a.report()
+	}
+	if a.lags != nil && a.lags.held {
+		a.lags.held = false
+		for _, r := range a.lags.reports {
+			a.lags.publish(r)
+		}
+	}
+}
+
+// mayTellOfPeer says whether a change of an uplink's neighbours is told, and how many before it were not.
+func (q *quiet) mayTellOfPeer(uplink plan.PortID) (untold int, ok bool) {
+	if !q.peers.Allow(uplink, time.Now()) {
+		if q.untold == nil {
+			q.untold = map[plan.PortID]int{}
+		}
+		q.untold[uplink]++
+		return 0, false
+	}
+	untold = q.untold[uplink]
+	delete(q.untold, uplink)
+	return untold, true
+}
+
+// spent takes down what a settle took.
+func (q *quiet) spent(began, ended time.Time) {
+	if least := ended.Add(-settleSaved * settleShare); q.paid.Before(least) {
+		q.paid = least
+	}
+	q.paid = q.paid.Add(settleShare * ended.Sub(began))
+	if q.later != nil {
+		q.later.Stop()
+		q.later = nil
+	}
+}
+
+// settleSoon settles what devices or peers changed: at once, or, when they change all the time, when it is their turn. A
+// failover does not wait for it.
+func (a *Agent) settleSoon() {
+	q := &a.quiet
+	if q.later != nil {
+		return
+	}
+	if wait := time.Until(q.paid); wait > 0 {
+		q.later = time.NewTimer(wait)
+		return
+	}
+	a.settle()
+}
+
+// itsTurn is ready when a settle that had to wait is due.
+func (a *Agent) itsTurn() <-chan time.Time {
+	if a.quiet.later == nil {
+		return nil
+	}
+	return a.quiet.later.C
+}

@@ -1,0 +1,141 @@
+package agent
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"heddle/internal/event"
+	"heddle/internal/lacp"
+	"heddle/internal/linkproto"
+	"heddle/internal/lldp"
+	"heddle/internal/plan"
+)
+
+// told are the events of a kind.
+func (r *rig) told(k event.Kind) (list []event.Event) {
+	if r.events.Last() == 0 {
+		return nil
+	}
+	all, _, err := r.events.After(r.t.Context(), 0)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, e := range all {
+		if e.Kind == k {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+func TestAGuestThatFlapsItsLinkIsNotToldOfForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, base)
+		pa := r.dev.veth("pa", "02:00:00:00:00:0a")
+		if err := r.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+		r.quiet = newQuiet()
+		before := len(r.told(event.Link))
+		for range 1001 {
+			pa.Peer.AdminUp = !pa.Peer.AdminUp
+			if err := r.reconcile(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := len(r.told(event.Link)) - before; got != tellBurst {
+			t.Errorf("%d events of 1001 changes, want %d", got, tellBurst)
+		}
+		r.tick()
+		if got := len(r.told(event.Link)) - before; got != tellBurst {
+			t.Errorf("%d events a moment later", got)
+		}
+		time.Sleep(tellEvery)
+		r.tick()
+		list := r.told(event.Link)
+		if got := len(list) - before; got != tellBurst+1 || list[len(list)-1].To != "down" {
+			t.Errorf("%d events when one may be told again, the last %+v; want how the port is: down", got, list[len(list)-1])
+		}
+		time.Sleep(time.Hour)
+		r.tick()
+		if got := len(r.told(event.Link)) - before; got != tellBurst+1 {
+			t.Error("the same is told again")
+		}
+		if err := r.block("b", true); err != nil || len(r.told(event.Blocked)) != 1 {
+			t.Errorf("another port: %v", err)
+		}
+	})
+}
+
+func TestAPeerThatChangesWithEveryFrameIsNotToldOfForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, bundled)
+		r.quiet = newQuiet()
+		lags := &lagPart{a: r.Agent, reports: map[plan.PortID]linkproto.LACPReport{}, told: map[plan.PortID]lacp.MemberStatus{}}
+		r.lags = lags
+		neighbours := &lldpPart{a: r.Agent}
+		report := linkproto.LACPReport{ID: plan.PortID{Switch: "lab", Name: "bundle"}}
+		for i := range 1000 {
+			m := lacp.MemberStatus{Name: "u1"}
+			m.Partner.System.MAC = plan.MAC{2, 0, 0, 0, byte(i >> 8), byte(i)}
+			report.Status.Members = []lacp.MemberStatus{m}
+			lags.publish(report)
+			n := lldp.Neighbour{PDU: lldp.PDU{SystemName: fmt.Sprint("n", i)}}
+			neighbours.reported([]linkproto.LLDPReport{{ID: plan.PortID{Switch: "lab", Name: "u2"}, Change: lldp.Updated, Neighbour: n}})
+		}
+		lags.reports[report.ID] = report
+		if got := len(r.told(event.Neighbour)); got != 2*tellBurst {
+			t.Errorf("%d events of two peers that each changed 1000 times, want %d", got, 2*tellBurst)
+		}
+		time.Sleep(tellEvery)
+		r.tick()
+		list := r.told(event.Neighbour)
+		if got := list[len(list)-1]; len(list) != 2*tellBurst+1 || got.To != "0,02:00:00:00:03:e7 key 0" {
+			t.Errorf("%d events, the last %+v; want the partner there is", len(list), got)
+		}
+		neighbours.reported([]linkproto.LLDPReport{{ID: plan.PortID{Switch: "lab", Name: "u2"}, Change: lldp.Gone}})
+		list = r.told(event.Neighbour)
+		if got, want := list[len(list)-1].Text, fmt.Sprintf("(%d changes before it were too many to be told)", 1000-tellBurst); len(got) < len(want) || got[len(got)-len(want):] != want {
+			t.Errorf("told %q, want at its end %q", got, want)
+		}
+	})
+}
+
+func TestSettlingForOthersHasItsShareOfTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, base)
+		pa := r.dev.veth("pa", "02:00:00:00:00:0a")
+		r.settle()
+		settled := func() bool { return r.applied.Facts[plan.PortID{Switch: "lab", Name: "a"}].Up == pa.Peer.AdminUp }
+		const each = 20 * time.Millisecond
+		r.kernel.staged = func() { time.Sleep(each) } // what a reconcile takes
+		at, before := time.Now(), len(r.kernel.applied)
+		for time.Since(at) < 10*time.Second {
+			pa.Peer.AdminUp = !pa.Peer.AdminUp
+			r.settleSoon()
+			select {
+			case <-r.itsTurn():
+				r.settle()
+			case <-time.After(time.Millisecond):
+			}
+		}
+		n := len(r.kernel.applied) - before
+		if busy := time.Duration(n) * each; n == 0 || busy > 10*time.Second/settleShare+settleSaved+each {
+			t.Errorf("settled %d times, %s of 10 s", n, busy)
+		}
+		time.Sleep(time.Minute)
+		pa.Peer.AdminUp = !pa.Peer.AdminUp
+		if r.quiet.later != nil {
+			<-r.itsTurn()
+			r.settle()
+		}
+		for i := range 5 {
+			pa.Peer.AdminUp = i%2 == 0
+			if r.settleSoon(); !settled() {
+				t.Fatalf("single change %d had to wait", i)
+			}
+		}
+	})
+}

@@ -1,0 +1,47 @@
+package event
+
+import "time"
+
+// mostKept bounds how many keys a Limiter remembers; those that have been quiet for long are forgotten first.
+const mostKept = 8192
+
+// Limiter bounds how much is told about each of many things, so that one of them cannot fill a log or push everything else out of
+// what is kept: Burst at once, and then one every Every. It is for one goroutine; the zero value of the map is ready for use.
+type Limiter[K comparable] struct {
+	Burst int           // at least 1
+	Every time.Duration // above 0
+	full  map[K]time.Time
+}
+
+// Allow says whether something may be told about key now, and counts it when it may.
+func (l *Limiter[K]) Allow(key K, now time.Time) bool {
+	if l.full == nil {
+		l.full = map[K]time.Time{}
+	}
+	// full is when the whole burst is there again: each telling moves it by Every, and it is at most Burst of them away.
+	at := l.full[key]
+	if at.Before(now) {
+		at = now
+	}
+	at = at.Add(l.Every)
+	if at.Sub(now) > time.Duration(l.Burst)*l.Every {
+		return false
+	}
+	if len(l.full) >= mostKept {
+		l.forget(now)
+	}
+	l.full[key] = at
+	return true
+}
+
+// forget drops what has its whole burst again, which is as if it had never been told of; when that is nothing, everything.
+func (l *Limiter[K]) forget(now time.Time) {
+	for k, at := range l.full {
+		if !at.After(now) {
+			delete(l.full, k)
+		}
+	}
+	if len(l.full) >= mostKept {
+		clear(l.full)
+	}
+}
