@@ -16,9 +16,9 @@ func newLibvirtHook(d Deps) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "libvirt-hook DOMAIN OPERATION SUB-OPERATION EXTRA",
 		Short: "Connect and disconnect a libvirt domain's adapters; libvirt runs it",
-		Long: "Connect the adapters of a libvirt domain when it starts, to the port groups that its metadata names, and disconnect them\n" +
-			"when it stops. libvirt runs it as its qemu hook, with the domain's XML on standard input. A domain without Heddle's\n" +
-			"metadata is left alone. See docs/how-to/libvirt.md.",
+		Long: "Connect the adapters of a libvirt domain when it starts, to the port groups that its metadata or portgroup= names, and\n" +
+			"disconnect them when it stops. libvirt runs it as its qemu hook, with the domain's XML on standard input. A domain that\n" +
+			"names no port group of Heddle's is left alone. See docs/how-to/libvirt.md.",
 		Example: "  virsh dumpxml vm1 | heddle libvirt-hook vm1 attach begin -    # by hand, after virsh attach-device",
 		Args:    exactly("DOMAIN", "OPERATION", "SUB-OPERATION", "EXTRA"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -31,7 +31,7 @@ func newLibvirtHook(d Deps) *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(c.Context(), callTimeout)
 			defer cancel()
-			h := libvirt.Hook{Agent: client, FailOpen: fail == "open", Warn: func(format string, a ...any) {
+			h := libvirt.Hook{Agent: client, Release: libvirt.LeaveBridge, FailOpen: fail == "open", Warn: func(format string, a ...any) {
 				fmt.Fprintf(d.Stderr, "heddle: domain %s: %s\n", args[0], fmt.Sprintf(format, a...))
 			}}
 			if err := h.Run(ctx, args[1], d.Stdin); err != nil {

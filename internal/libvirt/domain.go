@@ -1,5 +1,6 @@
 // Package libvirt reads what a domain's XML says about Heddle: which port group each of its adapters belongs to, in an element
-// of Heddle's own inside <metadata>, which libvirt keeps and hands to its hooks.
+// of Heddle's own inside <metadata>, which libvirt keeps and hands to its hooks, or by libvirt's own portgroup= where the adapter
+// is on a network that stands for a switch.
 package libvirt
 
 import (
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 )
 
@@ -30,6 +32,21 @@ type Interface struct {
 	MAC    string // as net.HardwareAddr prints it
 	Device string // <target dev>; libvirt gives one at the latest when it makes the tap
 	Alias  string // libvirt's name of the adapter, and its id in QEMU; given when the domain starts
+	// Network and PortGroup are what <source network= portgroup=> says. In a running domain the type is then that of what the
+	// network is made of, such as bridge.
+	Network, PortGroup string
+}
+
+// networkPrefix begins the names of the libvirt networks that stand for switches: heddle-lab for the switch lab, and heddle alone for
+// a host's only switch. libvirt puts the taps of such a network into a bridge, from which the hook takes them.
+const networkPrefix = "heddle"
+
+// onSwitch says whether the adapter is on a network that stands for a switch, and for which; "" is the only one.
+func (i Interface) onSwitch() (sw string, ok bool) {
+	if i.Network == networkPrefix {
+		return "", true
+	}
+	return strings.CutPrefix(i.Network, networkPrefix+"-")
 }
 
 // Want is one <heddle:port>: what an adapter's port is to be. At most one of the selectors MAC, Device and Alias is set; with
@@ -40,7 +57,9 @@ type Want struct {
 }
 
 // Ours says whether the domain has anything to do with Heddle.
-func (d *Domain) Ours() bool { return len(d.Wants) > 0 }
+func (d *Domain) Ours() bool {
+	return len(d.Wants) > 0 || slices.ContainsFunc(d.Interfaces, func(i Interface) bool { _, ok := i.onSwitch(); return ok })
+}
 
 // domainXML is the part of a domain's XML that matters here.
 type domainXML struct {
@@ -56,8 +75,12 @@ type domainXML struct {
 		} `xml:"urn:heddle:domain:1 ports"`
 	} `xml:"metadata"`
 	Interfaces []struct {
-		Type string `xml:"type,attr"`
-		MAC  struct {
+		Type   string `xml:"type,attr"`
+		Source struct {
+			Network   string `xml:"network,attr"`
+			PortGroup string `xml:"portgroup,attr"`
+		} `xml:"source"`
+		MAC struct {
 			Address string `xml:"address,attr"`
 		} `xml:"mac"`
 		Target struct {
@@ -87,7 +110,8 @@ func Parse(r io.Reader) (*Domain, error) {
 	}
 	d := &Domain{Name: x.Name, UUID: x.UUID}
 	for _, i := range x.Interfaces {
-		d.Interfaces = append(d.Interfaces, Interface{Type: i.Type, MAC: canonicalMAC(i.MAC.Address), Device: i.Target.Dev, Alias: i.Alias.Name})
+		d.Interfaces = append(d.Interfaces, Interface{Type: i.Type, MAC: canonicalMAC(i.MAC.Address), Device: i.Target.Dev, Alias: i.Alias.Name,
+			Network: i.Source.Network, PortGroup: i.Source.PortGroup})
 	}
 	for _, list := range x.Metadata.Ports {
 		for _, item := range list.Items {

@@ -61,6 +61,50 @@ func TestPortsOfADomain(t *testing.T) {
 	}
 }
 
+// onNetwork is the XML of a started domain whose adapters are on these networks of libvirt's, as libvirt 9.0 hands it to a hook.
+func onNetwork(wants string, sources ...string) string {
+	adapters := ""
+	for i, source := range sources {
+		adapters += fmt.Sprintf("<interface type='%[3]s'><mac address='52:54:00:00:00:1%[1]d'/><source %[2]s portid='x' bridge='br0'/><target dev='vnet%[1]d'/><alias name='net%[1]d'/></interface>", i, source, []string{"bridge", "network"}[i%2])
+	}
+	return "<domain id='1'><name>vm1</name><metadata>" + wants + "</metadata><devices>" + adapters + "</devices></domain>"
+}
+
+func TestAPortgroupOfANetworkNamesThePortGroup(t *testing.T) {
+	port := func(n int, sw, group string) spec.Port {
+		return spec.Port{Name: fmt.Sprintf("vm1/net%d", n), Switch: sw, PortGroup: group, Device: fmt.Sprintf("vnet%d", n), MAC: fmt.Sprintf("52:54:00:00:00:1%d", n)}
+	}
+	seen := port(0, "", "db")
+	seen.Monitor = spec.Monitor{Socket: "/run/q", NIC: "net0"}
+	for _, c := range []struct {
+		xml   string
+		want  []spec.Port
+		fault string
+	}{
+		{onNetwork("", "network='heddle-lab' portgroup='web'", "network='default' portgroup='web'", "network='heddle' portgroup='db'"), []spec.Port{port(0, "lab", "web"), port(2, "", "db")}, ""},
+		{onNetwork("", "network='default'", "network='heddles' portgroup='web'"), nil, ""},
+		{onNetwork(ports(`<heddle:port portGroup="db" monitor="/run/q" alias="net0"/>`), "network='heddle-lab' portgroup='web'"), []spec.Port{seen}, ""},
+		{onNetwork("", "network='heddle-lab'"), nil, "the adapter 52:54:00:00:00:10 is on network heddle-lab without portgroup="},
+		{onNetwork(ports(`<heddle:port portGroup="web"/>`), "network='heddle-lab' portgroup='web'"), nil, "there is no <interface type='ethernet'>"},
+		{onNetwork(ports(`<heddle:port portGroup="web" alias="net0"/>`), "network='default'"), nil, "is an <interface type='bridge'>"},
+	} {
+		d, err := Parse(strings.NewReader(c.xml))
+		if err != nil {
+			t.Fatalf("%s: %v", c.xml, err)
+		}
+		got, err := d.Ports()
+		if c.fault != "" {
+			if err == nil || !strings.Contains(err.Error(), c.fault) {
+				t.Errorf("%s: %v; want %q", c.xml, err, c.fault)
+			}
+			continue
+		}
+		if diff := cmp.Diff(c.want, got); err != nil || diff != "" || d.Ours() != (c.want != nil) {
+			t.Errorf("%s: %v, ours %v\n%s", c.xml, err, d.Ours(), diff)
+		}
+	}
+}
+
 func TestWrongMetadataIsNamed(t *testing.T) {
 	for wants, want := range map[string]string{
 		ports(`<heddle:port/>`):                                                           "without portGroup",
@@ -132,6 +176,7 @@ func TestADomainsPortsAreNobodyElses(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add(running("vm1", ports(`<heddle:port portGroup="web" mac="52:54:00:00:00:02"/>`)))
+	f.Add(onNetwork("", "network='heddle-lab' portgroup='web'"))
 	f.Fuzz(func(t *testing.T, text string) {
 		d, err := Parse(strings.NewReader(text))
 		if err != nil {

@@ -22,6 +22,8 @@ type Agent interface {
 // Hook is one call of libvirt's qemu hook (libvirt.org/hooks.html).
 type Hook struct {
 	Agent Agent
+	// Release takes a device out of the bridge it is in; one that is in none is no error.
+	Release func(device string) error
 	// FailOpen lets a domain start without its ports when no agent answers. A port group that does not exist refuses it
 	// all the same.
 	FailOpen bool
@@ -96,7 +98,7 @@ func (h *Hook) check(ctx context.Context, d *Domain) error {
 	if err != nil {
 		return asked(err)
 	}
-	for _, w := range d.Wants {
+	for _, w := range d.wants() {
 		if err := w.exists(s); err != nil {
 			return err
 		}
@@ -137,6 +139,15 @@ func (h *Hook) connect(ctx context.Context, d *Domain, start bool) error {
 	ports, err := d.Ports()
 	if err != nil {
 		return err
+	}
+	// The tap of a network is in a bridge by now, and after a restart of libvirtd again. Also where no agent answers it must not be
+	// there, with those of other port groups.
+	for _, p := range ports {
+		if d.Bridged(p.Device) {
+			if err := h.Release(p.Device); err != nil {
+				return err
+			}
+		}
 	}
 	err = h.drop(ctx, d, func(p api.Port) bool {
 		wanted := slices.ContainsFunc(ports, func(w spec.Port) bool { return w.Name == p.Name })

@@ -2,6 +2,7 @@ package libvirt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,7 +47,8 @@ func (f *fakeAgent) Disconnect(_ context.Context, q api.Disconnect) error {
 
 func (f *fakeAgent) run(operation, xml string, open bool) (warned string, err error) {
 	f.did = nil
-	h := Hook{Agent: f, FailOpen: open, Warn: func(format string, a ...any) { warned += fmt.Sprintf(format, a...) + "\n" }}
+	release := func(device string) error { f.did = append(f.did, "out "+device); return nil }
+	h := Hook{Agent: f, Release: release, FailOpen: open, Warn: func(format string, a ...any) { warned += fmt.Sprintf(format, a...) + "\n" }}
 	err = h.Run(context.Background(), operation, strings.NewReader(xml))
 	return warned, err
 }
@@ -77,6 +79,31 @@ func TestLifeOfADomain(t *testing.T) {
 	}
 	if len(f.ports) != 2 {
 		t.Errorf("left: %+v", f.ports)
+	}
+}
+
+func TestTheTapOfANetworkLeavesItsBridgeBeforeItIsConnected(t *testing.T) {
+	f, xml := &fakeAgent{}, onNetwork("", "network='heddle-lab' portgroup='web'", "network='default'")
+	for _, step := range []struct {
+		operation string
+		did       []string
+	}{
+		{"prepare", nil},
+		{"start", []string{"out vnet0", "+vm1/net0"}},
+		{"reconnect", []string{"out vnet0", "+vm1/net0"}}, // libvirtd puts it back when it starts
+		{"stopped", []string{"-vm1/net0"}},
+	} {
+		warned, err := f.run(step.operation, xml, false)
+		if d := cmp.Diff(step.did, f.did); err != nil || warned != "" || d != "" {
+			t.Errorf("%s: %v %q\n%s", step.operation, err, warned, d)
+		}
+	}
+	if _, err := f.run("prepare", strings.Replace(xml, "'web'", "'wbe'", 1), false); err == nil || !strings.Contains(err.Error(), "switch lab has no port group wbe") {
+		t.Errorf("an unknown port group: %v", err)
+	}
+	f.down = errors.New("no agent")
+	if warned, err := f.run("start", xml, true); err != nil || !strings.Contains(warned, "started without its ports") || !slices.Equal(f.did, []string{"out vnet0"}) {
+		t.Errorf("open without an agent: %v %q %v", err, warned, f.did)
 	}
 }
 

@@ -2,6 +2,7 @@ package libvirt
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"heddle/internal/spec"
@@ -32,7 +33,13 @@ func (d *Domain) Has(device string) bool {
 	return false
 }
 
-// want finds what an adapter's port is to be: what names the adapter goes before what is for all.
+// Bridged says whether libvirt has put the adapter with that device into a bridge.
+func (d *Domain) Bridged(device string) bool {
+	return slices.ContainsFunc(d.Interfaces, func(i Interface) bool { return i.Device == device && i.Network != "" })
+}
+
+// want finds what an adapter's port is to be: metadata that names the adapter goes before its network's portgroup, and that before
+// what is for all.
 func (d *Domain) want(i Interface) *Want {
 	var all *Want
 	for k := range d.Wants {
@@ -44,30 +51,57 @@ func (d *Domain) want(i Interface) *Want {
 			all = w
 		}
 	}
+	if sw, ok := i.onSwitch(); ok {
+		return &Want{PortGroup: i.PortGroup, Switch: sw}
+	}
 	return all
 }
 
-// Check says what is wrong with the metadata against the domain's adapters. It needs none of what libvirt adds at start, so an
+// wants are all that the domain asks for.
+func (d *Domain) wants() []Want {
+	all := slices.Clone(d.Wants)
+	for _, i := range d.Interfaces {
+		if w := d.want(i); w != nil && !slices.Contains(all, *w) {
+			all = append(all, *w)
+		}
+	}
+	return all
+}
+
+// Check says what is wrong with what the domain asks for, against its adapters. It needs none of what libvirt adds at start, so an
 // adapter named by a device or an alias that libvirt gives only then may be missing.
 func (d *Domain) Check() error {
 	for _, w := range d.Wants {
-		found := false
-		for _, i := range d.Interfaces {
-			if !w.names(i) && !(w.selector() == "" && i.Type == "ethernet") {
-				continue
-			}
-			found = true
-			if i.Type != "ethernet" {
-				return fmt.Errorf("the adapter with %s is an <interface type='%s'>: Heddle takes type='ethernet', whose tap libvirt puts into no bridge", w.selector(), i.Type)
-			}
+		if err := d.checkWant(w); err != nil {
+			return err
 		}
-		switch {
-		case found:
-		case w.selector() == "":
-			return fmt.Errorf("port group %s has no adapter: there is no <interface type='ethernet'>", w.PortGroup)
-		case w.MAC != "":
-			return fmt.Errorf("no <interface> of the domain has %s", w.selector())
+	}
+	for _, i := range d.Interfaces {
+		if w := d.want(i); w != nil && w.PortGroup == "" {
+			return fmt.Errorf("the adapter %s is on network %s without portgroup=: say which port group it belongs to", i.MAC, i.Network)
 		}
+	}
+	return nil
+}
+
+func (d *Domain) checkWant(w Want) error {
+	found := false
+	for _, i := range d.Interfaces {
+		if !w.names(i) && !(w.selector() == "" && i.Type == "ethernet") {
+			continue
+		}
+		found = true
+		if _, ok := i.onSwitch(); i.Type != "ethernet" && !ok {
+			return fmt.Errorf("the adapter with %s is an <interface type='%s'>: Heddle takes type='ethernet', whose tap libvirt puts into no bridge, "+
+				"and type='network' on a network called heddle-SWITCH", w.selector(), i.Type)
+		}
+	}
+	switch {
+	case found:
+	case w.selector() == "":
+		return fmt.Errorf("port group %s has no adapter: there is no <interface type='ethernet'>", w.PortGroup)
+	case w.MAC != "":
+		return fmt.Errorf("no <interface> of the domain has %s", w.selector())
 	}
 	return nil
 }

@@ -98,6 +98,46 @@ func TestLibvirt_ADomainsAdaptersAreConnectedWhileItRuns(t *testing.T) {
 	h.noPorts(t, ctx, "vm1")
 }
 
+// TestLibvirt_APortgroupOfANetworkNamesThePortGroup: libvirt's own portgroup=, on a network that stands for the switch.
+func TestLibvirt_APortgroupOfANetworkNamesThePortGroup(t *testing.T) {
+	needGuests(t, qemu.VirtioNet)
+	testkit.Tool(t, "libvirtd", "virsh", "unshare", "ip")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	h := newHeddleHost(t, ctx, "switches: [{name: lab, portGroups: [{name: web, vlan: {access: 200}}, {name: db}]}]\n"+
+		"ports: [{name: peer, switch: lab, portGroup: web, device: peer, mac: \"02:00:00:00:02:09\"}]")
+	peer := vm{ns: h.namespaceVM(t, "peer", net.HardwareAddr{2, 0, 0, 0, 2, 9}, "192.0.2.9/24")}
+	if _, err := h.ns.Output("ip", "link", "add", "heddle0", "up", "type", "bridge"); err != nil {
+		t.Fatal(err)
+	}
+	l := newLibvirtd(t, ctx, h, "host1")
+	l.must(t, ctx, "<network><name>heddle-lab</name><forward mode='bridge'/><bridge name='heddle0'/></network>", "net-create", "/dev/stdin")
+	const mac = "52:54:00:00:02:01"
+	on := func(name, group string) string {
+		return strings.Replace(domain(t, ctx, h.dir, name, mac, ""), "<interface type='ethernet'>", "<interface type='network'><source network='heddle-lab' portgroup='"+group+"'/>", 1)
+	}
+	if _, err := l.virsh(ctx, on("vm0", "wbe"), "create", "/dev/stdin"); err == nil || !strings.Contains(err.Error(), "prepare refused: switch lab has no port group wbe; it has web, db") {
+		t.Errorf("an unknown port group: %v", err)
+	}
+	l.must(t, ctx, on("vm1", "web"), "create", "/dev/stdin")
+	connected := func(why string) {
+		t.Helper()
+		h.awaitPort(t, ctx, "vm1/net0", why, func(p portView) bool { return p.State == "up" && p.PortGroup == "web" && p.MAC == mac })
+		if _, err := peer.run(ctx, "until ping -c 1 -W 1 192.0.2.1; do sleep 0.1; done"); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := h.ns.Output("ip", "link", "show", "master", "heddle0"); err != nil || len(out) > 0 {
+			t.Errorf("%s: in the network's bridge there is %s %v", why, out, err)
+		}
+	}
+	connected("started")
+	l.stop(t, ctx)
+	l.start(t, ctx) // libvirtd puts the tap into the bridge again, then calls the hook
+	connected("after a restart of libvirtd")
+	l.must(t, ctx, "", "destroy", "vm1")
+	h.noPorts(t, ctx, "vm1")
+}
+
 // noPorts fails when the host has a port of the domain.
 func (h *heddleHost) noPorts(t *testing.T, ctx context.Context, domain string) {
 	t.Helper()
