@@ -90,7 +90,8 @@ func TestThePackageHasEverythingAndOnlyRootMayWriteIt(t *testing.T) {
 		"/usr/share/bash-completion/completions/heddle": "-rw-r--r--", "/usr/share/zsh/vendor-completions/_heddle": "-rw-r--r--",
 		"/usr/share/fish/vendor_completions.d/heddle.fish": "-rw-r--r--", "/usr/share/man/man1/heddle.1.gz": "-rw-r--r--",
 		"/usr/share/man/man1/heddle-port-connect.1.gz": "-rw-r--r--", "/usr/share/doc/heddle/copyright": "-rw-r--r--",
-		"/usr/share/doc/heddle/changelog.gz": "-rw-r--r--", "/usr/share/doc/heddle/agent.md": "-rw-r--r--",
+		"/usr/share/doc/heddle/changelog.gz": "-rw-r--r--", "/usr/share/doc/heddle/docs/reference/agent.md": "-rw-r--r--",
+		"/usr/share/doc/heddle/docs/reference/configuration.md": "-rw-r--r--", "/usr/share/doc/heddle/docs/how-to/libvirt.md": "-rw-r--r--",
 	} {
 		switch got, ok := files[path]; {
 		case !ok:
