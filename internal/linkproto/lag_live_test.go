@@ -3,10 +3,12 @@ package linkproto_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -60,6 +62,47 @@ func pings(t *testing.T, a *host, n int) func() int {
 	}
 }
 
+// attempts bounds how often a measurement is made while the machine loses frames by itself.
+const attempts = 5
+
+// lossless sends n pings from a to b, does something meanwhile, and says that all were answered. The kernel's backlog is
+// shared by everything on the machine: where that dropped frames meanwhile, losses say nothing and it is done again.
+func lossless(t *testing.T, a *host, n int, what string, meanwhile func()) {
+	t.Helper()
+	for range attempts {
+		before := backlogDrops(t)
+		wait := pings(t, a, n)
+		meanwhile()
+		lost := wait()
+		if lost == 0 {
+			return
+		}
+		if backlogDrops(t) == before {
+			t.Errorf("%s: %d of %d pings lost", what, lost, n)
+			return
+		}
+		t.Logf("%s: %d of %d pings lost while the machine's backlog was full: once more", what, lost, n)
+	}
+	t.Errorf("%s: pings lost in each of %d attempts", what, attempts)
+}
+
+// backlogDrops counts the frames that the kernel dropped because a CPU's backlog was full: the second column, in hex.
+func backlogDrops(t *testing.T) (n uint64) {
+	t.Helper()
+	b, err := os.ReadFile("/proc/net/softnet_stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		v, err := strconv.ParseUint(strings.Fields(line)[1], 16, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += v
+	}
+	return n
+}
+
 // warm waits until a reaches b.
 func warm(t *testing.T, a *host) {
 	t.Helper()
@@ -72,6 +115,7 @@ func warm(t *testing.T, a *host) {
 // Two hosts bundle two links; each shows the other as its partner. When one link fails the other carries everything, and no MAC is
 // announced, because the physical switch moves them itself.
 func TestS52_TwoHostsBundleTwoLinks(t *testing.T) {
+	t.Parallel()
 	a, b := twoHosts(t, "timeout: fast")
 	ua, ub := a.uplink("up1"), b.uplink("up1")
 	if ua.LAG.Partner == nil || ua.LAG.Partner.System != ub.LAG.Actor.System || ua.LAG.Partner.Port != ub.LAG.Actor.Port || ua.LAG.Actor.System == ub.LAG.Actor.System {
@@ -84,15 +128,23 @@ func TestS52_TwoHostsBundleTwoLinks(t *testing.T) {
 		}
 	}
 	warm(t, a)
-	rarps := countRARPs(t, b)
+	rarps := hearRARPs(t, b)
+	// What is announced because the LAG formed takes a second.
+	a.await("announcements are over", func() bool { return rarps.quietFor() > 3*time.Second })
+	formed, seq := events(t, a, event.Failover, 0)
+	if len(formed) == 0 {
+		t.Error("that the LAG formed is no event")
+	}
+	before := rarps.count()
 	run(t, a.ns, "ip link set w0 down")
 	a.used("up1")
 	b.used("up1")
-	if lost := pings(t, a, 50)(); lost > 0 {
-		t.Errorf("%d of 50 pings lost over the link that is left", lost)
-	}
-	if n := rarps(); n > 0 {
+	lossless(t, a, 50, "over the link that is left", func() {})
+	if n := rarps.count() - before; n > 0 {
 		t.Errorf("%d RARPs", n)
+	}
+	if texts, _ := events(t, a, event.Failover, seq); len(texts) > 0 {
+		t.Errorf("ports changed their uplink: %s", strings.Join(texts, "; "))
 	}
 	if r := a.uplink("up0").LAG.Reason; r != "lacp: no carrier" {
 		t.Errorf("reason %q", r)
@@ -100,52 +152,71 @@ func TestS52_TwoHostsBundleTwoLinks(t *testing.T) {
 	run(t, a.ns, "ip link set w0 up")
 	a.used("up0", "up1")
 	b.used("up0", "up1")
-	if lost := pings(t, a, 50)(); lost > 0 {
-		t.Errorf("%d of 50 pings lost over both links", lost)
-	}
+	lossless(t, a, 50, "over both links", func() {})
 }
 
-// countRARPs counts what host b hears of RARP on its second wire from now on; the function returned ends that.
-func countRARPs(t *testing.T, b *host) func() int {
+// rarpCount is what was heard of RARP.
+type rarpCount struct {
+	mu   sync.Mutex
+	n    int
+	last time.Time
+}
+
+func (c *rarpCount) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}
+
+func (c *rarpCount) quietFor() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Since(c.last)
+}
+
+// hearRARPs counts what host b hears of RARP on its second wire from now on, until the test ends.
+func hearRARPs(t *testing.T, b *host) *rarpCount {
 	t.Helper()
-	var c *wire.Conn
+	var conn *wire.Conn
 	err := b.ns.Do(func() error {
 		dev, err := netlink.LinkByName("w1")
 		if err == nil {
-			c, err = wire.Open(uint32(dev.Attrs().Index), 0x8035)
+			conn, err = wire.Open(uint32(dev.Attrs().Index), 0x8035)
 		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := make(chan int, 1)
-	go func() {
-		k := 0
+	c := &rarpCount{last: time.Now()}
+	var reader sync.WaitGroup
+	reader.Go(func() {
 		for {
-			if _, err := c.Receive(); err != nil {
-				n <- k
+			if _, err := conn.Receive(); err != nil {
 				return
 			}
-			k++
+			c.mu.Lock()
+			c.n, c.last = c.n+1, time.Now()
+			c.mu.Unlock()
 		}
-	}()
-	return func() int {
-		if err := c.Close(); err != nil {
+	})
+	t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
 			t.Error(err)
 		}
-		return <-n
-	}
+		reader.Wait()
+	})
+	return c
 }
 
-// linkEvents are the events of a host about members that are used or not, after seq.
-func linkEvents(t *testing.T, h *host, seq uint64) (texts []string, last uint64) {
+// events are a host's events of a kind about its uplinks, after seq.
+func events(t *testing.T, h *host, kind event.Kind, seq uint64) (texts []string, last uint64) {
 	t.Helper()
 	last = seq
 	err := h.Events(t.Context(), api.Follow{After: seq, Last: -1, NoFollow: true}, func(e api.Events) error {
 		for _, one := range e.Events {
 			last = max(last, one.Seq)
-			if one.Kind == event.Link && one.Uplink != "" {
+			if one.Kind == kind && one.Port == "" {
 				texts = append(texts, one.Text)
 			}
 		}
@@ -159,34 +230,34 @@ func linkEvents(t *testing.T, h *host, seq uint64) (texts []string, last uint64)
 
 // An agent that ends, in order or not, and is back within the partner's timeout: the partner notices nothing and no frame is lost.
 func TestS52_ARestartWithinTheTimeoutLosesNothing(t *testing.T) {
+	t.Parallel()
 	a, b := twoHosts(t, "timeout: slow")
 	warm(t, a)
-	_, seq := linkEvents(t, b, 0)
+	_, seq := events(t, b, event.Link, 0)
 	for _, how := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
-		done := pings(t, a, 200)
-		a.end(how)
-		a.start("")
-		if u := a.uplink("up0"); u.State != api.Up {
-			t.Errorf("%v: right after the start up0 is %s: %s", how, u.State, u.Reason)
-		}
-		if lost := done(); lost > 0 {
-			t.Errorf("%v: %d of 200 pings lost", how, lost)
-		}
+		lossless(t, a, 200, how.String(), func() {
+			a.end(how)
+			a.start("")
+			if u := a.uplink("up0"); u.State != api.Up {
+				t.Errorf("%v: right after the start up0 is %s: %s", how, u.State, u.Reason)
+			}
+		})
 		a.used("up0", "up1")
 	}
-	if texts, _ := linkEvents(t, b, seq); len(texts) > 0 {
+	if texts, _ := events(t, b, event.Link, seq); len(texts) > 0 {
 		t.Errorf("the partner saw: %s", strings.Join(texts, "; "))
 	}
 }
 
 // A plan change that does not touch the LAG leaves it alone; one that takes a member away has the partner let go of it at once.
 func TestS52_PlanChangesTouchOnlyTheirMembers(t *testing.T) {
+	t.Parallel()
 	a, b := twoHosts(t, "timeout: slow")
-	_, seq := linkEvents(t, b, 0)
+	_, seq := events(t, b, event.Link, 0)
 	more := config("192.0.2.1", "timeout: slow", "both")
 	more = strings.Replace(more, "- {name: hosts}", "- {name: hosts}\n      - {name: more, vlan: {access: 7}}", 1)
 	apply(t, a, more)
-	if texts, _ := linkEvents(t, b, seq); len(texts) > 0 {
+	if texts, _ := events(t, b, event.Link, seq); len(texts) > 0 {
 		t.Errorf("the partner saw: %s", strings.Join(texts, "; "))
 	}
 	apply(t, a, strings.Replace(more, "uplinks: [up0, up1]", "uplinks: [up1]", 1))
@@ -203,6 +274,7 @@ func apply(t *testing.T, h *host, yaml string) {
 
 // heddle down takes back what was said: the partner lets go of its members and the neighbour is forgotten, both at once.
 func TestDown_SaysGoodbyeByLACPAndLLDP(t *testing.T) {
+	t.Parallel()
 	a, b := twoHosts(t, "timeout: slow, fallback: none")
 	b.await("b knows its neighbour", func() bool { return len(b.uplink("up0").LLDP.Neighbours) == 1 })
 	n := b.uplink("up0").LLDP.Neighbours[0]

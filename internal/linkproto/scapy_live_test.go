@@ -162,6 +162,7 @@ const (
 
 // A peer made of scapy takes the agent through the protocol, frame by frame.
 func TestLACP_AgainstScapyFrameByFrame(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, "scapya")
 	other := testkit.NS(t, "scapyb")
 	wires(t, h.ns, other, 2)
@@ -203,6 +204,7 @@ func TestLACP_AgainstScapyFrameByFrame(t *testing.T) {
 
 // A passive LAG towards a peer that says nothing: no LACPDU is sent, and without fallback no member is used.
 func TestS53_PassiveTowardsASilentPeer(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, "passa")
 	other := testkit.NS(t, "passb")
 	wires(t, h.ns, other, 2)
@@ -224,6 +226,7 @@ func TestS53_PassiveTowardsASilentPeer(t *testing.T) {
 
 // heddle uplink show names the physical switch and port.
 func TestLLDP_AgainstScapy(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, "lldpa")
 	other := testkit.NS(t, "lldpb")
 	wires(t, h.ns, other, 2)
