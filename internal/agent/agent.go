@@ -87,7 +87,7 @@ type Agent struct {
 	teaming    teaming
 	adapters   adapters
 	events     *event.Bus
-	quiet     quiet
+	quiet      quiet
 
 	listener net.Listener   // for commands
 	mount    func() error   // makes sure that there is a file system to pin in

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -155,10 +154,17 @@ func (a *Agent) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.App
 	return out, nil
 }
 
+// mostLogged bounds how many changes of one configuration are logged: a thousand ports have eight thousand.
+const mostLogged = 200
+
 // logApplied logs what a new configuration changed, as a dry run would have shown it.
 func (a *Agent) logApplied(file string, out *api.Applied) {
 	a.log.Info("configuration applied", "file", file, "changes", len(out.Changes))
-	for _, ch := range out.Changes {
+	for i, ch := range out.Changes {
+		if i == mostLogged {
+			a.log.Info("changed", "what", fmt.Sprintf("and %d more", len(out.Changes)-mostLogged))
+			break
+		}
 		a.log.Info("changed", "what", ch.String())
 	}
 	for _, e := range out.Effects {
@@ -181,7 +187,7 @@ func faultLines(faults spec.Faults) []string {
 
 // readConfig reads and parses the file given with --config.
 func readConfig(path string) (*spec.Config, state.Source, error) {
-	b, err := os.ReadFile(path)
+	b, err := spec.ReadFile(path)
 	if err != nil {
 		return nil, state.Source{}, fmt.Errorf("read the configuration: %w", err)
 	}

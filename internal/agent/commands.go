@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 
@@ -39,7 +38,7 @@ func (a *Agent) Apply(ctx context.Context, q api.Apply) (out *api.Applied, err e
 // read leaves it as it was.
 func (a *Agent) seenNow() string {
 	if a.configFile != "" {
-		if b, err := os.ReadFile(a.configFile); err == nil {
+		if b, err := spec.ReadFile(a.configFile); err == nil {
 			return digest(b)
 		}
 	}
@@ -98,12 +97,12 @@ func (a *Agent) Move(ctx context.Context, q api.Move) (*api.Applied, error) {
 		if p := planned(a.plan, q.Port); p != nil {
 			from = p.PortGroup
 		}
-		if from == q.PortGroup {
-			return nil
-		}
 		edit := a.moves(q)
 		if edit == nil {
 			return noPort(q.Port)
+		}
+		if from == q.PortGroup {
+			return nil
 		}
 		out.Changes = append(out.Changes, api.Change{Kind: api.Changed, Object: "port " + q.Port, Field: "portGroup", Old: from, New: q.PortGroup})
 		return a.timed(out, q.ReadAt, func() error { return a.change(edit) })

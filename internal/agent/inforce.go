@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"time"
 
 	"heddle/internal/api"
@@ -24,6 +25,7 @@ type attaching struct {
 	left, most int
 	missing    map[uint32]error // dataplane.Kernel.Unattached
 	waiting    []chan struct{}  // closed when nothing is left
+	complained time.Time
 }
 
 // putInForce makes the kernel do what is desired, for all ports at one instant, and the state file say so. The file is written
@@ -63,10 +65,12 @@ func (a *Agent) keepNumbers() {
 // attach goes on attaching and detaching devices for a while.
 func (a *Agent) attach(budget time.Duration) {
 	left, err := a.kernel.Attach(budget)
-	if err != nil {
+	t := &a.attaching
+	// A thousand that fail, a few each turn, are a complaint a second; "heddle port show" has each one's reason.
+	if err != nil && time.Since(t.complained) >= sweepEvery {
+		t.complained = time.Now()
 		a.complain("attach to the devices", err)
 	}
-	t := &a.attaching
 	t.missing, t.left, t.most = a.kernel.Unattached(), left, max(t.most, left)
 	if left > 0 {
 		return
@@ -85,6 +89,9 @@ func (a *Agent) attach(budget time.Duration) {
 func (a *Agent) attachFailed() {
 	for _, err := range a.attaching.missing {
 		if err != nil {
+			if errors.Is(err, os.ErrNotExist) { // the directory of the pins may be gone
+				a.guardPins()
+			}
 			a.kernel.RetryAttach()
 			a.attach(nextTurn)
 			return

@@ -233,7 +233,7 @@ func (a *Agent) chooseConfig(given *givenConfig) (fresh bool, err error) {
 	case last.Content != "":
 		cfg, err := spec.Parse(last.File, []byte(last.Content))
 		if err != nil {
-			return false, fmt.Errorf("the configuration last applied is not valid for this program: %w", err)
+			return false, fmt.Errorf("the configuration last applied is not valid for this program; start the agent with --config and a file that is, or with the program before: %w", err)
 		}
 		a.file = cfg
 		if given != nil && last.Content != given.src.Content {

@@ -131,6 +131,9 @@ func (c *Client) send(ctx context.Context, method, path string, q any) (*http.Re
 	}
 	req.Header.Set(versionHeader, strconv.Itoa(Version))
 	resp, err := c.http.Do(req)
+	if err != nil && ctx.Err() != nil {
+		return nil, fmt.Errorf("gave up waiting for the agent at %s, what it was asked to do may be in force or not: %w", c.path, err)
+	}
 	if err != nil {
 		return nil, c.explain(err)
 	}

@@ -39,6 +39,9 @@ func serveEvents(server context.Context, w http.ResponseWriter, r *http.Request,
 	}
 	w.Header().Set("Content-Type", "application/json")
 	flush := http.NewResponseController(w)
+	if err := flush.SetWriteDeadline(time.Time{}); err != nil { // a follower may wait for long
+		return
+	}
 	if err := flush.Flush(); err != nil { // the follower knows that it is connected before there is an event
 		return
 	}

@@ -22,6 +22,14 @@ const versionHeader = "Heddle-Api"
 // maxBody bounds a request, in bytes: the largest configuration file and its JSON quoting.
 const maxBody = 40 << 20
 
+// What keeps callers that are slow, many or too large from filling the agent's memory.
+const (
+	// patience is how long a request's body, or an answer, may be under way.
+	patience = 30 * time.Second
+	// smallBody is what every request may have; one that is larger is read when no other such is, in bytes.
+	smallBody = 1 << 20
+)
+
 // SocketPath is where the agent of that name listens.
 func SocketPath(runDir, name string) string { return filepath.Join(runDir, name+".sock") }
 
@@ -79,7 +87,9 @@ func handler(ctx context.Context, s Service) http.Handler {
 	post(mux, "/ports/move", s.Move)
 	get(mux, "/progress", s.Progress)
 	act(mux, "/stop", func(ctx context.Context, _ none) error { return s.Stop(ctx) })
+	one := make(large, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = r.WithContext(context.WithValue(r.Context(), largeKey{}, one))
 		w.Header().Set(versionHeader, strconv.Itoa(Version))
 		if got := r.Header.Get(versionHeader); got != strconv.Itoa(Version) {
 			answer(w, nil, NewError(Invalid, fmt.Sprintf(
@@ -99,6 +109,11 @@ func get[T any](mux *http.ServeMux, path string, f func(context.Context) (T, err
 
 func post[Q, T any](mux *http.ServeMux, path string, f func(context.Context, Q) (T, error)) {
 	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+		release, err := hold(r)
+		if err != nil { // the caller has left
+			return
+		}
+		defer release()
 		q, err := request[Q](w, r)
 		if err != nil {
 			answer(w, nil, err)
@@ -109,14 +124,40 @@ func post[Q, T any](mux *http.ServeMux, path string, f func(context.Context, Q) 
 	})
 }
 
+// large is held by the request with a large body that is being answered.
+type large chan struct{}
+
+// largeKey is where a request's context has its server's large.
+type largeKey struct{}
+
+// hold waits for the place of a request whose body is large, or may be; release gives it back.
+func hold(r *http.Request) (release func(), err error) {
+	l, ok := r.Context().Value(largeKey{}).(large)
+	if !ok || r.ContentLength >= 0 && r.ContentLength <= smallBody {
+		return func() {}, nil
+	}
+	select {
+	case l <- struct{}{}:
+		return func() { <-l }, nil
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+}
+
+// request reads a request's body, within patience.
 func request[Q any](w http.ResponseWriter, r *http.Request) (Q, error) {
 	var q Q
+	c := http.NewResponseController(w)
+	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return q, err
+	}
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&q); err != nil {
 		return q, NewError(Invalid, "unreadable request: "+err.Error())
 	}
-	return q, nil
+	// The server goes on reading, to notice a caller that leaves.
+	return q, c.SetReadDeadline(time.Time{})
 }
 
 func act[Q any](mux *http.ServeMux, path string, f func(context.Context, Q) error) {
@@ -134,5 +175,8 @@ func answer(w http.ResponseWriter, v any, err error) {
 	if err != nil {
 		b = []byte(`{"kind":"internal","lines":["the answer could not be written as JSON"]}`)
 	}
-	_, _ = io.WriteString(w, string(b)+"\n") // a client that went away needs no answer
+	// A client that went away, or does not read, needs no answer.
+	if http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience)) == nil {
+		_, _ = io.WriteString(w, string(b)+"\n")
+	}
 }

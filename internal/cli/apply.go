@@ -30,6 +30,10 @@ func newApply(d Deps) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if spec.TooLarge(b) { // the agent need not see it to refuse it
+				_, err := spec.Parse(fileName(file), b)
+				return err
+			}
 			q := api.Apply{File: fileName(file), Content: string(b), DryRun: dry, ReadAt: readAt()}
 			if abs, err := filepath.Abs(file); err == nil && file != "-" {
 				q.File = abs

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -32,9 +31,9 @@ func readFile(d Deps, file string) ([]byte, error) {
 	case "":
 		return nil, usagef("say which file, with -f FILE (- for standard input)")
 	case "-":
-		return io.ReadAll(d.Stdin)
+		return spec.Read(d.Stdin)
 	}
-	b, err := os.ReadFile(file)
+	b, err := spec.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, usagef("there is no file %s", file)
 	}

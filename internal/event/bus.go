@@ -41,7 +41,10 @@ func (b *Bus) Last() uint64 {
 	return b.next - 1
 }
 
-// After gives the events with a Seq above seq that are still kept, and how many of them are not. When there are none yet it
+// mostAtOnce bounds a batch: many followers that do not read hold one each.
+const mostAtOnce = 256
+
+// After gives the first events with a Seq above seq that are still kept, and how many of them are not. When there are none yet it
 // waits for the next; the error is the context's.
 func (b *Bus) After(ctx context.Context, seq uint64) (events []Event, missed uint64, err error) {
 	for {
@@ -60,12 +63,12 @@ func (b *Bus) After(ctx context.Context, seq uint64) (events []Event, missed uin
 func (b *Bus) since(seq uint64) (events []Event, missed uint64, more <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	first := seq + 1
+	first := max(seq, seq+1) // the last of all numbers is after every event
 	if kept := uint64(len(b.ring)); b.next > kept && first < b.next-kept {
 		missed = b.next - kept - first
 		first = b.next - kept
 	}
-	for s := first; s < b.next; s++ {
+	for s := first; s < b.next && s-first < mostAtOnce; s++ {
 		events = append(events, b.ring[s%uint64(len(b.ring))])
 	}
 	return events, missed, b.more

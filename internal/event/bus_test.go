@@ -44,3 +44,23 @@ func TestBus_AFollowerWaitsForTheNextEvent(t *testing.T) {
 		t.Fatalf("got %v", e)
 	}
 }
+
+func TestBus_ABatchIsBoundedAndTheNextGoesOnFromThere(t *testing.T) {
+	b := NewBus(4 * mostAtOnce)
+	for range 2*mostAtOnce + 1 {
+		b.Publish(Event{Kind: Link})
+	}
+	var seq uint64
+	for _, want := range []int{mostAtOnce, mostAtOnce, 1} {
+		got, missed, err := b.After(t.Context(), seq)
+		if err != nil || missed != 0 || len(got) != want || got[0].Seq != seq+1 {
+			t.Fatalf("after %d: %d events, missed %d, %v; want %d", seq, len(got), missed, err, want)
+		}
+		seq = got[len(got)-1].Seq
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := b.After(ctx, 1<<64-1); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the last of all numbers: %v", err)
+	}
+}

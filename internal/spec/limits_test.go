@@ -51,3 +51,9 @@ func TestWithPorts_TheLastPlaceOfAHostIsTaken(t *testing.T) {
 		t.Errorf("%d ports, faults: %v", len(merged.Ports), faults)
 	}
 }
+
+func TestAFileWithoutAnEndIsTooLarge(t *testing.T) {
+	if _, err := Load("/dev/zero"); err == nil || !strings.Contains(err.Error(), "16 MiB") {
+		t.Errorf("%v", err)
+	}
+}

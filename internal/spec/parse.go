@@ -15,17 +15,28 @@ const maxFile = 16 << 20
 
 // Load reads and parses the file at path. A wrong file gives Faults, an unreadable one the operating system's error.
 func Load(path string) (*Config, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	data, err := ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	return Parse(filepath.ToSlash(path), data)
 }
+
+// ReadFile is the content of the file at path, as far as Parse needs it to say that it is too large.
+func ReadFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return Read(f)
+}
+
+// Read is ReadFile for what is open already.
+func Read(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, maxFile+1)) }
+
+// TooLarge says whether that is more than a configuration file may be, and so perhaps not all of it.
+func TooLarge(content []byte) bool { return len(content) > maxFile }
 
 // Parse reads one YAML document strictly and validates it. The error is Faults with everything that is wrong, in the
 // order of the file; filename is what they carry. Fields that are unknown or given twice, and values of the wrong type,
@@ -34,7 +45,7 @@ func Parse(filename string, data []byte) (*Config, error) {
 	fail := func(p position, msg string) (*Config, error) {
 		return nil, Faults{{File: filename, Line: p.line, Column: p.column, Message: msg}}
 	}
-	if len(data) > maxFile {
+	if TooLarge(data) {
 		return fail(position{}, "larger than 16 MiB: a configuration file is at most that")
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))

@@ -24,6 +24,9 @@ func WithPorts(cfg *Config, ports []Port) (*Config, Faults) {
 		before := len(v.faults)
 		// An index no file has: the port's values have no position.
 		a := at{}.field("ports").item(-1, p.Name)
+		if checkName(p.Name) != "" { // nor, without a name that can be shown, a place
+			a.show = "port"
+		}
 		v.port(a, &p)
 		if len(v.faults) == before {
 			merged.Ports = append(merged.Ports, p)

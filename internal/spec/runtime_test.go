@@ -49,7 +49,7 @@ func TestCheckPort_SaysWhatDoesNotFit(t *testing.T) {
 			"ports[vm2].mac: 02:00:00:00:01:01: port vm1/eth0 of switch lab has this MAC: every port of a switch has its own"},
 		{"no such group", Port{Name: "vm2", Switch: "lab", PortGroup: "wbe"},
 			"ports[vm2].portGroup: wbe: switch lab has no such port group; did you mean web?"},
-		{"nothing given", Port{}, "ports[-1].name: a name is needed\nports[-1].portGroup: the port group the port belongs to is needed\nports[-1].switch: the switch the port belongs to is needed"},
+		{"nothing given", Port{}, "port.name: a name is needed\nport.portGroup: the port group the port belongs to is needed\nport.switch: the switch the port belongs to is needed"},
 		{"override not allowed (S9)", Port{Name: "vm2", Switch: "lab", PortGroup: "web", Policy: Policy{VLAN: &VLAN{Access: 5}}},
 			"ports[vm2].vlan: port group web does not let its ports set vlan: allow it there with overrides: {vlan: true}, or leave it out here"},
 		{"override out of range", Port{Name: "vm2", Switch: "lab", PortGroup: "open", Policy: Policy{VLAN: &VLAN{Access: 4095}}},

@@ -1,0 +1,97 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// counting counts the applies under way.
+type counting struct {
+	echo
+	now, most, total atomic.Int32
+	let              chan struct{}
+}
+
+func (c *counting) Apply(context.Context, Apply) (*Applied, error) {
+	n := c.now.Add(1)
+	defer c.now.Add(-1)
+	c.most.Store(max(c.most.Load(), n))
+	c.total.Add(1)
+	<-c.let
+	return &Applied{}, nil
+}
+
+func TestLargeRequestsAreTakenOneAfterTheOther(t *testing.T) {
+	s := &counting{let: make(chan struct{})}
+	c, _ := serve(t, s)
+	done := make(chan error)
+	const calls = 5
+	content := strings.Repeat("#", smallBody)
+	for range calls {
+		go func() { _, err := c.Apply(t.Context(), Apply{Content: content}); done <- err }()
+	}
+	for range calls {
+		s.let <- struct{}{}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.most.Load() != 1 || s.total.Load() != calls {
+		t.Errorf("%d large requests, %d at a time; want %d, one at a time", s.total.Load(), s.most.Load(), calls)
+	}
+	// Small ones do not wait for them.
+	go func() { _, err := c.Apply(t.Context(), Apply{Content: content}); done <- err }()
+	go func() { _, err := c.Apply(t.Context(), Apply{Content: "x"}); done <- err }()
+	for s.total.Load() != calls+2 {
+		time.Sleep(time.Millisecond)
+	}
+	close(s.let)
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestALargeRequestWhoseCallerLeavesGivesItsPlaceBack(t *testing.T) {
+	s := &counting{let: make(chan struct{})}
+	close(s.let)
+	c, socket := serve(t, s)
+	slow, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(slow, "POST /apply HTTP/1.1\r\nHost: agent\r\n%s: %d\r\nContent-Length: %d\r\n\r\n{", versionHeader, Version, 2*smallBody); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { _, err := c.Apply(t.Context(), Apply{Content: strings.Repeat("#", smallBody)}); done <- err }()
+	if err := slow.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnInterruptedCallSaysThatTheAgentMayHaveDoneIt(t *testing.T) {
+	s := &counting{let: make(chan struct{})}
+	defer close(s.let)
+	c, _ := serve(t, s)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() {
+		for s.total.Load() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		cancel(io.ErrNoProgress) // as a signal's cause
+	}()
+	if _, err := c.Apply(ctx, Apply{}); err == nil || !strings.Contains(err.Error(), "may be in force or not") {
+		t.Errorf("%v", err)
+	}
+}
