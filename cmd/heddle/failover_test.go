@@ -100,6 +100,43 @@ func TestS42_S43_S45_EveryWayOfLosingAnUplinkMovesAllPortsAndBack(t *testing.T) 
 	h.uses("an unused uplink is left", "vm1 ", "vm2 ")
 }
 
+// What becomes of uplink devices while no agent runs is found out by the next one.
+func TestS45_UplinksLostWithoutTheAgentAreLeftWhenItStarts(t *testing.T) {
+	h := newHost(t)
+	wire, elsewhere := h.wired(3), testkit.NS(t, "elsewhere")
+	h.guest("port1", "02:00:00:00:01:01", "192.0.2.11/24")
+	h.guest("port2", "02:00:00:00:01:02", "192.0.2.12/24")
+	h.start("--config", h.file("heddle.yaml", fmt.Sprintf(orderedTeam, "")))
+	first, second := []string{"vm1 uplink1", "vm2 uplink1"}, []string{"vm1 uplink2", "vm2 uplink2"}
+	h.uses("at first", first...)
+	for _, c := range []struct {
+		what       string
+		lose, mend func()
+	}{
+		{"the far end goes down", func() { run(t, wire, "ip link set far1 down") }, func() { run(t, wire, "ip link set far1 up") }},
+		{"the device is renamed", func() { h.ip("link set up1 down"); h.ip("link set up1 name px") }, func() { h.ip("link set px name up1"); h.ip("link set up1 up") }},
+		{"the device is deleted", func() { h.ip("link del up1") }, func() { h.plug(wire, 1) }},
+		{"the device moves away", func() { h.ip("link set up1 netns " + elsewhere.Name); run(t, elsewhere, "ip link set up1 up") }, func() { h.plug(wire, 4); h.ip("link set up4 name up1") }},
+	} {
+		h.kill(syscall.SIGKILL)
+		c.lose()
+		h.start()
+		h.uses(c.what, second...)
+		if told := h.failovers(); len(told) != 1 || told[0].From != "uplink1" || told[0].To != "uplink2" || told[0].Ports != 2 {
+			t.Errorf("%s is told as %+v", c.what, told)
+		}
+		if c.what == "the device moves away" {
+			if n := programs(t, elsewhere, "up1"); n != 0 {
+				t.Errorf("%d programs still run on a device that left the host", n)
+			}
+		}
+		h.kill(syscall.SIGKILL)
+		c.mend()
+		h.start()
+		h.uses("after "+c.what, first...)
+	}
+}
+
 func TestS44_WithoutFailbackPortsStayAlsoWhenTheAgentIsKilled(t *testing.T) {
 	h := newHost(t)
 	wire := h.wired(3)
@@ -246,4 +283,31 @@ func TestS49_EveryMovedPortIsAnnouncedOnTheOtherUplinkInItsVLANs(t *testing.T) {
 	if igmp != 2 || mld != 2 {
 		t.Errorf("the owner was asked for its groups by %d IGMP and %d MLD queries", igmp, mld)
 	}
+}
+
+func TestS50_AConnectedPortIsAnnouncedAndItsOwnerAskedForItsGroups(t *testing.T) {
+	h := newHost(t)
+	wire := h.wired(2)
+	vm := h.guest("port8", "02:00:00:00:01:08", "192.0.2.18/24")
+	h.start("--config", h.file("heddle.yaml", announcedTeam))
+	h.await("uplink1 is up", func() bool { return h.uplinkState("uplink1") == api.Up })
+	far, owner := cable.Open(t, wire, "far1"), cable.Open(t, vm, "eth0")
+	h.must("port", "connect", "vm8", "--port-group", "web", "--device", "port8")
+	counts := map[string]int{}
+	far.Gather("the port's MAC, five times", func(all [][]byte) bool {
+		if r := rarp(all[len(all)-1]); r != "" {
+			counts[r]++
+		}
+		return counts["100 0108"] == 5
+	})
+	if len(counts) != 1 {
+		t.Errorf("announced: %v", counts)
+	}
+	igmp := 0
+	owner.Gather("two IGMPv3 queries", func(all [][]byte) bool {
+		if f := all[len(all)-1]; len(f) >= 60 && f[12] == 8 && f[13] == 0 && f[23] == 2 && f[38] == 0x11 {
+			igmp++
+		}
+		return igmp == 2
+	})
 }

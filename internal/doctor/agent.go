@@ -21,7 +21,7 @@ func agentAnswers(f Facts) []Finding {
 			Remedy: "systemctl restart heddle: no frame is lost"})
 	}
 	for _, w := range a.Warnings {
-		found = append(found, Finding{Level: Note, Text: w})
+		found = append(found, Finding{Level: Note, Text: w, Remedy: "correct in the configuration what it names, then: heddle apply -f FILE"})
 	}
 	return found
 }

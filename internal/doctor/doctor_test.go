@@ -69,7 +69,7 @@ func TestEveryCheckFindsItsFaultAndNamesARemedy(t *testing.T) {
 		{"agent", Wrong, "does not run: the kernel goes on", "systemctl start", func(f *Facts) { f.Agent.Running = false }},
 		{"agent", Note, "never has", "enable --now", func(f *Facts) { f.Agent.Running, f.Agent.Remembers = false, false }},
 		{"agent", Wrong, "version v0", "restart", func(f *Facts) { f.Agent.Version = "v0" }},
-		{"agent", Note, "a warning of the agent's", "", func(f *Facts) { f.Agent.Warnings = []string{"a warning of the agent's"} }},
+		{"agent", Note, "a warning of the agent's", "heddle apply -f", func(f *Facts) { f.Agent.Warnings = []string{"a warning of the agent's"} }},
 		{"configuration", Wrong, "line 3", "heddle check -f", func(f *Facts) { f.Config.Faults = []string{"line 3"} }},
 		{"uplinks", Wrong, "no device eno1", "ip link", func(f *Facts) { delete(f.Devices, "eno1") }},
 		{"uplinks", Wrong, "no carrier", "ip link set eno1 up", func(f *Facts) { with(f, "eno1", func(d *Device) { d.Up = false }) }},
@@ -116,6 +116,9 @@ func TestEveryCheckFindsItsFaultAndNamesARemedy(t *testing.T) {
 			}
 		}
 		covered[c.check] = true
+		if c.remedy == "" {
+			t.Errorf("%s, %q: this case asks for no remedy", c.check, c.text)
+		}
 		if len(got) != 1 || got[0].Check != c.check || got[0].Level != c.level || !strings.Contains(got[0].Text, c.text) || !strings.Contains(got[0].Remedy, c.remedy) {
 			t.Errorf("%s, %q: %+v", c.check, c.text, got)
 		}

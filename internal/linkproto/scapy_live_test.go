@@ -202,6 +202,45 @@ func TestLACP_AgainstScapyFrameByFrame(t *testing.T) {
 	}
 }
 
+// A passive LAG with slow timeouts says nothing until the peer speaks, and then goes through the protocol with it, frame by frame.
+func TestS53_PassiveAndSlowAgainstScapyFrameByFrame(t *testing.T) {
+	h := newHost(t, "scapyp")
+	other := testkit.NS(t, "scapyq")
+	wires(t, h.ns, other, 2)
+	p := newPeer(t, other)
+	p.do(map[string]any{"raw": "0a"}) // it has loaded
+	h.start(config("192.0.2.1", "mode: passive, timeout: slow, fallback: none", "none"))
+	h.await("up0 has given up waiting", func() bool { return h.uplink("up0").LAG.Receive == "defaulted" })
+	if out := h.uplink("up0").LAG.Out; out != 0 {
+		t.Errorf("%d LACPDUs were sent to a silent peer", out)
+	}
+	const (
+		own     = lacp.Aggregation // neither active nor fast
+		ownSync = own | lacp.Synchronization
+		peer    = lacp.Activity | lacp.Aggregation
+		sync    = peer | lacp.Synchronization
+		takes   = sync | lacp.Collecting
+		both    = takes | lacp.Distributing
+	)
+	p.say(peer)
+	if got := p.until(own); got.PartnerKey != 9 || got.PartnerPort != 17 || got.PartnerState&^lacp.Synchronization != peer {
+		t.Errorf("it has heard the peer: %+v", got)
+	}
+	p.until(ownSync)
+	p.say(sync)
+	p.until(ownSync | lacp.Collecting)
+	p.say(takes)
+	p.until(ownSync | lacp.Collecting | lacp.Distributing)
+	h.used("up0")
+	p.say(both)
+	if u := h.uplink("up0"); u.LAG.Partner == nil || u.State != api.Up {
+		t.Errorf("in use: %s, %+v", u.State, u.LAG)
+	}
+	p.say(peer)
+	p.until(ownSync)
+	h.used()
+}
+
 // A passive LAG towards a peer that says nothing: no LACPDU is sent, and without fallback no member is used.
 func TestS53_PassiveTowardsASilentPeer(t *testing.T) {
 	t.Parallel()
