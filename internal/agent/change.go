@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"heddle/internal/api"
+	"heddle/internal/changes"
 	"heddle/internal/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -117,6 +118,18 @@ func (a *Agent) forgetOverrides() {
 	maps.DeleteFunc(a.state.Overrides, func(name string, o state.Override) bool { return !there[name] || o == state.Override{} })
 }
 
+// preview is the plan that a configuration would make, with the faults it would bring.
+func (a *Agent) preview(file *spec.Config) (*plan.Plan, []string, error) {
+	l := a.layers()
+	l.file = file
+	cfg, faults := l.merge()
+	if lines := a.newFaults(faults, a.intent(), file); len(lines) > 0 {
+		return nil, lines, nil
+	}
+	p, err := a.resolve(cfg)
+	return p, nil, err
+}
+
 // apply puts a valid configuration file into force, all or nothing.
 func (a *Agent) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.Applied, error) {
 	faults, warnings := spec.CheckDevices(cfg, a.lookup)
@@ -133,8 +146,8 @@ func (a *Agent) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.App
 		if err != nil {
 			return nil, err
 		}
-		out.Effects = effects(before, after)
-		out.Changes, err = diff(was, cfg)
+		out.Effects = changes.Effects(before, after)
+		out.Changes, err = changes.Between(was, cfg)
 		return out, err
 	}
 	err := a.timed(out, q.ReadAt, func() error { return a.change(func() { a.file, a.state.Config = cfg, src }) })
@@ -143,10 +156,10 @@ func (a *Agent) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.App
 	}
 	a.warnings = cfg.Warnings()
 	// What is only said is worked out when the change is in force.
-	if out.Changes, err = diff(was, cfg); err != nil {
+	if out.Changes, err = changes.Between(was, cfg); err != nil {
 		return nil, err
 	}
-	out.Effects = effects(before, a.plan)
+	out.Effects = changes.Effects(before, a.plan)
 	a.logApplied(src.File, out)
 	if len(out.Changes) > 0 {
 		a.events.Publish(event.Event{Kind: event.Applied, Text: fmt.Sprintf("%s applied: %s", src.File, count(len(out.Changes), "change"))})

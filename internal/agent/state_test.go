@@ -5,51 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"heddle/internal/api"
 	"heddle/internal/hostdev"
 	"heddle/internal/plan"
 )
-
-func TestDiffReadsLikeTheChange(t *testing.T) {
-	from := parse(t, base)
-	to := parse(t, `
-switches:
-  - name: lab
-    mtu: 9000
-    uplinks: [{name: u2}, {name: u3}]
-    lags: [{name: lag1, uplinks: [u2, u3], mode: active}]
-    portGroups:
-      - {name: web, vlan: {trunk: ["0", "10-20"]}}
-      - {name: new}
-ports:
-  - {name: b, switch: lab, portGroup: web, device: px}
-`)
-	got, err := diff(from, to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []api.Change{
-		{Kind: "-", Object: "uplink lab/u1"},
-		{Kind: "-", Object: "port group lab/other"},
-		{Kind: "-", Object: "port a"},
-		{Kind: "+", Object: "switch lab", Field: "mtu", New: "9000"},
-		{Kind: "+", Object: "switch lab", Field: "lags", New: "[{name: lag1, uplinks: [u2, u3], mode: active}]"},
-		{Kind: "+", Object: "uplink lab/u2"},
-		{Kind: "+", Object: "uplink lab/u3"},
-		{Kind: "+", Object: "port group lab/web", Field: "vlan.trunk", New: "[0, 10-20]"},
-		{Kind: "-", Object: "port group lab/web", Field: "vlan.access", Old: "100"},
-		{Kind: "+", Object: "port group lab/new"},
-		{Kind: "~", Object: "port b", Field: "device", Old: "pb", New: "px"},
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
-	if same, err := diff(from, parse(t, base)); err != nil || len(same) != 0 {
-		t.Errorf("equal files differ: %v %v", same, err)
-	}
-}
 
 func TestSwitchEndNamesFitAndDiffer(t *testing.T) {
 	seen := map[string]string{}

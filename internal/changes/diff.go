@@ -1,4 +1,5 @@
-package agent
+// Package changes says in the user's words what turns one configuration, or one plan, into another.
+package changes
 
 import (
 	"bytes"
@@ -18,9 +19,9 @@ type object struct {
 
 type field struct{ path, value string }
 
-// diff lists what turns one configuration into the other, object by object and field by field: what goes first, then what
+// Between lists what turns one configuration into the other, object by object and field by field: what goes first, then what
 // changes or comes, in the order of the new file.
-func diff(from, to *spec.Config) ([]api.Change, error) {
+func Between(from, to *spec.Config) ([]api.Change, error) {
 	have, err := objects(from)
 	if err != nil {
 		return nil, err

@@ -1,16 +1,15 @@
-package agent
+package changes
 
 import (
 	"fmt"
 	"strings"
 
 	"heddle/internal/plan"
-	"heddle/internal/spec"
 )
 
-// effects say what a change of plan means for ports, one line per port group and value, in the order of the new plan and then of
+// Effects say what a change of plan means for ports, one line per port group and value, in the order of the new plan and then of
 // the old one: how many ports come, go and change which effective value.
-func effects(before, after *plan.Plan) []string {
+func Effects(before, after *plan.Plan) []string {
 	t := &tally{count: map[string]int{}, names: map[string]string{}}
 	old := portsOf(before)
 	for _, sw := range after.Switches {
@@ -103,16 +102,4 @@ func (t *tally) lines() []string {
 		out = append(out, who+" "+verb+text)
 	}
 	return out
-}
-
-// preview is the plan that a configuration would make, with the faults it would bring.
-func (a *Agent) preview(file *spec.Config) (*plan.Plan, []string, error) {
-	l := a.layers()
-	l.file = file
-	cfg, faults := l.merge()
-	if lines := a.newFaults(faults, a.intent(), file); len(lines) > 0 {
-		return nil, lines, nil
-	}
-	p, err := a.resolve(cfg)
-	return p, nil, err
 }
