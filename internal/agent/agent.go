@@ -13,6 +13,7 @@ import (
 
 	"heddle/internal/dataplane"
 	"heddle/internal/event"
+	"heddle/internal/guest"
 	"heddle/internal/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -85,7 +86,7 @@ type Agent struct {
 	neighbours *lldpPart
 	verdicts   verdicts
 	teaming    teaming
-	adapters   adapters
+	adapters   guest.Adapters // what QEMU monitors showed
 	events     *event.Bus
 	quiet      quiet
 

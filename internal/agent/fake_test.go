@@ -13,6 +13,7 @@ import (
 
 	"heddle/internal/dataplane"
 	"heddle/internal/event"
+	"heddle/internal/guest"
 	"heddle/internal/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -282,7 +283,7 @@ func (r *rig) restart(content string) error {
 		return err
 	}
 	r.Agent = &Agent{name: "test", place: "here", log: slog.New(slog.DiscardHandler), dev: r.dev, kernel: r.kernel, store: store, state: st,
-		stale: true, calls: make(chan func()), stopped: make(chan struct{}), verdicts: verdicts{}, adapters: adapters{}, events: event.NewBus(keptEvents)}
+		stale: true, calls: make(chan func()), stopped: make(chan struct{}), verdicts: verdicts{}, adapters: guest.Adapters{}, events: event.NewBus(keptEvents)}
 	var given *givenConfig
 	if content != "" {
 		given = &givenConfig{parse(r.t, content), state.Source{File: "heddle.yaml", Content: content, Seen: digest([]byte(content))}}

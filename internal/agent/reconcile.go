@@ -198,7 +198,7 @@ func (a *Agent) desired(bounds []bound) dataplane.Desired {
 			continue
 		}
 		f := portFact(b.device)
-		if why := a.adapters.onto(b.port, &f); why != "" && a.problems[b.id] == "" {
+		if why := a.adapters.Onto(b.port, &f); why != "" && a.problems[b.id] == "" {
 			a.problems[b.id] = why
 		}
 		f.Assigned = assigned(a.state, b.port)

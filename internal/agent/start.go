@@ -15,6 +15,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
 	"heddle/internal/event"
+	"heddle/internal/guest"
 	"heddle/internal/hostdev"
 	"heddle/internal/instance"
 	"heddle/internal/linkproto"
@@ -109,7 +110,7 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 		mount: mount,
 		name:  o.Name, version: o.Version, place: instance.MachineID() + "/" + o.Name, log: o.Log, store: store, state: st,
 		started: time.Now(), stale: true, configFile: o.Config, watchedBy: o.Supervisor, calls: make(chan func()), stopped: make(chan struct{}), quit: func() {},
-		verdicts: verdicts{}, adapters: adapters{}, events: event.NewBus(keptEvents), quiet: newQuiet(),
+		verdicts: verdicts{}, adapters: guest.Adapters{}, events: event.NewBus(keptEvents), quiet: newQuiet(),
 	}
 	defer func() {
 		if err != nil {

@@ -1,41 +1,29 @@
-package agent
+package guest
 
 import (
-	"context"
 	"fmt"
 
 	"heddle/internal/plan"
 	"heddle/internal/qmp"
 )
 
-// adapters is what QEMU monitors showed of the adapters behind taps (D1, D2), by the monitor's socket. The loop alone uses it.
-type adapters map[string]sight
+// Adapters is what QEMU monitors showed of the adapters behind taps (D1, D2), by the monitor's socket. It is not
+// safe for use by several goroutines.
+type Adapters map[string]Sight
 
-// watchMonitors adds the part of the agent that watches QEMU monitors.
-func (a *Agent) watchMonitors() {
-	a.follow(newMonitors(func(ctx context.Context, news map[string]sight) {
-		select {
-		case a.calls <- func() { a.sawAdapters(news) }:
-		case <-a.stopped:
-		case <-ctx.Done():
-		}
-	}))
-}
-
-// sawAdapters takes in what monitors showed.
-func (a *Agent) sawAdapters(news map[string]sight) {
-	for socket, s := range news {
-		a.adapters[socket] = s
-		if s.equal(sight{}) {
-			delete(a.adapters, socket)
+// Take takes in news of monitors.
+func (s Adapters) Take(news map[string]Sight) {
+	for socket, n := range news {
+		s[socket] = n
+		if n.equal(Sight{}) {
+			delete(s, socket)
 		}
 	}
-	a.settleSoon()
 }
 
-// onto adds to a port's fact what its monitor shows of its adapter, and gives why nothing is known though it should be; ""
+// Onto adds to a port's fact what its monitor shows of its adapter, and gives why nothing is known though it should be; ""
 // otherwise.
-func (s adapters) onto(p *plan.Port, f *plan.Fact) string {
+func (s Adapters) Onto(p *plan.Port, f *plan.Fact) string {
 	shown, ok := s[p.Monitor.Socket]
 	if !ok {
 		return ""
@@ -57,7 +45,7 @@ func (s adapters) onto(p *plan.Port, f *plan.Fact) string {
 }
 
 // adapter finds the adapter with that id, "" meaning the only one, or says why there is none.
-func (s sight) adapter(nic string) (qmp.RxFilter, string) {
+func (s Sight) adapter(nic string) (qmp.RxFilter, string) {
 	if nic == "" && len(s.filters) > 1 {
 		return qmp.RxFilter{}, "shows several adapters: give the id of the one behind this port as nic"
 	}
