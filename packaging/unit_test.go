@@ -79,6 +79,7 @@ func (m *machine) exposed() {
 const unitCapabilities = 1<<1 | 1<<11 | 1<<12 | 1<<13 | 1<<38 | 1<<39
 
 func TestTheAgentRunsWithTheUnitsRightsAlone(t *testing.T) {
+	t.Parallel()
 	testkit.Tool(t, "systemd-analyze")
 	m := configured(t)
 	m.exposed()
@@ -117,6 +118,7 @@ heddle switch list`)
 }
 
 func TestTheAgentReachesTheMonitorOfAGuestThatRunsAsAnotherUser(t *testing.T) {
+	t.Parallel()
 	testkit.Tool(t, "socat")
 	m := configured(t)
 	// As QEMU under libvirt: another user, whose directory and socket nobody else may use.
@@ -138,6 +140,7 @@ heddle port connect vm9 --port-group web --device p9 --mac 02:00:00:00:00:99 --q
 }
 
 func TestTheAgentIsBackAfterAnyEndAndNoAttachmentGoes(t *testing.T) {
+	t.Parallel()
 	m := configured(t)
 	for i, how := range []string{"kill -KILL", "kill -ABRT", "kill -TERM"} {
 		before := m.agentPID()
@@ -158,6 +161,7 @@ func TestTheAgentIsBackAfterAnyEndAndNoAttachmentGoes(t *testing.T) {
 }
 
 func TestAnAgentThatHangsIsReplaced(t *testing.T) {
+	t.Parallel()
 	m := configured(t)
 	m.sh(`mkdir -p /run/systemd/system/heddle.service.d
 printf '[Service]\nWatchdogSec=3s\n' >/run/systemd/system/heddle.service.d/quick.conf
@@ -172,6 +176,7 @@ systemctl daemon-reload; systemctl restart heddle.service`)
 }
 
 func TestDownIsFinalUntilTheNextStart(t *testing.T) {
+	t.Parallel()
 	m := configured(t)
 	m.sh("heddle down")
 	m.await("the unit has ended", func() bool { return m.property("ActiveState") == "inactive" })
@@ -186,6 +191,7 @@ func TestDownIsFinalUntilTheNextStart(t *testing.T) {
 }
 
 func TestAFaultInTheFileEndsInAClearFailureAndNoLoop(t *testing.T) {
+	t.Parallel()
 	m := configured(t)
 	m.sh("echo 'switches: [{nam: x}]' >/etc/heddle/heddle.yaml; systemctl restart heddle.service || true")
 	m.await("the unit has failed", func() bool { return m.property("ActiveState") == "failed" })
@@ -196,6 +202,7 @@ func TestAFaultInTheFileEndsInAClearFailureAndNoLoop(t *testing.T) {
 }
 
 func TestALackingCapabilityIsNamed(t *testing.T) {
+	t.Parallel()
 	m := configured(t)
 	all := []string{"CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON", "CAP_NET_BROADCAST"}
 	for _, lacking := range all {
@@ -214,6 +221,7 @@ func TestALackingCapabilityIsNamed(t *testing.T) {
 }
 
 func TestUpgradeRemoveAndPurge(t *testing.T) {
+	t.Parallel()
 	m := boot(t, packages(t))
 	m.guests()
 	before := m.sh(snapshot)

@@ -17,9 +17,10 @@ import (
 
 func main() {
 	config := flag.String("config", "nfpm.yaml", "description of the package; ${NAME} is taken from the environment")
+	compression := flag.String("compression", "xz", "of the package's contents: xz, gzip, zstd, none")
 	target := flag.String("target", ".", "directory to write to")
 	flag.Parse()
-	path, err := write(*config, *target)
+	path, err := write(*config, *target, *compression)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "makedeb:", err)
 		os.Exit(1)
@@ -28,7 +29,7 @@ func main() {
 }
 
 // write makes the package and returns its path. A package that could not be finished is removed.
-func write(config, dir string) (path string, err error) {
+func write(config, dir, compression string) (path string, err error) {
 	c, err := nfpm.ParseFileWithEnvMapping(config, os.Getenv)
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", config, err)
@@ -38,6 +39,7 @@ func write(config, dir string) (path string, err error) {
 		return "", err
 	}
 	info = nfpm.WithDefaults(info)
+	info.Deb.Compression = compression
 	if info.MTime, err = sourceDate(); err != nil {
 		return "", err
 	}
