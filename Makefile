@@ -39,7 +39,7 @@ ifeq ($(DEPS),yes)
 	@scripts/deps run test
 endif
 endif
-	@$(GO) run ./internal/testkit/cmd/runtests -count=1 -timeout 15m $(TESTFLAGS)
+	@$(GO) run ./internal/testkit/cmd/runtests -count=1 -parallel 4 -timeout 15m $(TESTFLAGS)
 
 soak: check-go ## hold the kernel program against the model for DURATION (default 60s), then kill the agent 120 times under traffic (root)
 	HEDDLE_SOAK=$(DURATION) $(GO) test -count=1 -timeout 0 -v -run '^TestSoak' ./internal/difftest

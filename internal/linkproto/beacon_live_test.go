@@ -95,6 +95,7 @@ func (h *host) told(text string) bool {
 // An uplink whose link stays up while the physical network behind it is gone is taken out, traffic goes on by the next one, and
 // it comes back when the network does; also across a restart of the agent.
 func TestS51_AnUplinkThatLosesItsNetworkSilentlyIsTakenOut(t *testing.T) {
+	t.Parallel()
 	h, net := threeWays(t, 3, "{none: true}")
 	h.await("the host reaches the station", func() bool { return h.pings(1) == 1 })
 	if by := h.leavesBy(); by != "up0" {
@@ -122,6 +123,7 @@ func TestS51_AnUplinkThatLosesItsNetworkSilentlyIsTakenOut(t *testing.T) {
 
 // With two uplinks nobody can tell which of them is cut off.
 func TestS51_OfTwoUplinksBothStayInUse(t *testing.T) {
+	t.Parallel()
 	h, net := threeWays(t, 2, "{none: true}")
 	h.await("the host reaches the station", func() bool { return h.pings(1) == 1 })
 	net("ip link set w1 nomaster")
@@ -138,6 +140,7 @@ func TestS51_OfTwoUplinksBothStayInUse(t *testing.T) {
 
 // Beacons are sent in the VLANs of the ports, and heard there though the kernel takes the tag off.
 func TestS51_BeaconsAreHeardInTheirVLAN(t *testing.T) {
+	t.Parallel()
 	h, net := threeWays(t, 3, "{access: 10}")
 	net("ip link set w2 nomaster")
 	h.await("up2 is out", func() bool { return h.uplink("up2").State == api.Out })

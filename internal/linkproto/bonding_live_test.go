@@ -101,6 +101,7 @@ var (
 // A LAG towards the Linux bonding driver: each is the other's partner, both links are in one aggregator, and the loss of one link's
 // carrier leaves the guest reachable by the other.
 func TestS52_LinuxBondingDriverIsThePartner(t *testing.T) {
+	t.Parallel()
 	testkit.Tool(t, "ping")
 	h := newHost(t, "bond")
 	g := newBondGuest(t, h)
