@@ -60,20 +60,21 @@ type Agent struct {
 	// configFile is what --config named; "" without.
 	configFile string
 
-	file     *spec.Config // what the file declares
-	cfg      *spec.Config // with what commands made
-	warnings []string     // about the configuration; a port whose device is missing says so itself, for as long as it is
-	plan     *plan.Plan   // of cfg, unless stale
-	stale    bool         // cfg, or a MAC taken over, changed since plan was made
-	problems map[plan.PortID]string
-	misfits  []string // known faults of what commands made against the file
-	applied  *dataplane.Desired
-	last     map[plan.PortID]observation
-	redo     bool              // what is applied was not applied whole
-	flip     dataplane.Instant // when applied came into force
-	late     error             // what failed after applied came into force
-	retry    bool              // the last reconcile failed
-	lastErr  string
+	file      *spec.Config // what the file declares
+	cfg       *spec.Config // with what commands made
+	warnings  []string     // about the configuration; a port whose device is missing says so itself, for as long as it is
+	plan      *plan.Plan   // of cfg, unless stale
+	stale     bool         // cfg, or a MAC taken over, changed since plan was made
+	problems  map[plan.PortID]string
+	misfits   []string // known faults of what commands made against the file
+	applied   *dataplane.Desired
+	last      map[plan.PortID]observation
+	redo      bool              // what is applied was not applied whole
+	flip      dataplane.Instant // when applied came into force
+	late      error             // what failed after applied came into force
+	commanded bool              // the reconcile at hand is a command's, which is refused when it cannot be remembered
+	retry     bool              // the last reconcile failed
+	lastErr   string
 
 	attaching attaching
 	born      map[plan.PortID]uint64   // of the devices in hand, hostdev.Device.Born

@@ -50,6 +50,7 @@ func (a *Agent) change(edit func()) error {
 	}
 	a.cfg, a.stale = cfg, true
 	a.forgetOverrides()
+	a.commanded = true
 	err := a.reconcile()
 	if err != nil {
 		// A device may have gone in between: look again before giving up.
@@ -57,6 +58,7 @@ func (a *Agent) change(edit func()) error {
 			err = a.reconcile()
 		}
 	}
+	a.commanded = false
 	if err == nil && a.late != nil {
 		a.retry = true
 		a.complain("finish what the plan in force leaves behind", a.late)

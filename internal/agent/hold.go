@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -41,9 +42,30 @@ type Devices interface {
 }
 
 // takeHold compares the devices that ports have now with those in hand. What changed is written down, with how new devices
-// were, before anything is done to them, so that a crash cannot lose that.
+// were, before anything is done to them, so that a crash cannot lose that. On an error everything in hand is as before.
 func (a *Agent) takeHold(bounds []bound) (changed bool, err error) {
-	held, released := a.state.Held, a.state.Released
+	held, released, overrides, cfg := a.state.Held, slices.Clip(a.state.Released), a.state.Overrides, a.cfg
+	a.state.Released, a.state.Overrides = released, maps.Clone(overrides)
+	changed, lost, err := a.compareHold(bounds)
+	if err == nil && changed {
+		err = a.store.Save(a.state)
+	}
+	if err != nil {
+		a.state.Held, a.state.Released, a.state.Overrides, a.cfg = held, released, overrides, cfg
+		return false, err
+	}
+	a.born = make(map[plan.PortID]uint64, len(bounds))
+	for _, b := range bounds {
+		a.born[b.id] = b.device.Born
+	}
+	for _, tell := range lost {
+		tell()
+	}
+	return changed, nil
+}
+
+// compareHold makes what is in hand the devices that ports have now; lost tell of the owners that left.
+func (a *Agent) compareHold(bounds []bound) (changed bool, lost []func(), err error) {
 	now := make(map[plan.PortID]bound, len(bounds))
 	for _, b := range bounds {
 		now[b.id] = b
@@ -66,7 +88,7 @@ func (a *Agent) takeHold(bounds []bound) (changed bool, err error) {
 		} else {
 			a.state.Released = append(a.state.Released, h)
 		}
-		a.lostOwner(h)
+		lost = append(lost, a.lostOwner(h))
 	}
 	for _, b := range bounds {
 		if _, isNew := now[b.id]; !isNew {
@@ -75,23 +97,24 @@ func (a *Agent) takeHold(bounds []bound) (changed bool, err error) {
 		changed = true
 		h, err := a.holdOf(b)
 		if err != nil {
-			return false, err
+			return false, nil, err
 		}
 		kept = append(kept, h)
 	}
 	a.state.Held = kept
-	a.born = make(map[plan.PortID]uint64, len(bounds))
+	return changed, lost, nil
+}
+
+// inHand are those of the devices that were in hand before; why the others cannot be taken becomes their ports' problem.
+func (a *Agent) inHand(bounds []bound, why error) (have []bound) {
 	for _, b := range bounds {
-		a.born[b.id] = b.device.Born
+		if h := a.state.Of(b.id); h != nil && h.Index == b.device.Index && !a.replaced(b, *h) {
+			have = append(have, b)
+			continue
+		}
+		a.problems[b.id] = fmt.Sprintf("device %s cannot be taken: %v", b.device.Name, why)
 	}
-	if !changed {
-		return false, nil
-	}
-	if err := a.store.Save(a.state); err != nil {
-		a.state.Held, a.state.Released = held, slices.Clip(released)
-		return false, err
-	}
-	return true, nil
+	return have
 }
 
 // replaced says whether the device in hand went and another took its name and index: seen by this process, or, when that
@@ -138,18 +161,23 @@ func adoptable(h *state.Held, b bound) bool {
 	return b.port != nil && !h.Made && p.Seen && p.AdminUp
 }
 
-// lostOwner drops what was set by command on a port whose owner has disconnected, where its port group says so (S10).
-func (a *Agent) lostOwner(h state.Held) {
-	a.publishDevice(event.Disconnected, h)
-	a.log.Info("device disconnected", "port", h.ID.String(), "device", h.Device)
+// lostOwner drops what was set by command on a port whose owner has disconnected, where its port group says so (S10); tell says
+// all that to the operator.
+func (a *Agent) lostOwner(h state.Held) (tell func()) {
 	o, ok := a.state.Overrides[h.ID.Name]
 	p := a.plan.Port(h.ID)
-	if !ok || p == nil || !a.resets(h.ID.Switch, p.PortGroup) {
-		return
+	ends := ok && p != nil && a.resets(h.ID.Switch, p.PortGroup)
+	if ends {
+		delete(a.state.Overrides, h.ID.Name)
+		a.cfg, _ = a.layers().merge()
 	}
-	delete(a.state.Overrides, h.ID.Name)
-	a.log.Info("what was set on the port by command ends with its connection", "port", h.ID.String(), "was", o.Texts())
-	a.cfg, _ = a.layers().merge()
+	return func() {
+		a.publishDevice(event.Disconnected, h)
+		a.log.Info("device disconnected", "port", h.ID.String(), "device", h.Device)
+		if ends {
+			a.log.Info("what was set on the port by command ends with its connection", "port", h.ID.String(), "was", o.Texts())
+		}
+	}
 }
 
 func (a *Agent) resets(sw, group string) bool {

@@ -30,13 +30,17 @@ type attaching struct {
 
 // putInForce makes the kernel do what is desired, for all ports at one instant, and the state file say so. The file is written
 // beside the one that counts before that instant, so that a full disk refuses the change while nothing has happened yet, and
-// replaces it right after: a crash in between leaves the old configuration for the next start, and what counts is never mixed.
+// replaces it right after: a crash in between leaves the old configuration for the next start, and what counts is never mixed. What
+// nobody commanded, such as an uplink that is back, goes into force also when it cannot be written down.
 func (a *Agent) putInForce(d dataplane.Desired) error {
 	began := time.Now()
 	var next *state.Staged
 	at, err := a.kernel.Change(d, func() (err error) {
 		a.keepNumbers()
 		next, err = a.store.Stage(a.state)
+		if err != nil && !a.commanded { // what links and guests do is not refused; save says so, and is tried again
+			return nil
+		}
 		return err
 	})
 	if at == (dataplane.Instant{}) {
@@ -46,7 +50,9 @@ func (a *Agent) putInForce(d dataplane.Desired) error {
 		return err
 	}
 	a.applied, a.redo, a.flip = &d, err != nil, at
-	err = errors.Join(err, next.Commit())
+	if next != nil {
+		err = errors.Join(err, next.Commit())
+	}
 	a.log.Debug("plan put into force", "took", time.Since(began))
 	return err
 }

@@ -11,6 +11,8 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
+	"heddle/internal/event"
+	"heddle/internal/plan"
 )
 
 func TestAFullDiskRefusesAChangeBeforeItIsInForce(t *testing.T) {
@@ -190,5 +192,53 @@ func TestCommandsAreAnsweredWhileDevicesAreAttached(t *testing.T) {
 	r.attach(nextTurn)
 	if err := <-applied; err != nil || r.moreToAttach() != nil {
 		t.Errorf("at the end: %v", err)
+	}
+}
+
+// A full disk refuses commands, and nothing else: uplinks come and go, and devices that cannot be written down wait.
+func TestAFullDiskDoesNotKeepLinksFromBeingFollowed(t *testing.T) {
+	r := newRig(t, base)
+	r.dev.veth("pa", "02:00:00:00:00:0a")
+	nic := r.dev.nic("eno1", 1500)
+	r.settle()
+	inTheWay := filepath.Join(r.dir, "state.json.new")
+	if err := os.Mkdir(inTheWay, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	uplink, port, other := plan.PortID{Switch: "lab", Name: "u1"}, plan.PortID{Switch: "lab", Name: "a"}, plan.PortID{Switch: "lab", Name: "b"}
+	for _, up := range []bool{false, true, false, true} {
+		nic.Carrier = up
+		r.settle()
+		if got := r.kernel.last().Facts[uplink].Up; got != up {
+			t.Fatalf("the uplink is up: %v, in force: %v", up, got)
+		}
+	}
+	r.dev.veth("pb", "02:00:00:00:00:0b")
+	before := r.events.Last()
+	nic.Carrier = false
+	r.settle()
+	r.settle()
+	facts := r.kernel.last().Facts
+	if _, there := facts[other]; there || facts[uplink].Up || !facts[port].Up {
+		t.Errorf("with a device that cannot be written down: %+v", facts)
+	}
+	if why := r.problems[other]; !strings.Contains(why, "pb cannot be taken") {
+		t.Errorf("b: %q", why)
+	}
+	delete(r.dev.byName, "pa")
+	r.settle()
+	r.settle()
+	if _, there := r.kernel.last().Facts[port]; there {
+		t.Error("a device that is gone is still in force")
+	}
+	if got := r.told(event.Disconnected); len(got) != 0 {
+		t.Errorf("told over and over, and not written down: %+v (of %d)", got, r.events.Last()-before)
+	}
+	if err := os.Remove(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	r.tick()
+	if _, there := r.kernel.last().Facts[other]; !there || r.retry || len(r.told(event.Disconnected)) != 1 {
+		t.Errorf("with room again: b in force %v, retry %v", there, r.retry)
 	}
 }

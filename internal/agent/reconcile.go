@@ -43,16 +43,19 @@ func (a *Agent) reconcile() error {
 	if err != nil {
 		return err
 	}
-	changed, err := a.takeHold(bounds)
-	if err != nil {
-		return err
+	changed, errHold := a.takeHold(bounds)
+	if errHold != nil && a.commanded {
+		return errHold
+	}
+	if errHold != nil { // a full disk, most likely: what is in hand is served all the same
+		bounds = a.inHand(bounds, errHold)
 	}
 	if changed {
 		// What is in hand is part of the plan: initial MACs, and overrides that ended. The second time nothing changes.
 		a.stale = true
 		return a.reconcile()
 	}
-	errPrepare := errors.Join(a.prepareAll(bounds), a.keepARPApart(bounds), a.tuneUplinks(bounds))
+	errPrepare := errors.Join(errHold, a.prepareAll(bounds), a.keepARPApart(bounds), a.tuneUplinks(bounds))
 	a.adoptMACs()
 	a.judgeLAGs(bounds)
 	desired := a.desired(bounds)
