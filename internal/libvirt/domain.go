@@ -101,6 +101,8 @@ func Parse(r io.Reader) (*Domain, error) {
 		return nil, fmt.Errorf("read the domain's XML: %w", err)
 	case len(b) > maxXML:
 		return nil, fmt.Errorf("the domain's XML has more than %d bytes", maxXML)
+	case len(b) == 0:
+		return nil, errors.New("the domain's XML is expected on standard input, which is empty: virsh dumpxml DOMAIN | heddle libvirt-hook …")
 	}
 	if err := xml.Unmarshal(b, &x); err != nil {
 		return nil, fmt.Errorf("read the domain's XML: %w", err)

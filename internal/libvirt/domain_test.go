@@ -127,7 +127,7 @@ func TestWrongMetadataIsNamed(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                                     "read the domain's XML",
+		"":                                     "virsh dumpxml",
 		"<network><name>x</name></network>":    "not the XML of a domain",
 		"<domain><name>x</name>":               "read the domain's XML",
 		strings.Repeat("<domain>", maxXML/8+1): "more than 8388608 bytes",
