@@ -18,6 +18,7 @@ import (
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 	"heddle/internal/state"
+	"heddle/internal/uplinks"
 )
 
 // Kernel is what the agent needs of the dataplane.
@@ -82,10 +83,10 @@ type Agent struct {
 	bonds     map[plan.PortID]bond     // the uplinks that are bonds
 
 	followers []follower
-	// lags and neighbours are two of the followers; nil before they follow.
-	lags       *lagPart
-	neighbours *lldpPart
-	verdicts   verdicts
+	// lags and neighbours are two of the followers once they follow; neighbours is nil before.
+	lags       *uplinks.LAGs
+	neighbours *uplinks.LLDP
+	verdicts   uplinks.Verdicts
 	teaming    teaming
 	adapters   guest.Adapters // what QEMU monitors showed
 	events     *event.Bus

@@ -12,6 +12,7 @@ import (
 	"heddle/internal/hostdev"
 	"heddle/internal/instance"
 	"heddle/internal/state"
+	"heddle/internal/uplinks"
 )
 
 // stopWait is how long Down gives a running agent to end.
@@ -92,7 +93,7 @@ func giveBackHere(st *state.State, name string) error {
 		return err
 	}
 	defer dev.Close()
-	errs := []error{sayGoodbye(dev, st), forgetHeld(dev, st)}
+	errs := []error{uplinks.SayGoodbye(dev, st), forgetHeld(dev, st)}
 	for _, d := range dev.WithAlias(aliasPrefix(name)) {
 		errs = append(errs, dev.Delete(d))
 	}

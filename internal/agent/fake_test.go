@@ -18,6 +18,7 @@ import (
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 	"heddle/internal/state"
+	"heddle/internal/uplinks"
 )
 
 // fakeDevices are devices in memory. changes lists what was done to them.
@@ -283,7 +284,8 @@ func (r *rig) restart(content string) error {
 		return err
 	}
 	r.Agent = &Agent{name: "test", place: "here", log: slog.New(slog.DiscardHandler), dev: r.dev, kernel: r.kernel, store: store, state: st,
-		stale: true, calls: make(chan func()), stopped: make(chan struct{}), verdicts: verdicts{}, adapters: guest.Adapters{}, events: event.NewBus(keptEvents)}
+		stale: true, calls: make(chan func()), stopped: make(chan struct{}), verdicts: uplinks.Verdicts{}, adapters: guest.Adapters{}, events: event.NewBus(keptEvents)}
+	r.lags = uplinks.NewLAGs(r.uplinkHost())
 	var given *givenConfig
 	if content != "" {
 		given = &givenConfig{parse(r.t, content), state.Source{File: "heddle.yaml", Content: content, Seen: digest([]byte(content))}}

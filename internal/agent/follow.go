@@ -1,43 +1,36 @@
 package agent
 
 import (
-	"maps"
-	"slices"
-
+	"heddle/internal/dataplane"
 	"heddle/internal/hostdev"
+	"heddle/internal/linkproto"
 	"heddle/internal/plan"
+	"heddle/internal/state"
+	"heddle/internal/uplinks"
 )
-
-// inForce is what the agent has put into the kernel. It is not changed afterwards.
-type inForce struct {
-	plan  *plan.Plan
-	facts plan.Facts
-	// devices are those behind the ports and uplinks that are connected.
-	devices map[plan.PortID]hostdev.Device
-}
 
 // follower is a part of the agent with timers or sockets of its own, such as LACP. It works in goroutines of its own and
 // reaches the agent's state by post alone.
 type follower interface {
-	// settled is called in the loop after every reconcile, also when nothing changed. It must not block.
-	settled(inForce)
-	// close ends the part and waits for its goroutines; the kernel goes on forwarding.
-	close() error
+	// Settled is called in the loop after every reconcile, also when nothing changed. It must not block.
+	Settled(uplinks.InForce)
+	// Close ends the part and waits for its goroutines; the kernel goes on forwarding.
+	Close() error
 }
 
 // follow adds a part of the agent, before the loop runs.
 func (a *Agent) follow(f follower) {
 	a.followers = append(a.followers, f)
-	a.closers = append(a.closers, f.close)
+	a.closers = append(a.closers, f.Close)
 }
 
 func (a *Agent) tellFollowers(bounds []bound) {
-	now := inForce{plan: a.plan, facts: a.applied.Facts, devices: make(map[plan.PortID]hostdev.Device, len(bounds))}
+	now := uplinks.InForce{Plan: a.plan, Facts: a.applied.Facts, Devices: make(map[plan.PortID]hostdev.Device, len(bounds))}
 	for _, b := range bounds {
-		now.devices[b.id] = b.device
+		now.Devices[b.id] = b.device
 	}
 	for _, f := range a.followers {
-		f.settled(now)
+		f.Settled(now)
 	}
 }
 
@@ -51,29 +44,52 @@ func (a *Agent) post(f func()) bool {
 	}
 }
 
-// verdicts are why uplinks are not used though their links are up, by who says so.
-type verdicts map[plan.PortID]map[string]string
-
-// why is the reason not to use the uplink, "" for none; the first by the name of who says so.
-func (v verdicts) why(uplink plan.PortID) string {
-	for _, by := range slices.Sorted(maps.Keys(v[uplink])) {
-		return v[uplink][by]
+// postUnless has f run in the loop unless done is closed first.
+func (a *Agent) postUnless(done <-chan struct{}, f func()) {
+	select {
+	case a.calls <- f:
+	case <-a.stopped:
+	case <-done:
 	}
-	return ""
 }
 
-// set changes what one part says about an uplink, "" for nothing against it, and tells whether that is new.
-func (v verdicts) set(uplink plan.PortID, by, why string) bool {
-	if v[uplink][by] == why {
-		return false
+// uplinkHost is what the protocols and the load balancing on uplinks share with the agent.
+func (a *Agent) uplinkHost() uplinks.Host {
+	return uplinks.Host{Log: a.log, State: a.state, Events: a.events, Verdicts: a.verdicts, Post: a.postUnless, Settle: a.settle, SettleSoon: a.settleSoon, Limit: tellLimit()}
+}
+
+// followUplinks has the protocols spoken on the uplinks.
+func (a *Agent) followUplinks(open linkproto.Opener) {
+	host := a.uplinkHost()
+	a.lags.Start(open)
+	a.neighbours = uplinks.FollowLLDP(host, uplinks.Self{Chassis: derivedMAC(plan.PortID{Name: "chassis"}, a.place), Version: a.version}, open)
+	a.follow(a.lags)
+	a.follow(a.neighbours)
+	a.follow(uplinks.FollowBeacons(host, open))
+}
+
+// followLoad has ports moved off loaded uplinks.
+func (a *Agent) followLoad(o uplinks.LoadOptions) {
+	p := uplinks.NewLoad(a.uplinkHost(), meter{a}, o)
+	p.Start()
+	a.follow(p)
+}
+
+// meter measures with the agent's kernel and devices.
+type meter struct{ a *Agent }
+
+func (m meter) Applied() *dataplane.Desired                           { return m.a.applied }
+func (m meter) Counters() (map[plan.PortID]dataplane.Counters, error) { return m.a.kernel.Counters() }
+func (m meter) Speed(device string) float64                           { return m.a.dev.Speed(device) }
+func (m meter) Complain(what string, err error)                       { m.a.complain(what, err) }
+
+// lagDevices are the devices of the uplinks, as LACP knows them.
+func lagDevices(bounds []bound) map[plan.PortID]state.LAGDevice {
+	devices := map[plan.PortID]state.LAGDevice{}
+	for _, b := range bounds {
+		if b.uplink != nil {
+			devices[b.id] = state.LAGDevice{Index: b.device.Index, MAC: b.device.MAC}
+		}
 	}
-	if why == "" {
-		delete(v[uplink], by)
-		return true
-	}
-	if v[uplink] == nil {
-		v[uplink] = map[string]string{}
-	}
-	v[uplink][by] = why
-	return true
+	return devices
 }

@@ -14,6 +14,7 @@ import (
 	"heddle/internal/linkproto"
 	"heddle/internal/lldp"
 	"heddle/internal/plan"
+	"heddle/internal/uplinks"
 	"heddle/internal/wire"
 )
 
@@ -98,8 +99,7 @@ func bundleRig(t *testing.T) (*rig, *sockets) {
 }
 
 func (r *rig) speakOn(s *sockets) {
-	r.followLAGs(s.opener)
-	r.followLLDP(s.opener)
+	r.followUplinks(s.opener)
 	a := r.Agent
 	r.t.Cleanup(func() {
 		if err := a.close(); err != nil {
@@ -133,14 +133,14 @@ func (r *rig) agree(s *sockets) {
 	devices := map[string]uint32{"u1": r.dev.byName["eno1"].Index, "u2": r.dev.byName["eno2"].Index}
 	ctx, cancel := context.WithCancel(context.Background())
 	var partner sync.WaitGroup
-	partner.Go(func() { playPartner(ctx, r.lags.lacp, s, devices) })
+	partner.Go(func() { playPartner(ctx, r.lags, s, devices) })
 	r.loopUntil("both members are used", func() bool { return r.out("u1") == "" && r.out("u2") == "" })
 	cancel()
 	partner.Wait()
 }
 
 // playPartner says every 100 ms on each member what a partner says that is as far as we are.
-func playPartner(ctx context.Context, l *linkproto.LACP, s *sockets, devices map[string]uint32) {
+func playPartner(ctx context.Context, l *uplinks.LAGs, s *sockets, devices map[string]uint32) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -278,7 +278,7 @@ func TestLLDP_NeighboursAreShownAndPublished(t *testing.T) {
 func TestLAGGoodbye_TellsThePartner(t *testing.T) {
 	r, s := bundleRig(t)
 	r.agree(s)
-	frames := lagGoodbye(r.state.LAGs[0])
+	frames := uplinks.LAGGoodbye(r.state.LAGs[0])
 	if len(frames) != 2 {
 		t.Fatalf("%d frames", len(frames))
 	}

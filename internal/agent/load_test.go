@@ -8,6 +8,7 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/dataplane"
 	"heddle/internal/plan"
+	"heddle/internal/uplinks"
 )
 
 const balancedLab = `
@@ -26,7 +27,7 @@ ports:
 // loadRig is an agent whose uplinks carry 1 Gb/s. Ports a and c begin on u2, b and d on u1 (their numbers are 1, 3, 2 and 4).
 type loadRig struct {
 	*teamRig
-	load *loadPart
+	load *uplinks.Load
 	now  time.Time
 }
 
@@ -50,7 +51,7 @@ func (r *loadRig) start(config string) {
 	if err := r.restart(config); err != nil {
 		r.t.Fatal(err)
 	}
-	r.load = &loadPart{a: r.Agent, o: LoadOptions{Window: 30 * time.Second}}
+	r.load = uplinks.NewLoad(r.uplinkHost(), meter{r.Agent}, uplinks.LoadOptions{Window: 30 * time.Second})
 	r.followers = append(r.followers, r.load)
 	r.settle()
 	r.kernel.counters = map[plan.PortID]dataplane.Counters{}
@@ -68,7 +69,7 @@ func (r *loadRig) window(send map[string]float64) {
 		u.BytesOut[abi.ClassUnicast] += bytes
 		r.kernel.counters[id(port)], r.kernel.counters[id(r.uses(port))] = c, u
 	}
-	r.load.balance(r.now)
+	r.load.Balance(r.now)
 	if r.lastErr != "" {
 		r.t.Fatal(r.lastErr)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"heddle/internal/guest"
+	"heddle/internal/uplinks"
 )
 
 // monitors has the QEMU monitors watched of the ports whose guests run: those whose device has carrier.
@@ -19,13 +20,12 @@ func (a *Agent) watchMonitors() {
 	})})
 }
 
-func (m monitors) close() error { return m.Close() }
-
-func (m monitors) settled(now inForce) {
+// Settled says which monitors to watch now.
+func (m monitors) Settled(now uplinks.InForce) {
 	wanted := map[string]int{}
-	for _, sw := range now.plan.Switches {
+	for _, sw := range now.Plan.Switches {
 		for _, p := range sw.Ports {
-			if d, ok := now.devices[p.ID]; ok && d.Up() && p.Monitor.Socket != "" {
+			if d, ok := now.Devices[p.ID]; ok && d.Up() && p.Monitor.Socket != "" {
 				wanted[p.Monitor.Socket]++
 			}
 		}

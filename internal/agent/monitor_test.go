@@ -124,7 +124,7 @@ func monitoredPort(t *testing.T, path string) *rig {
 	r.watchMonitors()
 	t.Cleanup(func() {
 		for _, f := range r.followers {
-			if err := f.close(); err != nil {
+			if err := f.Close(); err != nil {
 				t.Error(err)
 			}
 		}

@@ -25,9 +25,6 @@ const (
 type quiet struct {
 	changes event.Limiter[plan.PortID] // of ports and uplinks
 	held    bool                       // a change of a port or uplink is not told yet
-	lags    event.Limiter[plan.PortID] // of members of LAGs
-	peers   event.Limiter[plan.PortID] // of neighbours
-	untold  map[plan.PortID]int        // changes of neighbours since one was told
 
 	// paid is when all the time that settling took is made up for.
 	paid time.Time
@@ -36,9 +33,11 @@ type quiet struct {
 }
 
 // newQuiet has the bounds above; the zero value has none for what is told.
-func newQuiet() quiet {
-	l := event.Limiter[plan.PortID]{Burst: tellBurst, Every: tellEvery}
-	return quiet{changes: l, lags: l, peers: l}
+func newQuiet() quiet { return quiet{changes: tellLimit()} }
+
+// tellLimit is how much is told of one port, uplink or neighbour.
+func tellLimit() event.Limiter[plan.PortID] {
+	return event.Limiter[plan.PortID]{Burst: tellBurst, Every: tellEvery}
 }
 
 // tellHeld tells what was held back, as it is now, where it may be told by now.
@@ -46,26 +45,7 @@ func (a *Agent) tellHeld() {
 	if a.quiet.held {
 		a.report()
 	}
-	if a.lags != nil && a.lags.held {
-		a.lags.held = false
-		for _, r := range a.lags.reports {
-			a.lags.publish(r)
-		}
-	}
-}
-
-// mayTellOfPeer says whether a change of an uplink's neighbours is told, and how many before it were not.
-func (q *quiet) mayTellOfPeer(uplink plan.PortID) (untold int, ok bool) {
-	if !q.peers.Allow(uplink, time.Now()) {
-		if q.untold == nil {
-			q.untold = map[plan.PortID]int{}
-		}
-		q.untold[uplink]++
-		return 0, false
-	}
-	untold = q.untold[uplink]
-	delete(q.untold, uplink)
-	return untold, true
+	a.lags.TellHeld()
 }
 
 // spent takes down what a settle took.

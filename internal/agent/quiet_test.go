@@ -1,15 +1,11 @@
 package agent
 
 import (
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"heddle/internal/event"
-	"heddle/internal/lacp"
-	"heddle/internal/linkproto"
-	"heddle/internal/lldp"
 	"heddle/internal/plan"
 )
 
@@ -65,40 +61,6 @@ func TestAGuestThatFlapsItsLinkIsNotToldOfForEver(t *testing.T) {
 		}
 		if err := r.block("b", true); err != nil || len(r.told(event.Blocked)) != 1 {
 			t.Errorf("another port: %v", err)
-		}
-	})
-}
-
-func TestAPeerThatChangesWithEveryFrameIsNotToldOfForEver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, bundled)
-		r.quiet = newQuiet()
-		lags := &lagPart{a: r.Agent, reports: map[plan.PortID]linkproto.LACPReport{}, told: map[plan.PortID]lacp.MemberStatus{}}
-		r.lags = lags
-		neighbours := &lldpPart{a: r.Agent}
-		report := linkproto.LACPReport{ID: plan.PortID{Switch: "lab", Name: "bundle"}}
-		for i := range 1000 {
-			m := lacp.MemberStatus{Name: "u1"}
-			m.Partner.System.MAC = plan.MAC{2, 0, 0, 0, byte(i >> 8), byte(i)}
-			report.Status.Members = []lacp.MemberStatus{m}
-			lags.publish(report)
-			n := lldp.Neighbour{PDU: lldp.PDU{SystemName: fmt.Sprint("n", i)}}
-			neighbours.reported([]linkproto.LLDPReport{{ID: plan.PortID{Switch: "lab", Name: "u2"}, Change: lldp.Updated, Neighbour: n}})
-		}
-		lags.reports[report.ID] = report
-		if got := len(r.told(event.Neighbour)); got != 2*tellBurst {
-			t.Errorf("%d events of two peers that each changed 1000 times, want %d", got, 2*tellBurst)
-		}
-		time.Sleep(tellEvery)
-		r.tick()
-		list := r.told(event.Neighbour)
-		if got := list[len(list)-1]; len(list) != 2*tellBurst+1 || got.To != "0,02:00:00:00:03:e7 key 0" {
-			t.Errorf("%d events, the last %+v; want the partner there is", len(list), got)
-		}
-		neighbours.reported([]linkproto.LLDPReport{{ID: plan.PortID{Switch: "lab", Name: "u2"}, Change: lldp.Gone}})
-		list = r.told(event.Neighbour)
-		if got, want := list[len(list)-1].Text, fmt.Sprintf("(%d changes before it were too many to be told)", 1000-tellBurst); len(got) < len(want) || got[len(got)-len(want):] != want {
-			t.Errorf("told %q, want at its end %q", got, want)
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"heddle/internal/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/uplinks"
 )
 
 // observation is what was last logged of a port.
@@ -57,7 +58,7 @@ func (a *Agent) reconcile() error {
 	}
 	errPrepare := errors.Join(errHold, a.prepareAll(bounds), a.keepARPApart(bounds), a.tuneUplinks(bounds))
 	a.adoptMACs()
-	a.judgeLAGs(bounds)
+	a.lags.Judge(a.plan, lagDevices(bounds))
 	desired := a.desired(bounds)
 	teams := a.form(&desired)
 	a.remember(desired.Plan, teams)
@@ -204,7 +205,7 @@ func (a *Agent) desired(bounds []bound) dataplane.Desired {
 		if why := a.adapters.Onto(b.port, &f); why != "" && a.problems[b.id] == "" {
 			a.problems[b.id] = why
 		}
-		f.Assigned = assigned(a.state, b.port)
+		f.Assigned = uplinks.Assigned(a.state, b.port)
 		d.Facts[b.id] = f
 		d.Attachments[b.id] = portAttachment(b.device)
 	}

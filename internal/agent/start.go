@@ -21,6 +21,7 @@ import (
 	"heddle/internal/linkproto"
 	"heddle/internal/spec"
 	"heddle/internal/state"
+	"heddle/internal/uplinks"
 	"heddle/internal/wire"
 )
 
@@ -34,7 +35,7 @@ type Options struct {
 	// Reload has the agent read Config again.
 	Reload <-chan struct{}
 	// Load changes load-based teaming, for labs.
-	Load LoadOptions
+	Load uplinks.LoadOptions
 	// Supervisor is told how the agent is doing; nil for nobody.
 	Supervisor Supervisor
 }
@@ -110,8 +111,9 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 		mount: mount,
 		name:  o.Name, version: o.Version, place: instance.MachineID() + "/" + o.Name, log: o.Log, store: store, state: st,
 		started: time.Now(), stale: true, configFile: o.Config, watchedBy: o.Supervisor, calls: make(chan func()), stopped: make(chan struct{}), quit: func() {},
-		verdicts: verdicts{}, adapters: guest.Adapters{}, events: event.NewBus(keptEvents), quiet: newQuiet(),
+		verdicts: uplinks.Verdicts{}, adapters: guest.Adapters{}, events: event.NewBus(keptEvents), quiet: newQuiet(),
 	}
+	a.lags = uplinks.NewLAGs(a.uplinkHost())
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.close())
@@ -135,9 +137,7 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 	if err != nil {
 		return a, err
 	}
-	a.followLAGs(linkproto.Open)
-	a.followLLDP(linkproto.Open)
-	a.followBeacons(linkproto.Open)
+	a.followUplinks(linkproto.Open)
 	a.followLoad(o.Load)
 	a.watchMonitors()
 	if err := a.begin(given); err != nil {

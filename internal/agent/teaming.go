@@ -58,7 +58,7 @@ func (a *Agent) watchLinks() {
 
 // whyOut is why an uplink is not used though its link is up.
 func (a *Agent) whyOut(uplink plan.PortID) string {
-	return cmp.Or(a.teaming.links.Out(uplink, time.Now()), a.verdicts.why(uplink))
+	return cmp.Or(a.teaming.links.Out(uplink, time.Now()), a.verdicts.Why(uplink))
 }
 
 // woken is ready when an up-delay has passed.

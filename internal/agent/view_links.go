@@ -11,13 +11,13 @@ import (
 func (a *Agent) viewLinks(sw *plan.Switch, v *api.Uplink) {
 	id := plan.PortID{Switch: v.Switch, Name: v.Name}
 	if g := sw.LAGOf(v.Name); g != nil {
-		v.LAG = &api.LAGMember{Name: g.Name, Reason: a.verdicts.why(id)}
+		v.LAG = &api.LAGMember{Name: g.Name, Reason: a.verdicts.Why(id)}
 		a.viewMember(plan.PortID{Switch: sw.Name, Name: g.Name}, v.Name, v.LAG)
 	}
 	if a.neighbours == nil {
 		return
 	}
-	if s, ok := a.neighbours.lldp.Status(id); ok {
+	if s, ok := a.neighbours.Status(id); ok {
 		v.LLDP = &api.LLDP{Neighbours: []api.Neighbour{}, In: s.In, Out: s.Out, Bad: s.Bad, Refused: s.Refused}
 		for _, n := range s.Neighbours {
 			v.LLDP.Neighbours = append(v.LLDP.Neighbours, viewNeighbour(n))
@@ -26,10 +26,7 @@ func (a *Agent) viewLinks(sw *plan.Switch, v *api.Uplink) {
 }
 
 func (a *Agent) viewMember(lag plan.PortID, name string, v *api.LAGMember) {
-	if a.lags == nil {
-		return
-	}
-	s, ok := a.lags.lacp.Status(lag)
+	s, ok := a.lags.Status(lag)
 	if !ok {
 		return
 	}

@@ -15,6 +15,7 @@ import (
 	"heddle/internal/agent"
 	"heddle/internal/instance"
 	"heddle/internal/supervise"
+	"heddle/internal/uplinks"
 )
 
 func newAgent(d Deps) *cobra.Command {
@@ -75,7 +76,7 @@ func supervisedEnd(d Deps, manager *supervise.Systemd, err error) error {
 }
 
 // loadOptions reads what labs change of load-based teaming: nobody waits half a minute, or fills 10 Gb/s, to see it work.
-func loadOptions(d Deps) (o agent.LoadOptions, err error) {
+func loadOptions(d Deps) (o uplinks.LoadOptions, err error) {
 	if text := d.env("HEDDLE_LOAD_WINDOW", ""); text != "" {
 		if o.Window, err = time.ParseDuration(text); err != nil || o.Window <= 0 {
 			return o, &UsageError{Err: fmt.Errorf("HEDDLE_LOAD_WINDOW is %q: it is a duration, such as 2s", text)}

@@ -1,4 +1,4 @@
-package agent
+package uplinks
 
 import (
 	"fmt"
@@ -15,12 +15,13 @@ import (
 // byLACP is who says that a member of a LAG is not used.
 const byLACP = "lacp"
 
-// lagPart runs LACP on the members of the LAGs (S52, S53). What it finds out is why members are not used; over which of the others a
+// LAGs runs LACP on the members of the LAGs (S52, S53). What it finds out is why members are not used; over which of the others a
 // frame goes is the kernel's.
-type lagPart struct {
-	a    *Agent
-	lacp *linkproto.LACP
-	done chan struct{}
+type LAGs struct {
+	host  Host
+	lacp  *linkproto.LACP            // nil before Start
+	limit event.Limiter[plan.PortID] // of what is told of a member
+	done  chan struct{}
 	// reports are the last of each LAG; in the loop only.
 	reports map[plan.PortID]linkproto.LACPReport
 	// told is how each member was when it was told of last; held says that one of them is another by now.
@@ -28,58 +29,55 @@ type lagPart struct {
 	held bool
 }
 
-func (a *Agent) followLAGs(open linkproto.Opener) {
-	p := &lagPart{a: a, done: make(chan struct{}), reports: map[plan.PortID]linkproto.LACPReport{}, told: map[plan.PortID]lacp.MemberStatus{}}
-	p.lacp = linkproto.StartLACP(open, a.log, func(r []linkproto.LACPReport) {
-		a.postUnless(p.done, func() { p.reported(r) })
+// NewLAGs is where a host begins: what is remembered of its LAGs counts until Start has LACP find out more.
+func NewLAGs(h Host) *LAGs {
+	return &LAGs{host: h, limit: h.Limit, done: make(chan struct{}), reports: map[plan.PortID]linkproto.LACPReport{}, told: map[plan.PortID]lacp.MemberStatus{}}
+}
+
+// Start begins to speak LACP.
+func (p *LAGs) Start(open linkproto.Opener) {
+	p.lacp = linkproto.StartLACP(open, p.host.Log, func(r []linkproto.LACPReport) {
+		p.host.Post(p.done, func() { p.reported(r) })
 	})
-	a.lags = p
-	a.follow(p)
 }
 
-// postUnless has f run in the loop unless done is closed first.
-func (a *Agent) postUnless(done <-chan struct{}, f func()) {
-	select {
-	case a.calls <- f:
-	case <-a.stopped:
-	case <-done:
+// Status is what LACP knows of a LAG; false where it is not spoken.
+func (p *LAGs) Status(id plan.PortID) (lacp.Status, bool) {
+	if p.lacp == nil {
+		return lacp.Status{}, false
 	}
+	return p.lacp.Status(id)
 }
 
-func (p *lagPart) close() error {
+// Close ends it, once started.
+func (p *LAGs) Close() error {
 	close(p.done)
 	return p.lacp.Close()
 }
 
-// judgeLAGs says which members are out, before the plan goes into force: what LACP reported last or, after a start, what it will go on
-// from.
-func (a *Agent) judgeLAGs(bounds []bound) {
-	devices := map[plan.PortID]state.LAGDevice{}
-	for _, b := range bounds {
-		if b.uplink != nil {
-			devices[b.id] = state.LAGDevice{Index: b.device.Index, MAC: b.device.MAC}
-		}
-	}
-	a.state.KeepLAGs(a.plan, devices)
-	for _, sw := range a.plan.Switches {
+// Judge says which members are out, before the plan goes into force: what LACP reported last or, after a start, what it will go on
+// from. devices are those of the uplinks.
+func (p *LAGs) Judge(pl *plan.Plan, devices map[plan.PortID]state.LAGDevice) {
+	p.host.State.KeepLAGs(pl, devices)
+	for _, sw := range pl.Switches {
 		for _, u := range sw.Uplinks {
 			why := ""
 			if g := sw.LAGOf(u.ID.Name); g != nil {
-				why = a.lagReason(sw, g, u.ID, devices)
+				why = p.reason(sw, g, u.ID, devices)
 			}
-			a.verdicts.set(u.ID, byLACP, why)
+			p.host.Verdicts.Set(u.ID, byLACP, why)
 		}
 	}
 }
 
-// lagReason is why a member is out, "" when it is in use.
-func (a *Agent) lagReason(sw *plan.Switch, g *plan.LAG, id plan.PortID, devices map[plan.PortID]state.LAGDevice) string {
+// reason is why a member is out, "" when it is in use.
+func (p *LAGs) reason(sw *plan.Switch, g *plan.LAG, id plan.PortID, devices map[plan.PortID]state.LAGDevice) string {
 	lagID := plan.PortID{Switch: sw.Name, Name: g.Name}
 	var status lacp.Status
-	if r, ok := a.lagReport(lagID); ok {
+	if r, ok := p.reports[lagID]; ok {
 		status = r.Status
 	} else {
-		st := a.state.LAG(lagID)
+		st := p.host.State.LAG(lagID)
 		l := lacp.New(st.Config(g))
 		l.Restore(time.Now(), st.Saved(devices))
 		status = l.Status()
@@ -92,35 +90,27 @@ func (a *Agent) lagReason(sw *plan.Switch, g *plan.LAG, id plan.PortID, devices 
 	return "lacp: no partner yet"
 }
 
-func (a *Agent) lagReport(id plan.PortID) (linkproto.LACPReport, bool) {
-	if a.lags == nil {
-		return linkproto.LACPReport{}, false
-	}
-	r, ok := a.lags.reports[id]
-	return r, ok
-}
-
-// settled hands LACP the LAGs of the plan in force.
-func (p *lagPart) settled(now inForce) {
-	p.a.state.ForgetLAGs(now.plan)
+// Settled hands LACP the LAGs of the plan in force.
+func (p *LAGs) Settled(now InForce) {
+	p.host.State.ForgetLAGs(now.Plan)
 	var want []linkproto.LAG
 	devices := map[plan.PortID]state.LAGDevice{}
-	for id, d := range now.devices {
+	for id, d := range now.Devices {
 		devices[id] = state.LAGDevice{Index: d.Index, MAC: d.MAC}
 	}
 	there := map[plan.PortID]bool{}
-	for _, sw := range now.plan.Switches {
+	for _, sw := range now.Plan.Switches {
 		for _, g := range sw.LAGs {
-			st := p.a.state.LAG(plan.PortID{Switch: sw.Name, Name: g.Name})
+			st := p.host.State.LAG(plan.PortID{Switch: sw.Name, Name: g.Name})
 			there[st.ID] = true
 			if st.Snapshot.System.MAC.IsZero() { // no member has a device yet
 				continue
 			}
 			lag := linkproto.LAG{ID: st.ID, Config: st.Config(g), Saved: st.Saved(devices), Devices: map[string]linkproto.Uplink{}}
 			for _, u := range sw.Uplinks {
-				d, ok := now.devices[u.ID]
+				d, ok := now.Devices[u.ID]
 				if ok && sw.LAGOf(u.ID.Name) == g {
-					lag.Devices[u.ID.Name] = linkproto.Uplink{Ifindex: d.Index, MAC: d.MAC, Up: now.facts[u.ID].Up && !u.Blocked}
+					lag.Devices[u.ID.Name] = linkproto.Uplink{Ifindex: d.Index, MAC: d.MAC, Up: now.Facts[u.ID].Up && !u.Blocked}
 				}
 			}
 			want = append(want, lag)
@@ -132,16 +122,16 @@ func (p *lagPart) settled(now inForce) {
 		}
 	}
 	maps.DeleteFunc(p.told, func(id plan.PortID, _ lacp.MemberStatus) bool {
-		sw := now.plan.Switch(id.Switch)
+		sw := now.Plan.Switch(id.Switch)
 		return sw == nil || sw.LAGOf(id.Name) == nil
 	})
 	p.lacp.Want(want)
 }
 
 // reported takes in what changed; it runs in the loop.
-func (p *lagPart) reported(list []linkproto.LACPReport) {
+func (p *LAGs) reported(list []linkproto.LACPReport) {
 	for _, r := range list {
-		st := p.a.state.LAG(r.ID)
+		st := p.host.State.LAG(r.ID)
 		if st == nil {
 			continue
 		}
@@ -149,18 +139,29 @@ func (p *lagPart) reported(list []linkproto.LACPReport) {
 		p.reports[r.ID] = r
 		st.Remember(r.Snapshot, r.Devices)
 	}
-	p.a.settleSoon()
+	p.host.SettleSoon()
+}
+
+// TellHeld tells what was held back, as it is now, where it may be told by now.
+func (p *LAGs) TellHeld() {
+	if !p.held {
+		return
+	}
+	p.held = false
+	for _, r := range p.reports {
+		p.publish(r)
+	}
 }
 
 // publish tells what changed of the members since they were told of last; of one that changes all the time, later.
-func (p *lagPart) publish(r linkproto.LACPReport) {
+func (p *LAGs) publish(r linkproto.LACPReport) {
 	for _, m := range r.Status.Members {
 		id := plan.PortID{Switch: r.ID.Switch, Name: m.Name}
 		was, known := p.told[id]
 		if known && was.Partner.System == m.Partner.System && was.Usable == m.Usable && was.Reason == m.Reason {
 			continue
 		}
-		if !p.a.quiet.lags.Allow(id, time.Now()) {
+		if !p.limit.Allow(id, time.Now()) {
 			p.held = true
 			continue
 		}
@@ -169,12 +170,10 @@ func (p *lagPart) publish(r linkproto.LACPReport) {
 	}
 }
 
-func (p *lagPart) tell(lag, uplink plan.PortID, was lacp.MemberStatus, known bool, m lacp.MemberStatus) {
+func (p *LAGs) tell(lag, uplink plan.PortID, was lacp.MemberStatus, known bool, m lacp.MemberStatus) {
 	say := func(k event.Kind, from, to, text string) {
-		e := p.a.at("uplink", uplink)
-		e.Kind, e.From, e.To, e.Text = k, from, to, text
-		p.a.events.Publish(e)
-		p.a.log.Info(text, "switch", lag.Switch, "lag", lag.Name)
+		p.host.Events.Publish(event.Event{Kind: k, Switch: uplink.Switch, Uplink: uplink.Name, From: from, To: to, Text: text})
+		p.host.Log.Info(text, "switch", lag.Switch, "lag", lag.Name)
 	}
 	if m.Partner.System != was.Partner.System && !m.Partner.System.MAC.IsZero() {
 		say(event.Neighbour, partnerText(was), partnerText(m), fmt.Sprintf("uplink %s: LACP partner %s", m.Name, partnerText(m)))

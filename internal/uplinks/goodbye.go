@@ -1,4 +1,4 @@
-package agent
+package uplinks
 
 import (
 	"encoding/binary"
@@ -16,12 +16,17 @@ import (
 	"heddle/internal/wire"
 )
 
-// sayGoodbye tells the neighbours that this host leaves, in place of an agent that runs no more: LACP partners stop sending at
+// Devices finds a device by its name.
+type Devices interface {
+	Device(name string) (hostdev.Device, bool, error)
+}
+
+// SayGoodbye tells the neighbours that this host leaves, in place of an agent that runs no more: LACP partners stop sending at
 // once instead of after their timeout, and LLDP neighbours forget it.
-func sayGoodbye(dev Devices, st *state.State) error {
+func SayGoodbye(dev Devices, st *state.State) error {
 	var errs []error
 	for _, g := range st.LAGs {
-		for _, f := range lagGoodbye(g) {
+		for _, f := range LAGGoodbye(g) {
 			errs = append(errs, sendOnce(dev, st, plan.PortID{Switch: g.ID.Switch, Name: f.Member}, lacp.EtherType, lacp.Destination, f.Payload))
 		}
 	}
@@ -36,8 +41,8 @@ func sayGoodbye(dev Devices, st *state.State) error {
 	return errors.Join(errs...)
 }
 
-// lagGoodbye are the last PDUs of a LAG's members.
-func lagGoodbye(g state.LAG) []lacp.Frame {
+// LAGGoodbye are the last PDUs of a LAG's members.
+func LAGGoodbye(g state.LAG) []lacp.Frame {
 	c := lacp.Config{System: g.Snapshot.System, Key: g.Snapshot.Key}
 	for _, m := range g.Snapshot.Members {
 		c.Members = append(c.Members, lacp.Member{Name: m.Name, Port: m.Port})

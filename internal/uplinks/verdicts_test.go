@@ -1,4 +1,4 @@
-package agent
+package uplinks
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 )
 
 func TestVerdicts_AnUplinkIsOutWhileAnyoneSaysSo(t *testing.T) {
-	v, u := verdicts{}, plan.PortID{Switch: "s", Name: "u1"}
+	v, u := Verdicts{}, plan.PortID{Switch: "s", Name: "u1"}
 	steps := []struct {
 		by, why string
 		isNew   bool
@@ -21,8 +21,8 @@ func TestVerdicts_AnUplinkIsOutWhileAnyoneSaysSo(t *testing.T) {
 		{"lacp", "", true, ""},
 	}
 	for _, s := range steps {
-		if got := v.set(u, s.by, s.why); got != s.isNew || v.why(u) != s.want {
-			t.Errorf("%s says %q: new %v, out %q; want %v, %q", s.by, s.why, got, v.why(u), s.isNew, s.want)
+		if got := v.Set(u, s.by, s.why); got != s.isNew || v.Why(u) != s.want {
+			t.Errorf("%s says %q: new %v, out %q; want %v, %q", s.by, s.why, got, v.Why(u), s.isNew, s.want)
 		}
 	}
 }

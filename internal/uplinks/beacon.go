@@ -1,4 +1,4 @@
-package agent
+package uplinks
 
 import (
 	"heddle/internal/beacon"
@@ -10,35 +10,37 @@ import (
 // byBeacon is who says that an uplink whose beacons get lost is not used.
 const byBeacon = "beacon"
 
-// beaconPart watches the uplinks of teams with beacon probing (S51).
-type beaconPart struct {
-	a       *Agent
+// Beacons watches the uplinks of teams with beacon probing (S51).
+type Beacons struct {
+	host    Host
 	beacons *linkproto.Beacons
 	done    chan struct{}
 }
 
-func (a *Agent) followBeacons(open linkproto.Opener) {
-	p := &beaconPart{a: a, done: make(chan struct{})}
-	p.beacons = linkproto.StartBeacons(open, a.log, func(r linkproto.BeaconReport) {
-		a.postUnless(p.done, func() { p.reported(r) })
+// FollowBeacons starts to watch.
+func FollowBeacons(h Host, open linkproto.Opener) *Beacons {
+	p := &Beacons{host: h, done: make(chan struct{})}
+	p.beacons = linkproto.StartBeacons(open, h.Log, func(r linkproto.BeaconReport) {
+		h.Post(p.done, func() { p.reported(r) })
 	})
-	a.follow(p)
+	return p
 }
 
-func (p *beaconPart) close() error {
+// Close ends the watching.
+func (p *Beacons) Close() error {
 	close(p.done)
 	return p.beacons.Close()
 }
 
-// settled says which uplinks are watched. Those without a link take no part.
-func (p *beaconPart) settled(now inForce) {
+// Settled says which uplinks are watched. Those without a link take no part.
+func (p *Beacons) Settled(now InForce) {
 	var want []linkproto.BeaconGroup
-	for _, sw := range now.plan.Switches {
+	for _, sw := range now.Plan.Switches {
 		for _, g := range beacon.Groups(sw) {
 			b := linkproto.BeaconGroup{Group: g, Delay: sw.UpDelay, Devices: map[plan.PortID]linkproto.Uplink{}}
 			for _, m := range g.Members {
-				if d, ok := now.devices[m.ID]; ok {
-					b.Devices[m.ID] = linkproto.Uplink{Ifindex: d.Index, MAC: d.MAC, Up: now.facts[m.ID].Up}
+				if d, ok := now.Devices[m.ID]; ok {
+					b.Devices[m.ID] = linkproto.Uplink{Ifindex: d.Index, MAC: d.MAC, Up: now.Facts[m.ID].Up}
 				}
 			}
 			want = append(want, b)
@@ -48,15 +50,15 @@ func (p *beaconPart) settled(now inForce) {
 }
 
 // reported takes uplinks out of use, or back; it runs in the loop.
-func (p *beaconPart) reported(r linkproto.BeaconReport) {
+func (p *Beacons) reported(r linkproto.BeaconReport) {
 	changed := false
-	for id := range p.a.verdicts {
+	for id := range p.host.Verdicts {
 		if r.Out[id] == "" {
-			changed = p.a.verdicts.set(id, byBeacon, "") || changed
+			changed = p.host.Verdicts.Set(id, byBeacon, "") || changed
 		}
 	}
 	for id, why := range r.Out {
-		changed = p.a.verdicts.set(id, byBeacon, why) || changed
+		changed = p.host.Verdicts.Set(id, byBeacon, why) || changed
 	}
 	for _, c := range r.Changes {
 		e := event.Event{Kind: event.Failover, Switch: c.Switch, Uplink: c.Uplink.Name, Text: c.Text}
@@ -68,9 +70,9 @@ func (p *beaconPart) reported(r linkproto.BeaconReport) {
 		default:
 			e.From, e.To = "out", "in use"
 		}
-		p.a.events.Publish(e)
+		p.host.Events.Publish(e)
 	}
 	if changed {
-		p.a.settleSoon()
+		p.host.SettleSoon()
 	}
 }

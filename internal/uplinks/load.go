@@ -1,4 +1,4 @@
-package agent
+package uplinks
 
 import (
 	"cmp"
@@ -25,24 +25,38 @@ type LoadOptions struct {
 // assumedSpeed is that of a device that does not tell its own, bits per second.
 const assumedSpeed = 10e9
 
-// loadPart moves ports off loaded uplinks (S47, S48). It only assigns them: the teams that form then, and what is announced, are as
+// Meter is what the load is measured with; it is used in the loop alone.
+type Meter interface {
+	// Applied is what is in force, nil before anything is.
+	Applied() *dataplane.Desired
+	Counters() (map[plan.PortID]dataplane.Counters, error)
+	// Speed is that of a device in bits per second, 0 when it does not tell.
+	Speed(device string) float64
+	// Complain tells of a failure once.
+	Complain(what string, err error)
+}
+
+// Load moves ports off loaded uplinks (S47, S48). It only assigns them: the teams that form then, and what is announced, are as
 // after any other change.
-type loadPart struct {
-	a      *Agent
+type Load struct {
+	host   Host
+	meter  Meter
 	o      LoadOptions
 	window loadbalance.Window[plan.PortID] // in the loop only
 	done   chan struct{}
 	ticks  sync.WaitGroup
 }
 
-func (a *Agent) followLoad(o LoadOptions) {
+// NewLoad balances when Balance is called; Start has that done at every window's end.
+func NewLoad(h Host, m Meter, o LoadOptions) *Load {
 	o.Window = cmp.Or(o.Window, loadbalance.Interval)
-	p := &loadPart{a: a, o: o, done: make(chan struct{})}
-	p.ticks.Go(p.run)
-	a.follow(p)
+	return &Load{host: h, meter: m, o: o, done: make(chan struct{})}
 }
 
-func (p *loadPart) run() {
+// Start begins to measure.
+func (p *Load) Start() { p.ticks.Go(p.run) }
+
+func (p *Load) run() {
 	tick := time.NewTicker(p.o.Window)
 	defer tick.Stop()
 	for {
@@ -50,22 +64,23 @@ func (p *loadPart) run() {
 		case <-p.done:
 			return
 		case <-tick.C:
-			p.a.postUnless(p.done, func() { p.balance(time.Now()) })
+			p.host.Post(p.done, func() { p.Balance(time.Now()) })
 		}
 	}
 }
 
-func (p *loadPart) close() error {
+// Close ends it.
+func (p *Load) Close() error {
 	close(p.done)
 	p.ticks.Wait()
 	return nil
 }
 
-// settled forgets the assignments of ports that are gone or choose otherwise now.
-func (p *loadPart) settled(now inForce) {
-	p.a.state.Assigned = slices.DeleteFunc(p.a.state.Assigned, func(s state.Assignment) bool {
-		port := now.plan.Port(s.ID)
-		_, connected := now.facts[s.ID]
+// Settled forgets the assignments of ports that are gone or choose otherwise now.
+func (p *Load) Settled(now InForce) {
+	p.host.State.Assigned = slices.DeleteFunc(p.host.State.Assigned, func(s state.Assignment) bool {
+		port := now.Plan.Port(s.ID)
+		_, connected := now.Facts[s.ID]
 		return !connected || port == nil || !mayHave(port, s.Uplink)
 	})
 }
@@ -76,8 +91,8 @@ func mayHave(p *plan.Port, uplink string) bool {
 	return t.Policy.V == spec.LoadBased && slices.Contains(t.Active.V, uplink)
 }
 
-// assigned is the uplink given to a port, "" for none.
-func assigned(st *state.State, p *plan.Port) string {
+// Assigned is the uplink given to a port, "" for none.
+func Assigned(st *state.State, p *plan.Port) string {
 	for _, a := range st.Assigned {
 		if a.ID == p.ID && mayHave(p, a.Uplink) {
 			return a.Uplink
@@ -86,35 +101,35 @@ func assigned(st *state.State, p *plan.Port) string {
 	return ""
 }
 
-// balance ends a window and moves ports; it runs in the loop.
-func (p *loadPart) balance(now time.Time) {
-	a := p.a
-	if a.applied == nil || !slices.ContainsFunc(a.applied.Plan.Switches, balanced) {
+// Balance ends a window and moves ports; it runs in the loop.
+func (p *Load) Balance(now time.Time) {
+	inForce := p.meter.Applied()
+	if inForce == nil || !slices.ContainsFunc(inForce.Plan.Switches, balanced) {
 		p.window.Forget()
 		return
 	}
-	counters, err := a.kernel.Counters()
+	counters, err := p.meter.Counters()
 	if err != nil {
-		a.complain("read the load of the uplinks", err)
+		p.meter.Complain("read the load of the uplinks", err)
 		return
 	}
-	rates, ok := p.window.Next(now, traffic(a.applied.Plan, counters), p.o.Window)
+	rates, ok := p.window.Next(now, traffic(inForce.Plan, counters), p.o.Window)
 	if !ok {
 		return
 	}
 	moved := false
-	for _, sw := range a.applied.Plan.Switches {
+	for _, sw := range inForce.Plan.Switches {
 		if !balanced(sw) {
 			continue
 		}
-		for _, m := range loadbalance.Balance(p.uplinks(sw, rates), p.ports(sw, rates)) {
-			a.state.Assign(plan.PortID{Switch: sw.Name, Name: m.Port}, m.To)
-			a.log.Info("a port moves off a loaded uplink", "switch", sw.Name, "port", m.Port, "from", m.From, "to", m.To, "load", fmt.Sprintf("%.0f %%", m.Load))
+		for _, m := range loadbalance.Balance(p.uplinks(inForce, sw, rates), p.ports(inForce, sw, rates)) {
+			p.host.State.Assign(plan.PortID{Switch: sw.Name, Name: m.Port}, m.To)
+			p.host.Log.Info("a port moves off a loaded uplink", "switch", sw.Name, "port", m.Port, "from", m.From, "to", m.To, "load", fmt.Sprintf("%.0f %%", m.Load))
 			moved = true
 		}
 	}
 	if moved {
-		a.settle()
+		p.host.Settle()
 	}
 }
 
@@ -145,10 +160,10 @@ func traffic(p *plan.Plan, counters map[plan.PortID]dataplane.Counters) map[plan
 }
 
 // uplinks are the usable uplinks of a switch with their load.
-func (p *loadPart) uplinks(sw *plan.Switch, rates map[plan.PortID]loadbalance.Rate) (list []loadbalance.Uplink) {
+func (p *Load) uplinks(now *dataplane.Desired, sw *plan.Switch, rates map[plan.PortID]loadbalance.Rate) (list []loadbalance.Uplink) {
 	for _, u := range sw.Uplinks {
 		r, known := rates[u.ID]
-		if f, ok := p.a.applied.Facts[u.ID]; known && ok && f.Usable() {
+		if f, ok := now.Facts[u.ID]; known && ok && f.Usable() {
 			list = append(list, loadbalance.Uplink{Name: u.ID.Name, Speed: p.speed(u.Device), In: r.In, Out: r.Out})
 		}
 	}
@@ -156,28 +171,28 @@ func (p *loadPart) uplinks(sw *plan.Switch, rates map[plan.PortID]loadbalance.Ra
 }
 
 // speed is that of a device, bits per second.
-func (p *loadPart) speed(device string) float64 {
+func (p *Load) speed(device string) float64 {
 	if p.o.Speed > 0 {
 		return p.o.Speed
 	}
-	if bits := p.a.dev.Speed(device); bits > 0 {
+	if bits := p.meter.Speed(device); bits > 0 {
 		return bits
 	}
 	return assumedSpeed
 }
 
 // ports are the ports that may move, with the uplink each uses and those it might use.
-func (p *loadPart) ports(sw *plan.Switch, rates map[plan.PortID]loadbalance.Rate) (list []loadbalance.Port) {
+func (p *Load) ports(now *dataplane.Desired, sw *plan.Switch, rates map[plan.PortID]loadbalance.Rate) (list []loadbalance.Port) {
 	for _, port := range sw.Ports {
-		f, ok := p.a.applied.Facts[port.ID]
+		f, ok := now.Facts[port.ID]
 		r, known := rates[port.ID]
-		use := p.a.applied.UplinksInUse(sw, port)
+		use := now.UplinksInUse(sw, port)
 		if !ok || !known || port.Policy.Teaming.Policy.V != spec.LoadBased || len(use) != 1 {
 			continue
 		}
 		x := loadbalance.Port{Name: port.ID.Name, Uplink: use[0], In: r.In, Out: r.Out}
 		for _, name := range port.Policy.Teaming.Active.V {
-			u, ok := p.a.applied.Facts[plan.PortID{Switch: sw.Name, Name: name}]
+			u, ok := now.Facts[plan.PortID{Switch: sw.Name, Name: name}]
 			if ok && u.Usable() && !slices.Contains(f.Resting, name) {
 				x.Choices = append(x.Choices, name)
 			}

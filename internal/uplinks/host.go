@@ -1,0 +1,65 @@
+// Package uplinks is what goes on at the uplinks beside the frames of guests: LACP, LLDP and beacons in conversation with the physical
+// network, and the balancing of load. Each part has goroutines of its own; what it finds out reaches the agent in the agent's loop.
+package uplinks
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+
+	"heddle/internal/event"
+	"heddle/internal/hostdev"
+	"heddle/internal/plan"
+	"heddle/internal/state"
+)
+
+// InForce is what the agent has put into the kernel. It is not changed afterwards.
+type InForce struct {
+	Plan  *plan.Plan
+	Facts plan.Facts
+	// Devices are those behind the ports and uplinks that are connected.
+	Devices map[plan.PortID]hostdev.Device
+}
+
+// Host is what the parts share with their agent. State and Verdicts are the loop's: the parts use them in what they post and in Settled.
+type Host struct {
+	Log      *slog.Logger
+	State    *state.State
+	Events   *event.Bus
+	Verdicts Verdicts
+	// Post has f run in the loop unless done is closed, or the loop ends, first.
+	Post func(done <-chan struct{}, f func())
+	// Settle has the agent take account of what a part changed; it is called in the loop.
+	Settle func()
+	// SettleSoon does so when it is the turn of what others changed.
+	SettleSoon func()
+	// Limit is how much is told of one uplink.
+	Limit event.Limiter[plan.PortID]
+}
+
+// Verdicts are why uplinks are not used though their links are up, by who says so.
+type Verdicts map[plan.PortID]map[string]string
+
+// Why is the reason not to use the uplink, "" for none; the first by the name of who says so.
+func (v Verdicts) Why(uplink plan.PortID) string {
+	for _, by := range slices.Sorted(maps.Keys(v[uplink])) {
+		return v[uplink][by]
+	}
+	return ""
+}
+
+// Set changes what one part says about an uplink, "" for nothing against it, and tells whether that is new.
+func (v Verdicts) Set(uplink plan.PortID, by, why string) bool {
+	if v[uplink][by] == why {
+		return false
+	}
+	if why == "" {
+		delete(v[uplink], by)
+		return true
+	}
+	if v[uplink] == nil {
+		v[uplink] = map[string]string{}
+	}
+	v[uplink][by] = why
+	return true
+}

@@ -1,0 +1,136 @@
+package uplinks
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"time"
+
+	"heddle/internal/event"
+	"heddle/internal/hostdev"
+	"heddle/internal/linkproto"
+	"heddle/internal/lldp"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+	"heddle/internal/state"
+)
+
+// LLDP listens and advertises on the uplinks.
+type LLDP struct {
+	host Host
+	self Self
+	// In the loop alone: how much is told of an uplink, and how many changes there were since one was told.
+	limit  event.Limiter[plan.PortID]
+	untold map[plan.PortID]int
+	lldp   *linkproto.LLDP
+	done   chan struct{}
+}
+
+// Self is what a host says of itself.
+type Self struct {
+	Chassis plan.MAC // tells it from every other host
+	Version string   // of the program
+}
+
+// FollowLLDP starts to listen and advertise.
+func FollowLLDP(h Host, self Self, open linkproto.Opener) *LLDP {
+	p := &LLDP{host: h, self: self, limit: h.Limit, untold: map[plan.PortID]int{}, done: make(chan struct{})}
+	p.lldp = linkproto.StartLLDP(open, h.Log, func(r []linkproto.LLDPReport) {
+		h.Post(p.done, func() { p.reported(r) })
+	})
+	return p
+}
+
+// Status is what is known of an uplink's neighbours; false where LLDP is not spoken.
+func (p *LLDP) Status(id plan.PortID) (linkproto.LLDPStatus, bool) { return p.lldp.Status(id) }
+
+// Close ends it.
+func (p *LLDP) Close() error {
+	close(p.done)
+	return p.lldp.Close()
+}
+
+// Settled says on which uplinks LLDP is spoken.
+func (p *LLDP) Settled(now InForce) {
+	var want []linkproto.LLDPPort
+	p.host.State.LLDP = nil
+	for _, sw := range now.Plan.Switches {
+		if sw.LLDP == spec.LLDPNone {
+			continue
+		}
+		for _, u := range sw.Uplinks {
+			d, ok := now.Devices[u.ID]
+			if !ok {
+				continue
+			}
+			port := linkproto.LLDPPort{ID: u.ID, Device: linkproto.Uplink{Ifindex: d.Index, MAC: d.MAC, Up: now.Facts[u.ID].Up && !u.Blocked},
+				Listen: sw.LLDP != spec.LLDPAdvertise}
+			if sw.LLDP != spec.LLDPListen {
+				port.Advertise = p.self.advertisement(u.ID, d)
+				p.host.State.LLDP = append(p.host.State.LLDP, state.LLDPSaid{ID: u.ID, Chassis: port.Advertise.Chassis, Port: port.Advertise.Port})
+			}
+			want = append(want, port)
+		}
+	}
+	p.lldp.Want(want)
+}
+
+// ethernetOverhead is what an untagged frame has beside its layer 3: header and checksum, in bytes.
+const ethernetOverhead = 18
+
+// advertisement is what the physical switch is told: this host, and which of its devices is at the other end of the cable.
+func (s Self) advertisement(id plan.PortID, d hostdev.Device) *lldp.PDU {
+	p := lldp.PDU{
+		Chassis: lldp.ChassisID{Subtype: lldp.ChassisMAC, Value: s.Chassis[:]}, Port: lldp.PortID{Subtype: lldp.PortMAC, Value: d.MAC[:]}, TTL: lldp.TTL,
+		PortDescription:   fmt.Sprintf("%s (uplink %s of switch %s)", d.Name, id.Name, id.Switch),
+		SystemDescription: "Heddle " + s.Version,
+		Capabilities:      &lldp.Capabilities{Has: lldp.Bridge | lldp.Station, Enabled: lldp.Bridge},
+	}
+	p.SystemName, _ = os.Hostname() // without one the name is left out
+	if size := d.MTU + ethernetOverhead; size <= math.MaxUint16 {
+		p = p.WithMaxFrame(uint16(size))
+	}
+	return &p
+}
+
+// reported publishes the neighbours that came, changed or went; it runs in the loop.
+func (p *LLDP) reported(list []linkproto.LLDPReport) {
+	for _, r := range list {
+		untold, ok := p.mayTell(r.ID)
+		if !ok {
+			continue
+		}
+		e := event.Event{Kind: event.Neighbour, Switch: r.ID.Switch, Uplink: r.ID.Name}
+		e.To = neighbourText(r.Neighbour)
+		e.Text = fmt.Sprintf("uplink %s: neighbour %s", r.ID.Name, e.To)
+		if r.Change == lldp.Gone {
+			e.From, e.To = e.To, ""
+			e.Text += " is gone"
+		}
+		if untold > 0 {
+			e.Text += fmt.Sprintf(" (%d changes before it were too many to be told)", untold)
+		}
+		p.host.Events.Publish(e)
+		p.host.Log.Info(e.Text, "switch", r.ID.Switch)
+	}
+}
+
+// mayTell says whether a change of an uplink's neighbours is told, and how many before it were not.
+func (p *LLDP) mayTell(uplink plan.PortID) (untold int, ok bool) {
+	if !p.limit.Allow(uplink, time.Now()) {
+		p.untold[uplink]++
+		return 0, false
+	}
+	untold = p.untold[uplink]
+	delete(p.untold, uplink)
+	return untold, true
+}
+
+// neighbourText names a neighbour in one line: the system's name where it tells one, and the port.
+func neighbourText(n lldp.Neighbour) string {
+	name := lldp.Clean(n.PDU.SystemName)
+	if name == "" {
+		name = n.PDU.Chassis.String()
+	}
+	return name + " port " + n.PDU.Port.String()
+}
