@@ -63,6 +63,17 @@ func (h *host) failovers() []event.Event {
 	return slices.DeleteFunc(h.told(), func(e event.Event) bool { return e.Kind != event.Failover })
 }
 
+// links are the states that an uplink's link was told to be in, in order.
+func (h *host) links(uplink string) (states []string) {
+	h.t.Helper()
+	for _, e := range h.told() {
+		if e.Kind == event.Link && e.Uplink == uplink {
+			states = append(states, e.To)
+		}
+	}
+	return states
+}
+
 func TestS42_S43_S45_EveryWayOfLosingAnUplinkMovesAllPortsAndBack(t *testing.T) {
 	h := newHost(t)
 	wire, elsewhere := h.wired(3), testkit.NS(t, "elsewhere")
@@ -81,12 +92,16 @@ func TestS42_S43_S45_EveryWayOfLosingAnUplinkMovesAllPortsAndBack(t *testing.T) 
 		{"the device is deleted", func() { h.ip("link del up1") }, func() { h.plug(wire, 1) }, "is gone", ""},
 		{"the device moves away", func() { h.ip("link set up1 netns " + elsewhere.Name) }, func() { h.plug(wire, 4); h.ip("link set up4 name up1") }, "is gone", ""},
 	} {
-		before := len(h.failovers())
+		before, links := len(h.failovers()), len(h.links("uplink1"))
 		c.lose()
 		h.uses(c.what, second...)
 		c.mend()
 		h.uses("after "+c.what, first...)
 		h.await("both moves are told", func() bool { return len(h.failovers()) == before+2 })
+		h.await("the link's way down and up is told", func() bool { return len(h.links("uplink1")) >= links+2 })
+		if got := strings.Join(h.links("uplink1")[links:], " "); got != "down up" {
+			t.Errorf("%s: the events of the link are %q", c.what, got)
+		}
 		e := h.failovers()[before:]
 		if e[0].From != "uplink1" || e[0].To != "uplink2" || e[0].Ports != 2 || !strings.Contains(e[0].Text, "up1 "+c.reason) || !strings.Contains(e[0].Text, " ms: ") {
 			t.Errorf("%s is told as %+v", c.what, e[0])

@@ -5,12 +5,15 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
 
+	"heddle/internal/api"
+	"heddle/internal/event"
 	"heddle/internal/netns"
 	"heddle/internal/plan"
 	"heddle/internal/testkit"
@@ -23,7 +26,7 @@ import (
 //	vmk0 (number 1) ┐      ╔═ w0 ═╗
 //	vmk1 (number 2) ┼─ lab ╣      ╠═ br0 ─ station
 //	vmk2 (number 3) ┘      ╚═ w1 ═╝
-func TestS47_APortMovesOffALoadedUplinkAndIsAnnounced(t *testing.T) {
+func TestS47_S48_APortMovesOffALoadedUplinkAndThenStays(t *testing.T) {
 	testkit.Tool(t, "ping", "ip")
 	t.Setenv("HEDDLE_LOAD_WINDOW", "2s")
 	t.Setenv("HEDDLE_LOAD_SPEED", "1e7")
@@ -63,6 +66,12 @@ ports:
 			t.Fatalf("%s moved and is not announced", moved)
 		}
 	}
+	// Each uplink now has one of the two, some 50 %: nothing moves in the windows to come (S48).
+	from := h.sent("up0")
+	h.await("several windows of that load", func() bool { return h.sent("up0")-from > 2_500_000 })
+	if n := h.moves(); n != 1 {
+		t.Errorf("ports moved %d times for load", n)
+	}
 	h.end(syscall.SIGKILL)
 	h.start("")
 	if by := h.by(moved); by != "up0" {
@@ -83,6 +92,41 @@ func (h *host) by(port string) string {
 		}
 	}
 	return ""
+}
+
+// sent is how many bytes of unicast an uplink was handed.
+func (h *host) sent(uplink string) uint64 {
+	h.t.Helper()
+	all, err := h.Stats(h.t.Context())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, s := range all {
+		for _, c := range s.Counters {
+			if s.Name == uplink && c.Name == "bytesOutUnicast" {
+				return c.Value
+			}
+		}
+	}
+	h.t.Fatalf("uplink %s has no counter bytesOutUnicast", uplink)
+	return 0
+}
+
+// moves is how often ports have changed their uplink for load.
+func (h *host) moves() (n int) {
+	h.t.Helper()
+	err := h.Events(h.t.Context(), api.Follow{Last: 1000, NoFollow: true}, func(e api.Events) error {
+		for _, x := range e.Events {
+			if x.Kind == event.Failover && strings.HasSuffix(x.Text, ": load") {
+				n += x.Ports
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return n
 }
 
 // flood pings an address until the test ends.
