@@ -20,14 +20,19 @@ import (
 )
 
 // programs is how many programs run where frames enter a device.
-func programs(t *testing.T, ns *netns.NS, device string) (n int) {
+func programs(t *testing.T, ns *netns.NS, device string) int {
+	t.Helper()
+	return programsAt(t, ns, device, ebpf.AttachTCXIngress)
+}
+
+func programsAt(t *testing.T, ns *netns.NS, device string, where ebpf.AttachType) (n int) {
 	t.Helper()
 	err := ns.Do(func() error {
 		d, err := net.InterfaceByName(device)
 		if err != nil {
 			return err
 		}
-		q, err := link.QueryPrograms(link.QueryOptions{Target: d.Index, Attach: ebpf.AttachTCXIngress})
+		q, err := link.QueryPrograms(link.QueryOptions{Target: d.Index, Attach: where})
 		if err == nil {
 			n = len(q.Programs)
 		}
@@ -57,13 +62,12 @@ func indexOf(t *testing.T, ns *netns.NS, device string) (index int) {
 // inService says that the port's device is set up in full and its traffic passes.
 func (h *host) inService(port, device string, vm *netns.NS, to string) {
 	h.t.Helper()
+	// The port may be up still as it was before, when the kernel's notification is on its way.
+	h.await(device+" has one program", func() bool { return programs(h.t, h.ns, device) == 1 })
+	h.await(device+" takes no part in IPv6 itself", func() bool {
+		return strings.TrimSpace(run(h.t, h.ns, "sysctl -n net.ipv6.conf."+device+".disable_ipv6")) == "1"
+	})
 	h.awaitPort(port, api.Up)
-	if n := programs(h.t, h.ns, device); n != 1 {
-		h.t.Errorf("%d programs on %s", n, device)
-	}
-	if got := strings.TrimSpace(run(h.t, h.ns, "sysctl -n net.ipv6.conf."+device+".disable_ipv6")); got != "1" {
-		h.t.Errorf("%s takes part in IPv6 itself: disable_ipv6=%s", device, got)
-	}
 	if !pings(vm, to) {
 		h.t.Errorf("no traffic from %s", port)
 	}

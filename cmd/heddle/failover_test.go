@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cilium/ebpf"
+
 	"heddle/internal/api"
 	"heddle/internal/event"
 	"heddle/internal/netns"
@@ -149,6 +151,34 @@ func TestS45_UplinksLostWithoutTheAgentAreLeftWhenItStarts(t *testing.T) {
 		c.mend()
 		h.start()
 		h.uses("after "+c.what, first...)
+	}
+}
+
+// An uplink's device whose addresses are the host's has a program where frames leave it too: that also goes at once when the device
+// leaves the host (K4), with the agent running and after it was away.
+func TestS96_ADeviceThatLeftHasNoProgram(t *testing.T) {
+	for _, away := range []bool{false, true} {
+		t.Run(fmt.Sprintf("agent away %v", away), func(t *testing.T) {
+			h := newHost(t)
+			h.wired(3)
+			elsewhere := testkit.NS(t, "elsewhere")
+			h.ip("addr add 198.51.100.9/24 dev up1")
+			h.start("--config", h.file("heddle.yaml", fmt.Sprintf(orderedTeam, "")))
+			h.await("both programs are there", func() bool {
+				return programs(t, h.ns, "up1") == 1 && programsAt(t, h.ns, "up1", ebpf.AttachTCXEgress) == 1
+			})
+			if away {
+				h.kill(syscall.SIGKILL)
+			}
+			h.ip("link set up1 netns " + elsewhere.Name)
+			if away {
+				h.start()
+			}
+			h.await("the uplink's device is missed", func() bool { return h.uplinkState("uplink1") == api.Pending })
+			if in, out := programs(t, elsewhere, "up1"), programsAt(t, elsewhere, "up1", ebpf.AttachTCXEgress); in+out != 0 {
+				t.Errorf("on the device that left run %d programs where frames enter and %d where they leave", in, out)
+			}
+		})
 	}
 }
 
