@@ -2,6 +2,7 @@
 /* What the C and the Go side share, named once so that it is in this object's type information, from which internal/abi is
  * generated. This object is never loaded. */
 #include "bench.h"
+#include "capture_record.h"
 #include "carry.h"
 #include "classify.h"
 #include "record.h"
@@ -21,6 +22,9 @@ struct catalogue {
 	enum segment_bits segment_bits;
 	enum tell_limits tell_limits;
 	enum tell_kind tell_kind;
+	enum capture_limits capture_limits;
+	enum capture_stage capture_stage;
+	enum capture_flag capture_flag;
 	struct port port;
 	struct vlan_set vlan_set;
 	struct team team;
@@ -40,6 +44,11 @@ struct catalogue {
 	struct record record;
 	struct tell tell;
 	struct told told;
+	struct capture capture;
+	struct capture_control capture_control;
+	struct capture_counts capture_counts;
+	struct capture_record capture_record;
+	struct filter_instruction filter_instruction;
 	struct bench_control bench_control;
 	struct bench_frame bench_frame;
 } catalogue;

@@ -28,6 +28,7 @@ NOINLINE s32 copy_and_leave(struct frame *f)
 	if (f->pending)
 		hand_over_pending(f, false);
 	set_tag(f, &f->came);
+	capture_deliver(f, f->slot, 0);
 	return VERDICT_NEXT;
 }
 
@@ -46,6 +47,8 @@ NOINLINE s32 keep(struct frame *f)
 		f->count->packets_from_host_kept++;
 	else
 		f->count->packets_from_host_dropped++;
+	if (capturing && !f->delivered)
+		capture_drop(f, f->lowest_refusal);
 	if (recording && !f->delivered) {
 		struct record_control *ctl = record_ctl();
 
@@ -102,6 +105,7 @@ INLINE s32 host_frame(struct __sk_buff *skb, u32 slot)
 		return VERDICT_NEXT;
 	f.now = clock();
 	f.count->packets_from_host++;
+	capture_admit(&f, true);
 	IN_MEMORY(f);
 	copy = f;
 	mark_from_host(&copy);

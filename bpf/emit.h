@@ -61,6 +61,10 @@ INLINE void count_refusal(struct frame *f, u32 slot, enum reason why)
 	struct counters *c = counters_of(slot);
 
 	record_refusal(slot, why);
+	if (capturing) {
+		set_tag(f, &f->came);
+		capture_refusal(f, slot, why);
+	}
 	if (!f->lowest_refusal || why < f->lowest_refusal)
 		f->lowest_refusal = why;
 	if (slot && c && why < 24)
@@ -95,6 +99,7 @@ INLINE s32 hand_over(struct frame *f, u32 slot, const struct port *r, bool last)
 		return VERDICT_DROP;
 	}
 	f->delivered = 1;
+	capture_deliver(f, slot, 0);
 	count_out(f, slot, r, f->bare + (want.protocol ? TAG : 0));
 	return verdict;
 }
@@ -131,6 +136,7 @@ INLINE s32 hand_to_host(struct frame *f, u32 slot, const struct port *u, bool la
 		}
 	}
 	f->delivered = 1;
+	capture_deliver(f, slot, CAPTURE_TO_HOST);
 	if (c)
 		c->packets_to_host++;
 	return verdict;
@@ -142,6 +148,7 @@ INLINE s32 to_host(struct frame *f)
 	set_tag(f, &f->came); /* the stack sees it as it arrived */
 	if (recording)
 		record_frame(f->skb, RECORD_HOST, f->slot);
+	capture_deliver(f, f->slot, CAPTURE_TO_HOST);
 	f->count->packets_to_host++;
 	f->count->delivered++;
 	return VERDICT_NEXT;
@@ -157,6 +164,10 @@ INLINE s32 drop(struct frame *f, enum reason why)
 
 		if (ctl)
 			ctl->reason = why;
+	}
+	if (capturing) {
+		set_tag(f, &f->came);
+		capture_drop(f, why);
 	}
 	f->count->drops[why]++;
 	return VERDICT_DROP;

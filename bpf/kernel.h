@@ -44,6 +44,11 @@ enum map_type {
 enum map_flag {
 	MAP_MMAPABLE = 1U << 10,
 };
+enum ringbuf_flag {
+	RINGBUF_NO_WAKE = 1, /* of bpf_ringbuf_output */
+	RINGBUF_WAKE = 2,
+	RINGBUF_UNREAD = 0, /* of bpf_ringbuf_query: bytes */
+};
 enum update_flag {
 	UPDATE_ANY = 0,
 	UPDATE_NOEXIST = 1,
@@ -102,6 +107,7 @@ static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)
 static s64 (*const bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static s64 (*const bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
+static u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
 static s64 (*const bpf_skb_store_bytes)(struct __sk_buff *skb, u32 off, const void *from, u32 len,
 					u64 flags) = (void *)9;
 static s64 (*const bpf_clone_redirect)(struct __sk_buff *skb, u32 ifindex, u64 flags) = (void *)13;
@@ -113,6 +119,7 @@ static s64 (*const bpf_skb_change_tail)(struct __sk_buff *skb, u32 len, u64 flag
 static s64 (*const bpf_skb_pull_data)(struct __sk_buff *skb, u32 len) = (void *)39;
 static u64 (*const bpf_jiffies64)(void) = (void *)118;
 static s64 (*const bpf_ringbuf_output)(void *ring, void *data, u64 size, u64 flags) = (void *)130;
+static u64 (*const bpf_ringbuf_query)(void *ring, u64 what) = (void *)134;
 static s64 (*const bpf_redirect_peer)(u32 ifindex, u64 flags) = (void *)155;
 static s64 (*const bpf_for_each_map_elem)(void *map, void *callback, void *ctx, u64 flags) = (void *)164;
 static s64 (*const bpf_loop)(u32 iterations, void *callback, void *ctx, u64 flags) = (void *)181;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* Does a receiver take its copy (frame-rules §5)? */
 #pragma once
+#include "capture.h"
 #include "learn.h"
 #include "team.h"
 

@@ -51,9 +51,11 @@ INLINE s32 switch_frame(struct __sk_buff *skb, u32 slot)
 	f.now = clock();
 	if (UNLIKELY(!read_frame(&f))) {
 		count_in(&f);
+		capture_admit(&f, false);
 		return drop(&f, REASON_MALFORMED);
 	}
 	count_in(&f);
+	capture_admit(&f, true);
 
 	if (f.in->flags & PORT_UPLINK)
 		why = admit_uplink(&f, &only_host);

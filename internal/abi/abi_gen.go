@@ -170,6 +170,30 @@ const (
 	TellRefused = 4
 )
 
+// Values of enum capture_limits.
+const (
+	MaxCaptures  = 8
+	MaxFilter    = 1024
+	MaxSnap      = 65792
+	FilterMemory = 16
+)
+
+// Values of enum capture_stage.
+const (
+	CaptureAdmit   = 1
+	CaptureDeliver = 2
+	CaptureDrop    = 3
+)
+
+// Values of enum capture_flag.
+const (
+	CaptureCopy        = 1
+	CaptureToHost      = 2
+	CaptureFromHost    = 4
+	CaptureAllPorts    = 256
+	CaptureAllSegments = 512
+)
+
 // Port is struct port.
 type Port struct {
 	_          structs.HostLayout
@@ -360,6 +384,61 @@ type Told struct {
 	Count     uint32
 	Untold    uint32
 	Reserved  [4]uint64
+}
+
+// Capture is struct capture.
+type Capture struct {
+	_            structs.HostLayout
+	Stages       uint32
+	Reasons      uint32
+	Flags        uint32
+	Snap         uint32
+	WakeAt       uint32
+	SwitchNumber uint32
+	FilterLength uint32
+	Reserved     uint32
+	Ports        [32]uint64
+	Segments     [128]uint64
+	Filter       [1024]FilterInstruction
+}
+
+// CaptureControl is struct capture_control.
+type CaptureControl struct {
+	_        structs.HostLayout
+	Active   uint32
+	Reserved uint32
+}
+
+// CaptureCounts is struct capture_counts.
+type CaptureCounts struct {
+	_        structs.HostLayout
+	Selected uint64
+	Lost     uint64
+}
+
+// CaptureRecord is struct capture_record.
+type CaptureRecord struct {
+	_        structs.HostLayout
+	At       uint64
+	Segment  uint32
+	Slot     uint16
+	Other    uint16
+	Length   uint32
+	Captured uint32
+	GsoSize  uint32
+	Stage    uint8
+	Reason   uint8
+	Flags    uint8
+	Reserved uint8
+}
+
+// FilterInstruction is struct filter_instruction.
+type FilterInstruction struct {
+	_         structs.HostLayout
+	Code      uint16
+	JumpTrue  uint8
+	JumpFalse uint8
+	K         uint32
 }
 
 // BenchControl is struct bench_control.

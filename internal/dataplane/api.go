@@ -4,6 +4,7 @@
 package dataplane
 
 //go:generate go tool bpf2go -cc clang-19 -target bpfel -no-global-types -cflags "-O2 -Wall -Wextra -Wno-unused-parameter -Wno-unused-function -mcpu=v3" vswitch ../../bpf/switch.bpf.c
+//go:generate go tool bpf2go -cc clang-19 -target bpfel -no-global-types -cflags "-O2 -Wall -Wextra -Wno-unused-parameter -Wno-unused-function -mcpu=v3" capturing ../../bpf/capturing.bpf.c
 
 import (
 	"log/slog"

@@ -32,13 +32,9 @@ func MeasureVerifier() ([]ProgramCost, error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, fmt.Errorf("lift memory limit for kernel tables: %w", err)
 	}
-	spec, err := loadVswitch()
-	if err != nil {
-		return nil, err
-	}
 	var costs []ProgramCost
-	for _, recording := range []bool{false, true} {
-		some, err := measureBuild(spec.Copy(), recording)
+	for _, b := range []build{live, recording, capturing} {
+		some, err := measureBuild(b)
 		if err != nil {
 			return nil, err
 		}
@@ -48,14 +44,45 @@ func MeasureVerifier() ([]ProgramCost, error) {
 	return costs, nil
 }
 
-// measureBuild measures the programs of the live or of the recording build.
-func measureBuild(spec *ebpf.CollectionSpec, recording bool) ([]ProgramCost, error) {
+// build is a way the programs are loaded.
+type build int
+
+const (
+	live      build = iota
+	recording       // dry runs
+	capturing       // instead of the live ones while a capture runs
+)
+
+func (b build) spec() (*ebpf.CollectionSpec, error) {
+	if b == capturing {
+		return loadCapturing()
+	}
+	return loadVswitch()
+}
+
+// runs says whether the program is used as this build of it.
+func (b build) runs(program string) bool {
+	switch b {
+	case recording:
+		return strings.HasPrefix(program, "heddle_record")
+	case capturing:
+		return program == "heddle_ingress" || program == "heddle_egress"
+	}
+	return !strings.HasPrefix(program, "heddle_record")
+}
+
+// measureBuild measures the programs of one build.
+func measureBuild(b build) ([]ProgramCost, error) {
+	spec, err := b.spec()
+	if err != nil {
+		return nil, err
+	}
 	for name := range spec.Programs {
-		if strings.HasPrefix(name, "heddle_record") != recording {
+		if !b.runs(name) {
 			delete(spec.Programs, name)
 		}
 	}
-	if err := errors.Join(spec.Variables["recording"].Set(recording), spec.Variables["ticks_per_second"].Set(uint64(1000))); err != nil {
+	if err := errors.Join(spec.Variables["recording"].Set(b == recording), spec.Variables["ticks_per_second"].Set(uint64(1000))); err != nil {
 		return nil, err
 	}
 	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelStats}})
@@ -78,6 +105,9 @@ func measureBuild(spec *ebpf.CollectionSpec, recording bool) ([]ProgramCost, err
 			return nil, err
 		}
 		cost.Instructions = size / 8
+		if b == capturing {
+			cost.Program += "_capturing"
+		}
 		costs = append(costs, cost)
 	}
 	return costs, nil
