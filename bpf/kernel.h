@@ -36,6 +36,7 @@ typedef _Bool bool;
 enum map_type {
 	MAP_HASH = 1,
 	MAP_ARRAY = 2,
+	MAP_PROG_ARRAY = 3,
 	MAP_PERCPU_ARRAY = 6,
 	MAP_LRU_HASH = 9,
 	MAP_ARRAY_OF_MAPS = 12,
@@ -110,6 +111,7 @@ static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
 static s64 (*const bpf_skb_store_bytes)(struct __sk_buff *skb, u32 off, const void *from, u32 len,
 					u64 flags) = (void *)9;
+static s64 (*const bpf_tail_call)(void *ctx, void *programs, u32 index) = (void *)12;
 static s64 (*const bpf_clone_redirect)(struct __sk_buff *skb, u32 ifindex, u64 flags) = (void *)13;
 static s64 (*const bpf_skb_vlan_push)(struct __sk_buff *skb, be16 proto, u16 tci) = (void *)18;
 static s64 (*const bpf_skb_vlan_pop)(struct __sk_buff *skb) = (void *)19;

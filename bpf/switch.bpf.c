@@ -95,6 +95,33 @@ SEC("tcx/egress") s32 heddle_egress(struct __sk_buff *skb)
 	return slot ? host_frame(skb, slot) : VERDICT_NEXT;
 }
 
+/* The same two, on devices while a capture runs: a stand-in takes the frame, if there is one. The kernel empties these tables when the
+ * process that made them is gone; then nothing but the question is left of a capture. */
+struct {
+	MAP_UINT(type, MAP_PROG_ARRAY);
+	MAP_UINT(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u32);
+} ingress_stand_in SEC(".maps"), egress_stand_in SEC(".maps");
+
+SEC("tcx/ingress") s32 heddle_ingress_or(struct __sk_buff *skb)
+{
+	u32 slot;
+
+	bpf_tail_call(skb, &ingress_stand_in, 0);
+	slot = slot_of(skb->ifindex);
+	return slot ? switch_frame(skb, slot) : VERDICT_NEXT;
+}
+
+SEC("tcx/egress") s32 heddle_egress_or(struct __sk_buff *skb)
+{
+	u32 slot;
+
+	bpf_tail_call(skb, &egress_stand_in, 0);
+	slot = slot_of(skb->ifindex);
+	return slot ? host_frame(skb, slot) : VERDICT_NEXT;
+}
+
 /* One frame of a dry run; see record.h. */
 SEC("tcx/ingress") s32 heddle_record(struct __sk_buff *skb)
 {

@@ -49,7 +49,7 @@ func (k *Kernel) Change(d Desired, ready func() error) (Instant, error) {
 		k.slots.undo(a)
 		return Instant{}, err
 	}
-	errMatch := k.links.match(k.wantedLinks(d), k.objects.SlotByIfindex, k.objects.SlotByHighIfindex)
+	errMatch := errors.Join(k.captures.follow(k.slots), k.links.match(k.wantedLinks(d), k.objects.SlotByIfindex, k.objects.SlotByHighIfindex))
 	k.egress.note(k.wantedEgress(d))
 	// The program that is given to devices now finds its plan and their places.
 	if err := errors.Join(errMatch, k.exchange()); err != nil {
@@ -75,7 +75,7 @@ func (k *Kernel) Change(d Desired, ready func() error) (Instant, error) {
 		return at, err
 	}
 	k.slots.release(a)
-	return at, nil
+	return at, k.captures.follow(k.slots)
 }
 
 func (k *Kernel) putInForce(d Desired, a *assignment, ready func() error) (Instant, error) {

@@ -16,17 +16,19 @@ import (
 
 // Kernel is a loaded dataplane. Its methods are for one goroutine.
 type Kernel struct {
-	dir     string
-	log     *slog.Logger
-	objects vswitchObjects
-	tables  *planTables
-	slots   *slots
-	links   *links
-	egress  *links
-	hz      uint64
-	gen     *generation
-	from    []*generation // what gen takes over; nil when it is complete
-	tweak   tweak
+	dir      string
+	log      *slog.Logger
+	objects  vswitchObjects
+	tables   *planTables
+	slots    *slots
+	links    *links
+	egress   *links
+	hz       uint64
+	gen      *generation
+	from     []*generation // what gen takes over; nil when it is complete
+	captures *Captures
+	asking   bool // the devices have the program that asks for a stand-in
+	tweak    tweak
 }
 
 // tweak is what tests change: the tables' sizes, and at which step of an upgrade the process dies.
@@ -61,6 +63,7 @@ func open(o Options, t tweak) (*Kernel, error) {
 		}
 	}
 	k := &Kernel{dir: o.PinDir, log: o.Log, slots: newSlots(), tweak: t}
+	k.captures = &Captures{kernel: k}
 	if err := k.load(); err != nil {
 		return nil, errors.Join(err, k.Close())
 	}
@@ -90,6 +93,8 @@ func (k *Kernel) load() error {
 	delete(spec.Programs, "heddle_record")
 	delete(spec.Programs, "heddle_record_egress")
 	delete(spec.Programs, "heddle_bench")
+	delete(spec.Programs, "heddle_ingress_or")
+	delete(spec.Programs, "heddle_egress_or")
 	for name, m := range spec.Maps {
 		if pinned(name) {
 			m.Pinning = ebpf.PinByName
@@ -119,7 +124,7 @@ func (k *Kernel) load() error {
 }
 
 // privateMaps belong to dry runs and benchmarks; they are never shared between processes.
-var privateMaps = []string{"record_control", "records", "bench_control", "bench_frames"}
+var privateMaps = []string{"record_control", "records", "bench_control", "bench_frames", "ingress_stand_in", "egress_stand_in"}
 
 func pinned(name string) bool {
 	if name[0] == '.' {
@@ -154,7 +159,7 @@ func assignLive(spec *ebpf.CollectionSpec, to *vswitchObjects, dir string) error
 
 // Close gives up this process's handles. Everything pinned goes on working.
 func (k *Kernel) Close() error {
-	errs := []error{k.gen.close(), closeGenerations(k.from)}
+	errs := []error{k.captures.close(), k.gen.close(), closeGenerations(k.from)}
 	for _, l := range []*links{k.links, k.egress} {
 		if l != nil {
 			errs = append(errs, l.close())

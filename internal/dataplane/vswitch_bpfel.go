@@ -21,9 +21,11 @@ const (
 	vswitchMapControl             = "control"
 	vswitchMapCounts              = "counts"
 	vswitchMapCountsBefore        = "counts_before"
+	vswitchMapEgressStandIn       = "egress_stand_in"
 	vswitchMapGrace               = "grace"
 	vswitchMapGroups              = "groups"
 	vswitchMapHeld                = "held"
+	vswitchMapIngressStandIn      = "ingress_stand_in"
 	vswitchMapMacs                = "macs"
 	vswitchMapMarks               = "marks"
 	vswitchMapMembers             = "members"
@@ -45,7 +47,9 @@ const (
 	vswitchProgHeddleCarry        = "heddle_carry"
 	vswitchProgHeddleClocks       = "heddle_clocks"
 	vswitchProgHeddleEgress       = "heddle_egress"
+	vswitchProgHeddleEgressOr     = "heddle_egress_or"
 	vswitchProgHeddleIngress      = "heddle_ingress"
+	vswitchProgHeddleIngressOr    = "heddle_ingress_or"
 	vswitchProgHeddleRecord       = "heddle_record"
 	vswitchProgHeddleRecordEgress = "heddle_record_egress"
 	vswitchProgHeddleSweep        = "heddle_sweep"
@@ -99,7 +103,9 @@ type vswitchProgramSpecs struct {
 	HeddleCarry        *ebpf.ProgramSpec `ebpf:"heddle_carry"`
 	HeddleClocks       *ebpf.ProgramSpec `ebpf:"heddle_clocks"`
 	HeddleEgress       *ebpf.ProgramSpec `ebpf:"heddle_egress"`
+	HeddleEgressOr     *ebpf.ProgramSpec `ebpf:"heddle_egress_or"`
 	HeddleIngress      *ebpf.ProgramSpec `ebpf:"heddle_ingress"`
+	HeddleIngressOr    *ebpf.ProgramSpec `ebpf:"heddle_ingress_or"`
 	HeddleRecord       *ebpf.ProgramSpec `ebpf:"heddle_record"`
 	HeddleRecordEgress *ebpf.ProgramSpec `ebpf:"heddle_record_egress"`
 	HeddleSweep        *ebpf.ProgramSpec `ebpf:"heddle_sweep"`
@@ -114,9 +120,11 @@ type vswitchMapSpecs struct {
 	Control           *ebpf.MapSpec `ebpf:"control"`
 	Counts            *ebpf.MapSpec `ebpf:"counts"`
 	CountsBefore      *ebpf.MapSpec `ebpf:"counts_before"`
+	EgressStandIn     *ebpf.MapSpec `ebpf:"egress_stand_in"`
 	Grace             *ebpf.MapSpec `ebpf:"grace"`
 	Groups            *ebpf.MapSpec `ebpf:"groups"`
 	Held              *ebpf.MapSpec `ebpf:"held"`
+	IngressStandIn    *ebpf.MapSpec `ebpf:"ingress_stand_in"`
 	Macs              *ebpf.MapSpec `ebpf:"macs"`
 	Marks             *ebpf.MapSpec `ebpf:"marks"`
 	Members           *ebpf.MapSpec `ebpf:"members"`
@@ -169,9 +177,11 @@ type vswitchMaps struct {
 	Control           *ebpf.Map `ebpf:"control"`
 	Counts            *ebpf.Map `ebpf:"counts"`
 	CountsBefore      *ebpf.Map `ebpf:"counts_before"`
+	EgressStandIn     *ebpf.Map `ebpf:"egress_stand_in"`
 	Grace             *ebpf.Map `ebpf:"grace"`
 	Groups            *ebpf.Map `ebpf:"groups"`
 	Held              *ebpf.Map `ebpf:"held"`
+	IngressStandIn    *ebpf.Map `ebpf:"ingress_stand_in"`
 	Macs              *ebpf.Map `ebpf:"macs"`
 	Marks             *ebpf.Map `ebpf:"marks"`
 	Members           *ebpf.Map `ebpf:"members"`
@@ -198,9 +208,11 @@ func (m *vswitchMaps) Close() error {
 		m.Control,
 		m.Counts,
 		m.CountsBefore,
+		m.EgressStandIn,
 		m.Grace,
 		m.Groups,
 		m.Held,
+		m.IngressStandIn,
 		m.Macs,
 		m.Marks,
 		m.Members,
@@ -237,7 +249,9 @@ type vswitchPrograms struct {
 	HeddleCarry        *ebpf.Program `ebpf:"heddle_carry"`
 	HeddleClocks       *ebpf.Program `ebpf:"heddle_clocks"`
 	HeddleEgress       *ebpf.Program `ebpf:"heddle_egress"`
+	HeddleEgressOr     *ebpf.Program `ebpf:"heddle_egress_or"`
 	HeddleIngress      *ebpf.Program `ebpf:"heddle_ingress"`
+	HeddleIngressOr    *ebpf.Program `ebpf:"heddle_ingress_or"`
 	HeddleRecord       *ebpf.Program `ebpf:"heddle_record"`
 	HeddleRecordEgress *ebpf.Program `ebpf:"heddle_record_egress"`
 	HeddleSweep        *ebpf.Program `ebpf:"heddle_sweep"`
@@ -249,7 +263,9 @@ func (p *vswitchPrograms) Close() error {
 		p.HeddleCarry,
 		p.HeddleClocks,
 		p.HeddleEgress,
+		p.HeddleEgressOr,
 		p.HeddleIngress,
+		p.HeddleIngressOr,
 		p.HeddleRecord,
 		p.HeddleRecordEgress,
 		p.HeddleSweep,

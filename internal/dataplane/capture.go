@@ -1,0 +1,362 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/ringbuf"
+
+	"heddle/internal/abi"
+	"heddle/internal/plan"
+)
+
+// ErrTooManyCaptures says that as many captures run as can.
+var ErrTooManyCaptures = fmt.Errorf("%d captures run already, and that is as many as there can be at a time", abi.MaxCaptures)
+
+// captureRing is the size of one capture's ring, in bytes: a power of two. It bounds what a capture costs the host, and is
+// what a reader can be late by.
+const captureRing = 8 << 20
+
+// captureLook is how often a reader looks into a ring that is not filling up.
+const captureLook = 20 * time.Millisecond
+
+// Segment is one broadcast domain of a switch.
+type Segment struct {
+	VLAN uint16 // 0 = the untagged segment
+	AD   bool   // the VLAN is an 802.1ad one
+}
+
+// Selection says which frames a capture is about.
+type Selection struct {
+	// Ports are ports and uplinks; none is all. One that does not exist at present is captured when it does.
+	Ports []plan.PortID
+	// Segments of Switch; none is all, and Switch then says nothing.
+	Switch   string
+	Segments []Segment
+	// Stages are those of abi.CaptureAdmit and so on.
+	Stages []int
+	// Reasons of drops; none is all.
+	Reasons []abi.Reason
+	// Filter is a classic BPF program, as CheckFilter accepts it; none accepts every frame.
+	Filter []abi.FilterInstruction
+	// Snap is how many bytes of a frame are wanted at most, 1 to abi.MaxSnap.
+	Snap int
+}
+
+// Captures are the captures that run. Its methods may be called by any goroutine.
+type Captures struct {
+	kernel *Kernel
+	// loading guards build and users, and is held as long as loading takes; mu guards the rest.
+	loading sync.Mutex
+	build   *capturingBuild // nil while nothing is captured
+	users   int
+
+	mu      sync.Mutex
+	places  slots
+	running [abi.MaxCaptures]*Capture
+}
+
+// Capture is one that runs. Next and Counts are for one goroutine.
+type Capture struct {
+	of        *Captures
+	id        uint32
+	owner     func(func() error) error
+	selection Selection
+	inner     *ebpf.Map
+	ring      *ringbuf.Reader
+	record    ringbuf.Record
+	build     *capturingBuild
+}
+
+// Captured is one frame or copy. Frame is valid until the next call.
+type Captured struct {
+	abi.CaptureRecord
+	Frame []byte
+}
+
+// Captures gives the captures of this kernel.
+func (k *Kernel) Captures() *Captures { return k.captures }
+
+// Start begins a capture. The first one takes as long as loading a program does, some tenths of a second. owner runs a function on
+// the goroutine that the kernel's methods are for, here and when the capture is closed.
+func (c *Captures) Start(s Selection, owner func(func() error) error) (*Capture, error) {
+	if err := CheckFilter(s.Filter); err != nil {
+		return nil, err
+	}
+	build, err := c.use(owner)
+	if err != nil {
+		return nil, err
+	}
+	run, err := c.add(build, s)
+	if err != nil {
+		return nil, errors.Join(err, c.unuse(owner))
+	}
+	run.owner = owner
+	return run, nil
+}
+
+// use makes sure that the capturing build is in place, and keeps it there until unuse.
+func (c *Captures) use(owner func(func() error) error) (*capturingBuild, error) {
+	c.loading.Lock()
+	defer c.loading.Unlock()
+	if c.build == nil {
+		b, err := loadCapturingBuild(c.kernel)
+		if err != nil {
+			return nil, err
+		}
+		if err := owner(func() error { return c.kernel.exchangeFor(b) }); err != nil {
+			back := owner(func() error { return c.kernel.exchangeFor(nil) })
+			return nil, errors.Join(err, back, b.close())
+		}
+		c.build = b
+	}
+	c.users++
+	return c.build, nil
+}
+
+// unuse gives the devices the live program after the last use.
+func (c *Captures) unuse(owner func(func() error) error) error {
+	c.loading.Lock()
+	defer c.loading.Unlock()
+	if c.users--; c.users > 0 {
+		return nil
+	}
+	b := c.build
+	c.build = nil
+	err := owner(func() error { return c.kernel.exchangeFor(nil) })
+	return errors.Join(err, b.close())
+}
+
+func (c *Captures) add(build *capturingBuild, s Selection) (*Capture, error) {
+	run := &Capture{of: c, selection: s, build: build}
+	var err error
+	if run.inner, err = ebpf.NewMap(&ebpf.MapSpec{Name: "capture", Type: ebpf.RingBuf, MaxEntries: captureRing}); err != nil {
+		return nil, fmt.Errorf("make a capture's ring: %w", err)
+	}
+	if run.ring, err = ringbuf.NewReader(run.inner); err != nil {
+		return nil, errors.Join(fmt.Errorf("read a capture's ring: %w", err), run.inner.Close())
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.place(run); err != nil {
+		return nil, errors.Join(err, run.closeRing())
+	}
+	return run, nil
+}
+
+// place gives the capture one of the places there are and puts it in force.
+func (c *Captures) place(run *Capture) error {
+	for id := range c.running {
+		if c.running[id] != nil {
+			continue
+		}
+		run.id = uint32(id)
+		if err := c.write(run); err != nil {
+			return err
+		}
+		c.running[id] = run
+		if err := c.activate(run.build); err != nil {
+			c.running[id] = nil
+			return err
+		}
+		return nil
+	}
+	return ErrTooManyCaptures
+}
+
+// write fills a place that no run of the program looks at.
+func (c *Captures) write(run *Capture) error {
+	b := run.build
+	r := c.compile(run.selection)
+	if err := put(b.captures, []abi.Capture{r}, int64(run.id)); err != nil {
+		return fmt.Errorf("write a capture: %w", err)
+	}
+	zero := make([]abi.CaptureCounts, ebpf.MustPossibleCPU())
+	if err := b.counts.Put(run.id, zero); err != nil {
+		return fmt.Errorf("reset a capture's counters: %w", err)
+	}
+	if err := b.rings.Put(run.id, run.inner); err != nil {
+		return fmt.Errorf("give a capture its ring: %w", err)
+	}
+	return nil
+}
+
+// activate tells the program which captures run; what was written of them before is seen before it.
+func (c *Captures) activate(b *capturingBuild) error {
+	var ctl abi.CaptureControl
+	for id, run := range c.running {
+		if run != nil {
+			ctl.Active |= 1 << id
+		}
+	}
+	if err := b.control.Put(uint32(0), &ctl); err != nil {
+		return fmt.Errorf("put captures in force: %w", err)
+	}
+	return nil
+}
+
+// compile makes the kernel's form of a selection, with the places ports have now.
+func (c *Captures) compile(s Selection) abi.Capture {
+	r := abi.Capture{Reasons: ^uint32(0), Snap: uint32(s.Snap), WakeAt: captureRing / 8, FilterLength: uint32(len(s.Filter))}
+	for _, stage := range s.Stages {
+		r.Stages |= 1 << stage
+	}
+	if len(s.Reasons) > 0 {
+		r.Reasons = 0
+		for _, reason := range s.Reasons {
+			r.Reasons |= 1 << reason
+		}
+	}
+	if len(s.Ports) == 0 {
+		r.Flags |= abi.CaptureAllPorts
+	}
+	if len(s.Segments) == 0 {
+		r.Flags |= abi.CaptureAllSegments
+	}
+	copy(r.Filter[:], s.Filter)
+	r.Ports, r.SwitchNumber, r.Segments = c.where(s)
+	return r
+}
+
+// where says at which places the selection's ports and segments are at present.
+func (c *Captures) where(s Selection) (ports [abi.MaxPorts / 64]uint64, switchNumber uint32, segments [abi.SegmentsPerSwitch / 64]uint64) {
+	for _, id := range s.Ports {
+		if slot, ok := c.places.ports[id]; ok {
+			ports[slot/64] |= 1 << (slot % 64)
+		}
+	}
+	if id, ok := c.places.switches[s.Switch]; ok && len(s.Segments) > 0 {
+		switchNumber = uint32(id) + 1
+	}
+	for _, seg := range s.Segments {
+		n := uint32(seg.VLAN) & abi.VIDMask
+		if seg.AD {
+			n |= abi.SegmentAD
+		}
+		segments[n/64] |= 1 << (n % 64)
+	}
+	return ports, switchNumber, segments
+}
+
+// follow takes in where ports and switches are now; a place that was given up is captured no more before another port gets it.
+func (c *Captures) follow(s *slots) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.places = slots{ports: maps.Clone(s.ports), switches: maps.Clone(s.switches)}
+	var errs []error
+	for id, run := range c.running {
+		if run == nil {
+			continue
+		}
+		ports, number, _ := c.where(run.selection)
+		at := int64(id) * int64(unsafe.Sizeof(abi.Capture{}))
+		_, err := run.build.captures.WriteAt(bytesOf(ports[:]), at+int64(unsafe.Offsetof(abi.Capture{}.Ports)))
+		errs = append(errs, err)
+		_, err = run.build.captures.WriteAt(bytesOf([]uint32{number}), at+int64(unsafe.Offsetof(abi.Capture{}.SwitchNumber)))
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// close ends what still runs, before the kernel's handles go.
+func (c *Captures) close() error {
+	c.mu.Lock()
+	var left []*Capture
+	for _, run := range c.running {
+		if run != nil {
+			left = append(left, run)
+		}
+	}
+	c.mu.Unlock()
+	var errs []error
+	for _, run := range left {
+		run.owner = func(f func() error) error { return f() } // which is who closes the kernel
+		errs = append(errs, run.Close())
+	}
+	if c.kernel.asking { // a capture ended while its owner was busy ending
+		errs = append(errs, c.kernel.exchangeFor(nil))
+	}
+	return errors.Join(errs...)
+}
+
+// Next waits for the next frame; after the deadline the error is os.ErrDeadlineExceeded, and after Close os.ErrClosed.
+func (r *Capture) Next(deadline time.Time) (Captured, error) {
+	for {
+		look := time.Now().Add(captureLook)
+		if look.After(deadline) {
+			look = deadline
+		}
+		r.ring.SetDeadline(look)
+		err := r.ring.ReadInto(&r.record)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded) && look.Before(deadline):
+			continue
+		case errors.Is(err, ringbuf.ErrClosed):
+			return Captured{}, os.ErrClosed
+		case err != nil:
+			return Captured{}, err
+		}
+		head := int(unsafe.Sizeof(abi.CaptureRecord{}))
+		if len(r.record.RawSample) < head {
+			return Captured{}, fmt.Errorf("a captured frame of %d bytes is shorter than what describes it", len(r.record.RawSample))
+		}
+		return Captured{*(*abi.CaptureRecord)(unsafe.Pointer(&r.record.RawSample[0])), r.record.RawSample[head:]}, nil
+	}
+}
+
+// Counts are how many frames and copies were selected, and how many of them the ring had no room for.
+func (r *Capture) Counts() (selected, lost uint64, err error) {
+	var of []abi.CaptureCounts
+	if err := r.build.counts.Lookup(r.id, &of); err != nil {
+		return 0, 0, fmt.Errorf("read a capture's counters: %w", err)
+	}
+	for _, c := range of {
+		selected, lost = selected+c.Selected, lost+c.Lost
+	}
+	return selected, lost, nil
+}
+
+// Stop selects no more frames; what the ring holds can still be read.
+func (r *Capture) Stop() error {
+	c := r.of
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running[r.id] != r {
+		return nil
+	}
+	// Its place stays taken until Close, its stages say that nothing is wanted.
+	at := int64(r.id)*int64(unsafe.Sizeof(abi.Capture{})) + int64(unsafe.Offsetof(abi.Capture{}.Stages))
+	_, err := r.build.captures.WriteAt(bytesOf([]uint32{0}), at)
+	return err
+}
+
+// Close ends the capture. With the last one the live program is itself again.
+func (r *Capture) Close() error {
+	c := r.of
+	c.mu.Lock()
+	if c.running[r.id] != r {
+		c.mu.Unlock()
+		return nil
+	}
+	c.running[r.id] = nil
+	err := c.activate(r.build)
+	c.mu.Unlock()
+	return errors.Join(err, r.build.rings.Delete(r.id), r.closeRing(), c.unuse(r.owner))
+}
+
+func (r *Capture) closeRing() error { return errors.Join(r.ring.Close(), r.inner.Close()) }
+
+// Name is the port or uplink at a record's slot, as it is now; the zero PortID when it is gone.
+func (c *Captures) Name(slot uint16) (plan.PortID, error) {
+	var n abi.PortName
+	if err := c.kernel.objects.PortNames.Lookup(uint32(slot), &n); err != nil {
+		return plan.PortID{}, fmt.Errorf("read name of slot %d: %w", slot, err)
+	}
+	return portID(n), nil
+}

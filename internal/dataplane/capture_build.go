@@ -1,0 +1,93 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/cilium/ebpf"
+)
+
+// capturingBuild is what takes the live program's place on the devices: the same program, but first asking a table for a
+// stand-in, which is the capturing build. The kernel empties such a table when the last process that has it open ends. So
+// an agent that dies in the midst of a capture leaves the switch with one look-up more and nothing captured, until the next agent gives
+// the devices the live program again, as it does with any other that it finds.
+type capturingBuild struct {
+	capturing, asking      *ebpf.Collection
+	captures               *ebpf.Memory
+	control, counts, rings *ebpf.Map
+}
+
+// loadCapturingBuild loads it with the live program's tables.
+func loadCapturingBuild(k *Kernel) (*capturingBuild, error) {
+	b := &capturingBuild{}
+	var err error
+	if b.capturing, err = k.loadBeside(loadCapturing, "heddle_ingress", "heddle_egress"); err != nil {
+		return nil, err
+	}
+	if b.asking, err = k.loadBeside(loadVswitch, "heddle_ingress_or", "heddle_egress_or"); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	debug.FreeOSMemory() // loading takes several times the memory that keeping does
+	if b.captures, err = b.capturing.Maps["captures"].Memory(); err != nil {
+		return nil, errors.Join(fmt.Errorf("map the table of captures: %w", err), b.close())
+	}
+	b.control, b.counts, b.rings = b.capturing.Maps["capture_control"], b.capturing.Maps["capture_counts"], b.capturing.Maps["capture_rings"]
+	for table, program := range map[string]string{"ingress_stand_in": "heddle_ingress", "egress_stand_in": "heddle_egress"} {
+		if err := b.asking.Maps[table].Put(uint32(0), b.capturing.Programs[program]); err != nil {
+			return nil, errors.Join(fmt.Errorf("let the capturing build stand in: %w", err), b.close())
+		}
+	}
+	return b, nil
+}
+
+// loadBeside loads programs of a built-in object that work on the live program's tables.
+func (k *Kernel) loadBeside(object func() (*ebpf.CollectionSpec, error), programs ...string) (*ebpf.Collection, error) {
+	spec, err := object()
+	if err != nil {
+		return nil, fmt.Errorf("read built-in program: %w", err)
+	}
+	if k.tweak.spec != nil {
+		k.tweak.spec(spec)
+	}
+	if err := spec.Variables["ticks_per_second"].Set(k.hz); err != nil {
+		return nil, err
+	}
+	some := map[string]*ebpf.ProgramSpec{}
+	for _, name := range programs {
+		some[name] = spec.Programs[name]
+	}
+	spec.Programs = some
+	if m, ok := spec.Maps["capture_scratch"]; ok {
+		m.MaxEntries = uint32(ebpf.MustPossibleCPU())
+	}
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: k.sharedMaps()})
+	if err != nil {
+		return nil, fmt.Errorf("load the capturing build of the program: %w", explainLoad(err))
+	}
+	return c, nil
+}
+
+func (b *capturingBuild) close() error {
+	for _, c := range []*ebpf.Collection{b.asking, b.capturing} {
+		if c != nil {
+			c.Close()
+		}
+	}
+	return nil
+}
+
+// exchangeFor gives every device the program that asks for a stand-in, or with nil the live one.
+func (k *Kernel) exchangeFor(b *capturingBuild) error {
+	k.links.program, k.egress.program = k.objects.HeddleIngress, k.objects.HeddleEgress
+	k.asking = b != nil
+	if b != nil {
+		k.links.program, k.egress.program = b.asking.Programs["heddle_ingress_or"], b.asking.Programs["heddle_egress_or"]
+	}
+	for _, l := range []*links{k.links, k.egress} {
+		for index := range l.byIndex {
+			l.old[index] = true
+		}
+	}
+	return k.exchangePrograms()
+}
