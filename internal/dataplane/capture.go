@@ -66,6 +66,7 @@ type Captures struct {
 type Capture struct {
 	of        *Captures
 	id        uint32
+	active    bool
 	owner     func(func() error) error
 	selection Selection
 	inner     *ebpf.Map
@@ -142,41 +143,49 @@ func (c *Captures) add(build *capturingBuild, s Selection) (*Capture, error) {
 	if run.ring, err = ringbuf.NewReader(run.inner); err != nil {
 		return nil, errors.Join(fmt.Errorf("read a capture's ring: %w", err), run.inner.Close())
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.place(run); err != nil {
+	if err := c.begin(run); err != nil {
 		return nil, errors.Join(err, run.closeRing())
 	}
 	return run, nil
 }
 
-// place gives the capture one of the places there are and puts it in force.
-func (c *Captures) place(run *Capture) error {
+// begin gives the capture one of the places there are and puts it in force.
+func (c *Captures) begin(run *Capture) error {
+	if err := c.reserve(run); err != nil {
+		return err
+	}
+	err := run.build.prepare(run)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if run.active = err == nil; run.active {
+		err = c.activate(run.build)
+	}
+	if err != nil {
+		c.running[run.id] = nil
+	}
+	return err
+}
+
+// reserve writes the capture into a place that no run of the program looks at.
+func (c *Captures) reserve(run *Capture) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for id := range c.running {
 		if c.running[id] != nil {
 			continue
 		}
 		run.id = uint32(id)
-		if err := c.write(run); err != nil {
-			return err
+		if err := put(run.build.captures, []abi.Capture{c.compile(run.selection)}, int64(id)); err != nil {
+			return fmt.Errorf("write a capture: %w", err)
 		}
 		c.running[id] = run
-		if err := c.activate(run.build); err != nil {
-			c.running[id] = nil
-			return err
-		}
 		return nil
 	}
 	return ErrTooManyCaptures
 }
 
-// write fills a place that no run of the program looks at.
-func (c *Captures) write(run *Capture) error {
-	b := run.build
-	r := c.compile(run.selection)
-	if err := put(b.captures, []abi.Capture{r}, int64(run.id)); err != nil {
-		return fmt.Errorf("write a capture: %w", err)
-	}
+// prepare takes as long as the kernel's grace period.
+func (b *capturingBuild) prepare(run *Capture) error {
 	zero := make([]abi.CaptureCounts, ebpf.MustPossibleCPU())
 	if err := b.counts.Put(run.id, zero); err != nil {
 		return fmt.Errorf("reset a capture's counters: %w", err)
@@ -191,7 +200,7 @@ func (c *Captures) write(run *Capture) error {
 func (c *Captures) activate(b *capturingBuild) error {
 	var ctl abi.CaptureControl
 	for id, run := range c.running {
-		if run != nil {
+		if run != nil && run.active {
 			ctl.Active |= 1 << id
 		}
 	}
