@@ -264,7 +264,7 @@ func rarp(f []byte) string {
 	return fmt.Sprintf("%s %x", vlan, f[10:12])
 }
 
-func TestS49_EveryMovedPortIsAnnouncedOnTheOtherUplinkInItsVLANs(t *testing.T) {
+func TestS49_D21_D22_EveryMovedPortIsAnnouncedOnTheOtherUplinkInItsVLANs(t *testing.T) {
 	h := newHost(t)
 	wire := h.wired(2)
 	guests := map[int]*netns.NS{}

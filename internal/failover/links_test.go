@@ -86,7 +86,7 @@ func TestS43_ADropThatNobodySawCountsAsOne(t *testing.T) {
 	}
 }
 
-func TestAnUplinkThatFlapsStaysOutUntilItIsCalm(t *testing.T) {
+func TestD23_AnUplinkThatFlapsStaysOutUntilItIsCalm(t *testing.T) {
 	var l Links
 	c := newClock()
 	see := func(up bool) { l.Observe(u1, up, 0, 0, c.now) }

@@ -50,7 +50,7 @@ func TestCopiesOfOffloadedFramesAreWholeAndRight(t *testing.T) {
 	}
 }
 
-func TestS94_OfSegmentedFramesTheSegmentsCountForTheMTU(t *testing.T) {
+func TestS94_D17_OfSegmentedFramesTheSegmentsCountForTheMTU(t *testing.T) {
 	h := newHost(t, "  mtu: 9000\n  portGroups: [{name: web}]", "vm1 web", "vm2 web") // vm2's device: 1500
 	vm1, vm2 := h.machine("vm1", tapOffload), h.machine("vm2", tapOffload)
 	h.jumbo("vm1", h.ends["vm1"])

@@ -47,7 +47,7 @@ func ping(from *netns.NS, to string) error {
 	return err
 }
 
-func TestS96_TheHostReachesItsPortsFromAnUplinksAddresses(t *testing.T) {
+func TestS96_D24_TheHostReachesItsPortsFromAnUplinksAddresses(t *testing.T) {
 	testkit.Tool(t, "ping")
 	h := newHost(t, `
   uplinks: [{name: u1, device: dev1}]
@@ -149,7 +149,7 @@ func (h *host) emitHost(frame string, mark int, want ...outcome) {
 	}
 }
 
-func TestS96_FramesOfTheHostGoWhereTheyBelong(t *testing.T) {
+func TestS96_D25_FramesOfTheHostGoWhereTheyBelong(t *testing.T) {
 	h := newHost(t, `
   uplinks: [{name: u1, device: dev1, vlans: ["0", "10-20"]}, {name: u2, device: dev2}]
   portGroups:

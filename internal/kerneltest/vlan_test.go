@@ -56,7 +56,7 @@ func TestS24_ATrunkKeepsItsTagsAndDropsOthers(t *testing.T) {
 	}
 }
 
-func TestS24_AProviderTrunkIsASegmentOfItsOwn(t *testing.T) {
+func TestS24_D11_AProviderTrunkIsASegmentOfItsOwn(t *testing.T) {
 	r := newRig(t, vlans, "vm1 provider", "vm2 provider", "vm3 trunk", "vm4 ten")
 	r.send("vm1", "all vm1 88a8 000a 8100 0007 0806", to("vm2 u1"))
 	r.send("u1", "all ext1 88a8 000a 8100 0007 0806", to("vm1 vm2 host"))

@@ -54,7 +54,7 @@ func TestS36_GuestBPDUStaysInside(t *testing.T) {
 	}
 }
 
-func TestS37_LinkLocalFromAnUplinkIsTheHosts(t *testing.T) {
+func TestS37_D13_LinkLocalFromAnUplinkIsTheHosts(t *testing.T) {
 	r := newRig(t, vnic("a", promiscuous), up("u", func(u *plan.Uplink, _ *plan.Fact) { u.Blocked = true }))
 	for _, dst := range []plan.MAC{{1, 0x80, 0xc2, 0, 0, 0}, {1, 0x80, 0xc2, 0, 0, 0x0f}, {1, 0, 0x0c, 0xcc, 0xcc, 0xcc}, {1, 0, 0x0c, 0xcc, 0xcc, 0xcd}} {
 		f := eth(dst, m(9))

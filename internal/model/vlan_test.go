@@ -45,7 +45,7 @@ func TestS24_TrunkKeepsItsTags(t *testing.T) {
 	r.dropped(r.send("a", tagged(f, typeAD, 15)), abi.ReasonVLANNotAllowed)
 }
 
-func TestS24_ProviderTrunkIsASegmentOfItsOwn(t *testing.T) {
+func TestS24_D11_ProviderTrunkIsASegmentOfItsOwn(t *testing.T) {
 	r := newRig(t, vnic("a", trunk(true, 15)), vnic("b", trunk(true, 15)), vnic("c", trunk(false, 15)), vnic("d", access(15)), up("u"))
 	f := tagged(tagged(eth(all, portMAC(1)), typeQ, 7), typeAD, 15)
 	r.delivered(r.send("a", f), f, "b", "u")
@@ -110,7 +110,7 @@ func TestMalformedIsTooShortForItsHeaders(t *testing.T) {
 	}
 }
 
-func TestMTUIsOfLayer3(t *testing.T) {
+func TestD17_MTUIsOfLayer3(t *testing.T) {
 	r := newRig(t, vnic("a", trunk(false, 0, 10)), vnic("b", trunk(false, 0, 10), fact(func(f *plan.Fact) { f.MTU = 1400 })),
 		vnic("c", access(10)), up("u", func(_ *plan.Uplink, f *plan.Fact) { f.MTU = 1400 }))
 	sized := func(n int) []byte { return append(eth(all, portMAC(1)), make([]byte, n+14-64)...) }
