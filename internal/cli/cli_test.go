@@ -298,6 +298,19 @@ func TestExitStatusSaysWhoseFaultItIs(t *testing.T) {
 	}
 }
 
+func TestWhoMistypesAFlagIsToldWhereToLook(t *testing.T) {
+	c := newConsole(t, furnished())
+	if _, errs, status := c.run("port", "list", "--swich", "lab"); status != ExitUsage || !strings.Contains(errs, `unknown flag: --swich (see "heddle port list --help")`) {
+		t.Errorf("%d %s", status, errs)
+	}
+	if out := c.must("--version"); !strings.Contains(out, buildVersion().Version) {
+		t.Errorf("--version: %s", out)
+	}
+	if out := c.must("--help"); !strings.Contains(out, "heddle agent --config heddle.yaml") {
+		t.Errorf("the program's help has no example:\n%s", out)
+	}
+}
+
 func TestEveryCommandExplainsItselfWithAnExample(t *testing.T) {
 	root := NewRoot(Deps{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Getenv: func(string) string { return "" }})
 	var walk func(*cobra.Command)

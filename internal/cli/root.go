@@ -56,6 +56,8 @@ func NewRoot(d Deps) *cobra.Command {
 		Short: "A distributed virtual switch for Linux hypervisors",
 		Long: "Heddle is a distributed virtual switch for Linux hypervisors: switches, port groups and policies as\n" +
 			"vSphere knows them, running in the Linux kernel as eBPF.",
+		Example: "  heddle doctor\n  heddle check -f heddle.yaml\n  heddle agent --config heddle.yaml\n  heddle port list",
+		Version: buildVersion().Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          noSubcommand,
@@ -65,7 +67,7 @@ func NewRoot(d Deps) *cobra.Command {
 	root.SetOut(d.Stdout)
 	root.SetErr(d.Stderr)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &UsageError{Err: err}
+		return usagef("%w (see \"%s --help\")", err, c.CommandPath())
 	})
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddCommand(newAgent(d), newApply(d), newCheck(d), newDown(d), newEvents(d), newMAC(d), newPort(d), newPortGroup(d), newShow(d),

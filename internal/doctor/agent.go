@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 
 	"heddle/internal/api"
 )
@@ -10,8 +11,12 @@ func agentAnswers(f Facts) []Finding {
 	a := f.Agent
 	if !a.Running {
 		if a.Remembers {
-			return []Finding{{Level: Wrong, Text: fmt.Sprintf("agent %s does not run: the kernel goes on forwarding, and nobody follows devices and uplinks", a.Name),
-				Remedy: "systemctl start heddle, or heddle agent --config FILE"}}
+			text := "the kernel goes on forwarding, and nobody follows devices and uplinks"
+			if _, unknown := f.Unknown[FactPins]; !unknown && !slices.Contains(f.Pins.Agents, a.Name) {
+				text = "nothing of it is in the kernel, as after a boot or heddle down, so that its ports carry no traffic"
+			}
+			return []Finding{{Level: Wrong, Text: fmt.Sprintf("agent %s does not run: %s", a.Name, text),
+				Remedy: "systemctl start heddle, or heddle agent --config FILE; heddle down --purge when it is no longer wanted"}}
 		}
 		return []Finding{{Level: Note, Text: fmt.Sprintf("agent %s does not run, and never has", a.Name), Remedy: "systemctl enable --now heddle, or heddle agent --config FILE"}}
 	}

@@ -67,6 +67,7 @@ func TestEveryCheckFindsItsFaultAndNamesARemedy(t *testing.T) {
 		{"pins", Wrong, "agent host2", "heddle down --agent host2", func(f *Facts) { f.Pins.Alive["host2"] = false }},
 		{"pins", Wrong, "nothing pinned", "restart", func(f *Facts) { f.Pins.Agents = []string{"host2"} }},
 		{"agent", Wrong, "does not run: the kernel goes on", "systemctl start", func(f *Facts) { f.Agent.Running = false }},
+		{"agent", Wrong, "nothing of it is in the kernel", "heddle down --purge", func(f *Facts) { f.Agent.Running, f.Pins.Agents = false, []string{"host2"} }},
 		{"agent", Note, "never has", "enable --now", func(f *Facts) { f.Agent.Running, f.Agent.Remembers = false, false }},
 		{"agent", Wrong, "version v0", "restart", func(f *Facts) { f.Agent.Version = "v0" }},
 		{"agent", Note, "a warning of the agent's", "heddle apply -f", func(f *Facts) { f.Agent.Warnings = []string{"a warning of the agent's"} }},
