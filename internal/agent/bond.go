@@ -6,6 +6,7 @@ import (
 
 	"heddle/internal/event"
 	"heddle/internal/plan"
+	"heddle/internal/teams"
 )
 
 // bond is an uplink that is a Linux bond, and the member it sends by.
@@ -16,7 +17,7 @@ type bond struct {
 
 // followBonds has the ports announced whose frames now leave by another member of a bond: for the physical network they have
 // moved, though their uplink is the same. The bonding driver announces the host's own addresses only.
-func (a *Agent) followBonds(bounds []bound, now *teams) {
+func (a *Agent) followBonds(bounds []bound, now *teams.Teams) {
 	seen := map[plan.PortID]bond{}
 	for _, b := range bounds {
 		d := b.device
@@ -38,12 +39,12 @@ func (a *Agent) followBonds(bounds []bound, now *teams) {
 }
 
 // movedWithin announces the ports that use the uplink, and says that they were.
-func (a *Agent) movedWithin(b bound, from string, now *teams) {
+func (a *Agent) movedWithin(b bound, from string, now *teams.Teams) {
 	sw := a.plan.Switch(b.id.Switch)
-	var list []announcing
+	var list []teams.Subject
 	for _, p := range sw.Ports {
-		if u := now.ports[p.ID]; u.up && slices.Contains(u.Using, b.id.Name) {
-			list = append(list, announcing{sw, p, true})
+		if u := now.Ports[p.ID]; u.Up && slices.Contains(u.Using, b.id.Name) {
+			list = append(list, teams.Subject{Switch: sw, Port: p, Moved: true})
 		}
 	}
 	a.announce(list, now)

@@ -2,52 +2,24 @@ package agent
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
+	"heddle/internal/announce"
 	"heddle/internal/dataplane"
 	"heddle/internal/event"
 	"heddle/internal/plan"
+	"heddle/internal/teams"
 )
-
-// move is a number of ports that changed their uplinks in the same way for the same reason.
-type move struct{ sw, from, to, why string }
 
 // moved is called when teams have come into force: it publishes what moved where, and announces every port that moved, was
 // connected, or is in other VLANs now (S47, S49, S50).
-func (a *Agent) moved(now *teams) {
-	was := a.formed()
+func (a *Agent) moved(now *teams.Teams) {
+	c := teams.Compare(a.formed(), now, a.applied, a.linkState)
 	a.teaming.inForce = now
-	counts := map[move]int{}
-	var order []move
-	var announced []announcing
-	for _, sw := range a.applied.Plan.Switches {
-		for _, p := range sw.Ports {
-			old, had := was.ports[p.ID]
-			u, connected := now.ports[p.ID]
-			stayed := had && connected && (!old.known || old.up && old.device == u.device)
-			changed := stayed && !slices.Equal(old.Using, u.Using)
-			if changed {
-				m := move{sw.Name, strings.Join(old.Using, ","), strings.Join(u.Using, ","), a.whyMoved(sw, old, u, was, now)}
-				if counts[m]++; counts[m] == 1 {
-					order = append(order, m)
-				}
-			}
-			switch {
-			case changed:
-				announced = append(announced, announcing{sw, p, true})
-			case connected && u.up && (!stayed || old.known && old.vlan != u.vlan):
-				announced = append(announced, announcing{sw, p, false})
-			case had && old.known && old.up && !u.up: // what still waits is forgotten
-				announced = append(announced, announcing{sw, p, false})
-			}
-		}
-	}
-	a.announce(announced, now)
+	a.announce(c.Announced, now)
 	took := a.sinceNoted()
-	for _, m := range order {
-		a.publishMove(m, counts[m], took)
+	for _, m := range c.Moves {
+		a.publishMove(m, c.Ports[m], took)
 	}
 }
 
@@ -63,7 +35,7 @@ func (a *Agent) sinceNoted() time.Duration {
 	return max(0, time.Since(a.teaming.noted)-time.Duration(clock-a.flip.After))
 }
 
-func (a *Agent) publishMove(m move, ports int, took time.Duration) {
+func (a *Agent) publishMove(m teams.Move, ports int, took time.Duration) {
 	none := func(s string) string {
 		if s == "" {
 			return "no uplink"
@@ -78,42 +50,54 @@ func (a *Agent) publishMove(m move, ports int, took time.Duration) {
 	if took > 0 {
 		after = fmt.Sprintf(" after %.1f ms", ms)
 	}
-	text := fmt.Sprintf("%s %s instead of %s%s: %s", who, none(m.to), none(m.from), after, m.why)
-	a.events.Publish(event.Event{Kind: event.Failover, Switch: m.sw, From: m.from, To: m.to, Ports: ports, TookMs: ms, Text: text})
-	a.log.Info("failover", "switch", m.sw, "from", m.from, "to", m.to, "ports", ports, "what", text)
+	text := fmt.Sprintf("%s %s instead of %s%s: %s", who, none(m.To), none(m.From), after, m.Why)
+	a.events.Publish(event.Event{Kind: event.Failover, Switch: m.Switch, From: m.From, To: m.To, Ports: ports, TookMs: ms, Text: text})
+	a.log.Info("failover", "switch", m.Switch, "from", m.From, "to", m.To, "ports", ports, "what", text)
 }
 
-// whyMoved says why a port changed what it uses: what it used failed, what it prefers is back, or somebody wants it so.
-func (a *Agent) whyMoved(sw *plan.Switch, old, now portUse, was, is *teams) string {
-	for _, e := range old.Using {
-		if !is.usable[plan.PortID{Switch: sw.Name, Name: e}] {
-			return e + ": " + a.whyUnusable(sw, e)
-		}
+// announce has the ports' MACs sent on the uplinks they use now, and their owners asked for their multicast groups. A port that
+// may not send is announced no longer.
+func (a *Agent) announce(list []teams.Subject, now *teams.Teams) {
+	if a.teaming.announcer == nil || len(list) == 0 {
+		return
 	}
-	for _, e := range now.Using {
-		if up, knew := was.usable[plan.PortID{Switch: sw.Name, Name: e}]; knew && !up && !slices.Contains(old.Using, e) {
-			return e + " is back"
-		}
+	at := time.Now()
+	r := teams.NewRound(a.applied, now)
+	for _, p := range list {
+		frames := r.Own(p)
+		a.teaming.announcer.Change(func(q *announce.Queue) { q.Replace(p.Port.ID, at, frames...) })
 	}
-	if !old.known {
-		return "found so at the start of the agent"
-	}
-	if old.team.Assigned != now.team.Assigned {
-		return "load"
-	}
-	return "the configuration changed"
+	a.announceLearned(list, r, at)
 }
 
-func (a *Agent) whyUnusable(sw *plan.Switch, entry string) string {
-	if sw.LAG(entry) != nil {
-		return "none of its members is usable"
+// announceLearned adds the MACs that were learned behind the ports. Listing them takes longer than all the rest, so it is last.
+func (a *Agent) announceLearned(list []teams.Subject, r *teams.Round, at time.Time) {
+	by := map[plan.PortID]teams.Subject{}
+	for _, p := range list {
+		if l := p.Port.Policy.Learning; l.Enabled.V && r.Speaks(p) {
+			by[p.Port.ID] = p
+		}
 	}
-	u := a.applied.Plan.Uplink(plan.PortID{Switch: sw.Name, Name: entry})
-	switch {
-	case u == nil:
-		return "it is no uplink of the switch any more"
-	case a.applied.Facts[u.ID].Out != "":
-		return a.applied.Facts[u.ID].Out
+	if len(by) == 0 {
+		return
 	}
-	return a.linkState(u.Device)
+	learned, err := a.kernel.MACs()
+	if err != nil {
+		a.complain("announce learned MACs", err)
+		return
+	}
+	done := map[plan.PortID]map[announce.Tag]bool{}
+	for _, e := range learned {
+		p, ok := by[e.Port]
+		if !ok {
+			continue
+		}
+		tag := announce.Tag{VID: e.VLAN, AD: e.AD}
+		frames := r.Learned(p, e.MAC, tag, !done[e.Port][tag])
+		if done[e.Port] == nil {
+			done[e.Port] = map[announce.Tag]bool{}
+		}
+		done[e.Port][tag] = true
+		a.teaming.announcer.Change(func(q *announce.Queue) { q.Add(e.Port, at, frames...) })
+	}
 }

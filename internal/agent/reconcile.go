@@ -9,6 +9,7 @@ import (
 	"heddle/internal/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/teams"
 	"heddle/internal/uplinks"
 )
 
@@ -60,16 +61,16 @@ func (a *Agent) reconcile() error {
 	a.adoptMACs()
 	a.lags.Judge(a.plan, lagDevices(bounds))
 	desired := a.desired(bounds)
-	teams := a.form(&desired)
-	a.remember(desired.Plan, teams)
+	formed := teams.Form(&desired, a.formed())
+	a.state.Uses = formed.Remember(desired.Plan)
 	if a.applied == nil || a.redo || !reflect.DeepEqual(*a.applied, desired) {
 		if err := a.putInForce(desired); err != nil {
 			return errors.Join(errPrepare, err)
 		}
-		a.moved(teams)
+		a.moved(formed)
 		a.attach(firstTurn)
 	}
-	a.followBonds(bounds, teams)
+	a.followBonds(bounds, formed)
 	a.followLinks(bounds)
 	errRelease := a.releaseAll()
 	a.report()

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"heddle/internal/announce"
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
 	"heddle/internal/event"
@@ -130,8 +131,8 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 		return a, err
 	}
 	a.dev, a.closers = dev, append(a.closers, func() error { dev.Close(); return nil })
-	a.teaming.announcer = newAnnouncer(o.Log, func() (frameSender, error) { return wire.OpenSender() })
-	a.closers = append(a.closers, a.teaming.announcer.close)
+	a.teaming.announcer = announce.Start(o.Log, func() (announce.Sender, error) { return wire.OpenSender() })
+	a.closers = append(a.closers, a.teaming.announcer.Close)
 	// Commands wait from here on and are answered when the plan is in force.
 	a.listener, err = api.Listen(api.SocketPath(o.Paths.Run, o.Name))
 	if err != nil {

@@ -3,43 +3,26 @@ package agent
 import (
 	"cmp"
 	"maps"
-	"slices"
 	"time"
 
-	"heddle/internal/dataplane"
+	"heddle/internal/announce"
 	"heddle/internal/failover"
 	"heddle/internal/hostdev"
 	"heddle/internal/plan"
-	"heddle/internal/state"
+	"heddle/internal/teams"
 )
 
 // teaming is what the agent knows of uplinks and teams beside the plan.
 type teaming struct {
 	links failover.Links
 	// inForce is nil before the first plan is made, and what is remembered before it is in force.
-	inForce *teams
+	inForce *teams.Teams
 	// noted is when the notification at hand was read; zero while none is.
 	noted time.Time
 	// wake fires when an up-delay has passed.
 	wake *time.Timer
 	// announcer is nil in an agent that announces nothing.
-	announcer *announcer
-}
-
-// teams is which uplinks and LAGs are usable and which of them each connected port uses.
-type teams struct {
-	usable map[plan.PortID]bool
-	ports  map[plan.PortID]portUse
-}
-
-// portUse is what of a port decides where it is announced.
-type portUse struct {
-	failover.Use
-	team   failover.Team
-	device uint32 // ifindex
-	up     bool   // it may send: up and not blocked
-	vlan   plan.VLAN
-	known  bool // false: what was remembered of it says only Use
+	announcer *announce.Announcer
 }
 
 // watchLinks takes in how the links of the uplinks are now.
@@ -94,78 +77,12 @@ func (a *Agent) followLinks(bounds []bound) {
 	}
 }
 
-// form works out what every connected port uses under these facts, and writes into the facts what rests for it (S44).
-func (a *Agent) form(d *dataplane.Desired) *teams {
-	was := a.formed()
-	now := &teams{usable: map[plan.PortID]bool{}, ports: make(map[plan.PortID]portUse, len(d.Facts))}
-	for _, sw := range d.Plan.Switches {
-		now.weigh(sw, d.Facts)
-		usable := func(entry string) bool { return now.usable[plan.PortID{Switch: sw.Name, Name: entry}] }
-		for _, p := range sw.Ports {
-			f, connected := d.Facts[p.ID]
-			if !connected {
-				continue
-			}
-			use := portUse{team: failover.TeamOf(p, f.Assigned), device: d.Attachments[p.ID].Ifindex, up: f.Up && !p.Policy.Blocked.V, vlan: p.Policy.VLAN.V, known: true}
-			use.Use = use.team.Next(was.ports[p.ID].before(use), usable)
-			if !slices.Equal(f.Resting, use.Resting) {
-				f.Resting = use.Resting
-				d.Facts[p.ID] = f
-			}
-			now.ports[p.ID] = use
-		}
+// formed is what is in force; at the start what is remembered.
+func (a *Agent) formed() *teams.Teams {
+	if a.teaming.inForce == nil {
+		a.teaming.inForce = teams.Remembered(a.state.Uses)
 	}
-	return now
-}
-
-// before is where a port stands that is about to be used as now says: nowhere when it was just connected or powered on, or its
-// team is another.
-func (u portUse) before(now portUse) failover.Use {
-	if u.known && (!u.up || u.device != now.device || !u.team.Same(now.team)) {
-		return failover.Use{}
-	}
-	return u.Use
-}
-
-// weigh says which uplinks and LAGs of a switch are usable: a LAG is when one of its members is.
-func (t *teams) weigh(sw *plan.Switch, facts plan.Facts) {
-	for _, u := range sw.Uplinks {
-		f, ok := facts[u.ID]
-		t.usable[u.ID] = ok && f.Usable()
-	}
-	for _, l := range sw.LAGs {
-		t.usable[plan.PortID{Switch: sw.Name, Name: l.Name}] = slices.ContainsFunc(l.Uplinks, func(name string) bool {
-			return t.usable[plan.PortID{Switch: sw.Name, Name: name}]
-		})
-	}
-}
-
-// formed is what is in force; at the start what is remembered, with every uplink taken as usable.
-func (a *Agent) formed() *teams {
-	if a.teaming.inForce != nil {
-		return a.teaming.inForce
-	}
-	t := &teams{usable: map[plan.PortID]bool{}, ports: make(map[plan.PortID]portUse, len(a.state.Uses))}
-	for _, u := range a.state.Uses {
-		t.ports[u.ID] = portUse{Use: u.Use}
-		for _, entry := range slices.Concat(u.Using, u.Resting) {
-			t.usable[plan.PortID{Switch: u.ID.Switch, Name: entry}] = true
-		}
-	}
-	a.teaming.inForce = t
-	return t
-}
-
-// remember has the state keep what the ports use.
-func (a *Agent) remember(p *plan.Plan, t *teams) {
-	a.state.Uses = make([]state.PortUse, 0, len(t.ports))
-	for _, sw := range p.Switches {
-		for _, p := range sw.Ports {
-			if u, ok := t.ports[p.ID]; ok {
-				a.state.Uses = append(a.state.Uses, state.PortUse{ID: p.ID, Use: u.Use})
-			}
-		}
-	}
+	return a.teaming.inForce
 }
 
 // failOver moves the ports off uplinks that were just lost, before anything else is looked at: nothing is written to disk, no
@@ -185,14 +102,14 @@ func (a *Agent) failOver() {
 		f.Up, f.Out = false, a.whyOut(id)
 		d.Facts[id] = f
 	}
-	now := a.form(&d)
+	now := teams.Form(&d, a.formed())
 	at, err := a.kernel.Reteam(d)
 	if err != nil { // the reconcile that follows does the same, and more
 		a.complain("move ports off a lost uplink", err)
 		return
 	}
 	a.applied, a.flip = &d, at
-	a.remember(d.Plan, now)
+	a.state.Uses = now.Remember(d.Plan)
 	a.moved(now)
 }
 

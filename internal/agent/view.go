@@ -24,7 +24,7 @@ func (a *Agent) State(ctx context.Context) (out *api.State, err error) {
 func (a *Agent) view() *api.State {
 	announcing := 0
 	if a.teaming.announcer != nil {
-		announcing = a.teaming.announcer.waiting()
+		announcing = a.teaming.announcer.Waiting()
 	}
 	s := &api.State{
 		Agent: api.AgentInfo{Name: a.name, Version: a.version, API: api.Version, PID: os.Getpid(), Started: a.started,

@@ -1,49 +1,48 @@
-package agent
+package announce
 
 import (
 	"errors"
 	"log/slog"
 	"sync"
 	"time"
-
-	"heddle/internal/announce"
 )
 
-// frameSender is what the announcer needs of wire.Sender.
-type frameSender interface {
+// Sender sends frames on devices, as wire.Sender does. It is what an Announcer needs.
+type Sender interface {
 	Send(ifindex uint32, frame []byte) error
 	Close() error
 }
 
-// announcer sends what is to be announced when it is due, in a goroutine of its own. Its socket is open only while something
+// Announcer sends what is to be announced when it is due, in a goroutine of its own. Its socket is open only while something
 // waits.
-type announcer struct {
+type Announcer struct {
 	log  *slog.Logger
-	open func() (frameSender, error)
+	open func() (Sender, error)
 	more chan struct{}
 	quit chan struct{}
 	done sync.WaitGroup
 
 	mu      sync.Mutex
-	queue   announce.Queue
+	queue   Queue
 	sending int // frames that were taken out of the queue and are not on their way yet
 }
 
-func newAnnouncer(log *slog.Logger, open func() (frameSender, error)) *announcer {
-	n := &announcer{log: log, open: open, more: make(chan struct{}, 1), quit: make(chan struct{})}
+// Start begins with nothing to announce; open opens what it sends by.
+func Start(log *slog.Logger, open func() (Sender, error)) *Announcer {
+	n := &Announcer{log: log, open: open, more: make(chan struct{}, 1), quit: make(chan struct{})}
 	n.done.Go(n.run)
 	return n
 }
 
-// close ends it; what still waits is not sent.
-func (n *announcer) close() error {
+// Close ends it; what still waits is not sent.
+func (n *Announcer) Close() error {
 	close(n.quit)
 	n.done.Wait()
 	return nil
 }
 
-// change changes what is to be announced.
-func (n *announcer) change(f func(*announce.Queue)) {
+// Change changes what is to be announced.
+func (n *Announcer) Change(f func(*Queue)) {
 	n.mu.Lock()
 	f(&n.queue)
 	n.mu.Unlock()
@@ -54,7 +53,7 @@ func (n *announcer) change(f func(*announce.Queue)) {
 }
 
 // take gives what is due and when there is more.
-func (n *announcer) take() (due []announce.Announcement, next time.Time, waits bool, dropped uint64) {
+func (n *Announcer) take() (due []Announcement, next time.Time, waits bool, dropped uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	due = n.queue.Due(time.Now())
@@ -63,22 +62,22 @@ func (n *announcer) take() (due []announce.Announcement, next time.Time, waits b
 	return due, next, waits, n.queue.Dropped()
 }
 
-// waiting is how many frames are still to be sent.
-func (n *announcer) waiting() int {
+// Waiting is how many frames are still to be sent.
+func (n *Announcer) Waiting() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.queue.Waiting() + n.sending
 }
 
 // sent is called when what take gave has been sent.
-func (n *announcer) sent() {
+func (n *Announcer) sent() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.sending = 0
 }
 
-func (n *announcer) run() {
-	var socket frameSender
+func (n *Announcer) run() {
+	var socket Sender
 	var said uint64
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -111,7 +110,7 @@ func (n *announcer) run() {
 
 // send sends the frames on a socket that is opened where there is none. A frame that cannot be sent is left out: its device went
 // down, and what takes its place is announced there.
-func (n *announcer) send(socket frameSender, due []announce.Announcement) frameSender {
+func (n *Announcer) send(socket Sender, due []Announcement) Sender {
 	if len(due) == 0 {
 		return socket
 	}
@@ -130,7 +129,7 @@ func (n *announcer) send(socket frameSender, due []announce.Announcement) frameS
 	return socket
 }
 
-func (n *announcer) failed(err error) {
+func (n *Announcer) failed(err error) {
 	if err != nil {
 		n.log.Debug("announcements not sent", "err", err)
 	}

@@ -1,0 +1,100 @@
+package teams
+
+import (
+	"slices"
+	"strings"
+
+	"heddle/internal/dataplane"
+	"heddle/internal/plan"
+)
+
+// Move is a number of ports of one switch that changed their uplinks in the same way for the same reason.
+type Move struct{ Switch, From, To, Why string }
+
+// Subject is a port to announce; Moved: another uplink, and not a new port or VLAN.
+type Subject struct {
+	Switch *plan.Switch
+	Port   *plan.Port
+	Moved  bool
+}
+
+// Change is what became of the ports when other teams came into force.
+type Change struct {
+	Moves []Move
+	Ports map[Move]int // how many ports
+	// Announced are the ports that moved, were connected, are in other VLANs now, or may not send any more (S47, S49, S50).
+	Announced []Subject
+}
+
+// Compare gives what became of the ports. inForce is what came into force with now; link says what is wrong with the link of a device.
+func Compare(was, now *Teams, inForce *dataplane.Desired, link func(device string) string) Change {
+	c := Change{Ports: map[Move]int{}}
+	for _, sw := range inForce.Plan.Switches {
+		for _, p := range sw.Ports {
+			c.add(sw, p, was, now, reasons{inForce, link})
+		}
+	}
+	return c
+}
+
+func (c *Change) add(sw *plan.Switch, p *plan.Port, was, now *Teams, r reasons) {
+	old, had := was.Ports[p.ID]
+	u, connected := now.Ports[p.ID]
+	stayed := had && connected && (!old.Known || old.Up && old.Device == u.Device)
+	changed := stayed && !slices.Equal(old.Using, u.Using)
+	if changed {
+		m := Move{sw.Name, strings.Join(old.Using, ","), strings.Join(u.Using, ","), r.whyMoved(sw, old, u, was, now)}
+		if c.Ports[m]++; c.Ports[m] == 1 {
+			c.Moves = append(c.Moves, m)
+		}
+	}
+	switch {
+	case changed:
+		c.Announced = append(c.Announced, Subject{sw, p, true})
+	case connected && u.Up && (!stayed || old.Known && old.VLAN != u.VLAN):
+		c.Announced = append(c.Announced, Subject{sw, p, false})
+	case had && old.Known && old.Up && !u.Up: // what still waits is forgotten
+		c.Announced = append(c.Announced, Subject{sw, p, false})
+	}
+}
+
+// reasons is what the reasons of moves are found in.
+type reasons struct {
+	inForce *dataplane.Desired
+	link    func(device string) string
+}
+
+// whyMoved says why a port changed what it uses: what it used failed, what it prefers is back, or somebody wants it so.
+func (r reasons) whyMoved(sw *plan.Switch, old, now Use, was, is *Teams) string {
+	for _, e := range old.Using {
+		if !is.Usable[plan.PortID{Switch: sw.Name, Name: e}] {
+			return e + ": " + r.whyUnusable(sw, e)
+		}
+	}
+	for _, e := range now.Using {
+		if up, knew := was.Usable[plan.PortID{Switch: sw.Name, Name: e}]; knew && !up && !slices.Contains(old.Using, e) {
+			return e + " is back"
+		}
+	}
+	if !old.Known {
+		return "found so at the start of the agent"
+	}
+	if old.Team.Assigned != now.Team.Assigned {
+		return "load"
+	}
+	return "the configuration changed"
+}
+
+func (r reasons) whyUnusable(sw *plan.Switch, entry string) string {
+	if sw.LAG(entry) != nil {
+		return "none of its members is usable"
+	}
+	u := r.inForce.Plan.Uplink(plan.PortID{Switch: sw.Name, Name: entry})
+	switch {
+	case u == nil:
+		return "it is no uplink of the switch any more"
+	case r.inForce.Facts[u.ID].Out != "":
+		return r.inForce.Facts[u.ID].Out
+	}
+	return r.link(u.Device)
+}
