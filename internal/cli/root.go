@@ -56,8 +56,8 @@ func NewRoot(d Deps) *cobra.Command {
 		Short: "A distributed virtual switch for Linux hypervisors",
 		Long: "Heddle is a distributed virtual switch for Linux hypervisors: switches, port groups and policies as\n" +
 			"vSphere knows them, running in the Linux kernel as eBPF.",
-		Example: "  heddle doctor\n  heddle check -f heddle.yaml\n  heddle agent --config heddle.yaml\n  heddle port list",
-		Version: buildVersion().Version,
+		Example:       "  heddle doctor\n  heddle check -f heddle.yaml\n  heddle agent --config heddle.yaml\n  heddle port list",
+		Version:       buildVersion().Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          noSubcommand,
