@@ -209,7 +209,17 @@ func TestMain(m *testing.M) {
 		hangWithGuest(ns)
 		return
 	}
-	os.Exit(m.Run())
+	dir, err := os.MkdirTemp("", "heddle-qemu-test-")
+	if err == nil {
+		err = os.Setenv(programDir, dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	status := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(status)
 }
 
 // hangWithGuest prints the process id of QEMU and waits for the end of standard input.

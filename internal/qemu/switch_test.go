@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -30,15 +31,28 @@ type heddleHost struct {
 	dir    string // run and state directory of the agent, and its configuration
 }
 
+// programDir is where heddleProgram puts what it builds; TestMain makes it and removes it.
+const programDir = "HEDDLE_QEMU_TEST_PROGRAMS"
+
+// heddleProgram builds the heddle program, once for all tests, and gives its path.
+var heddleProgram = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(os.Getenv(programDir), "heddle")
+	build := exec.Command("go", "build", "-o", path, "heddle/cmd/heddle")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build heddle: %w: %s", err, out)
+	}
+	return path, nil
+})
+
 // newHeddleHost starts an agent that goes with the test.
 func newHeddleHost(t *testing.T, ctx context.Context, yaml string) *heddleHost {
 	t.Helper()
-	h := &heddleHost{ns: testkit.NS(t, "host"), dir: t.TempDir(), binary: filepath.Join(t.TempDir(), "heddle")}
-	build := exec.Command("go", "build", "-o", h.binary, "heddle/cmd/heddle")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build heddle: %v: %s", err, out)
+	binary, err := heddleProgram()
+	if err != nil {
+		t.Fatal(err)
 	}
+	h := &heddleHost{ns: testkit.NS(t, "host"), dir: t.TempDir(), binary: binary}
 	var log bytes.Buffer
 	agent := h.command(ctx, "agent", "--config", h.write(t, yaml))
 	agent.Stderr = &log
