@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"heddle/internal/abi"
 	"heddle/internal/event"
 	"heddle/internal/hostdev"
 	"heddle/internal/plan"
@@ -85,6 +86,7 @@ func (a *Agent) compareHold(bounds []bound) (changed bool, lost []func(), err er
 		changed = true
 		if same { // what is there now only looks like it: there is nothing to give back, and it is not attached
 			a.redo = true
+			a.depart(h)
 		} else {
 			a.state.Released = append(a.state.Released, h)
 		}
@@ -151,7 +153,23 @@ func (a *Agent) holdOf(b bound) (state.Held, error) {
 			h.Offloads = r.Offloads
 		}
 	}
+	// A device that was moved to another namespace and back has kept what was done to it, and cannot be given back there.
+	if r, ok := a.departed[b.id]; ok && r.Index == d.Index && r.Own == d.MAC && r.Uplink == h.Uplink {
+		h.WasPromiscuous, h.Offloads = r.WasPromiscuous, r.Offloads
+	}
+	delete(a.departed, b.id)
 	return h, err
+}
+
+// depart remembers how a device was that left the host's namespace, or that is gone, should it come back.
+func (a *Agent) depart(h state.Held) {
+	if h.Made {
+		return
+	}
+	if a.departed == nil || len(a.departed) >= abi.MaxPorts {
+		a.departed = map[plan.PortID]state.Held{}
+	}
+	a.departed[h.ID] = h
 }
 
 // adoptable says whether the owner's adapter has an address to take: it is up for the first time. Before that its owner is
@@ -253,6 +271,9 @@ func (a *Agent) releaseAll() error {
 	for _, h := range a.state.Released {
 		if slices.ContainsFunc(a.state.Held, func(other state.Held) bool { return other.Index == h.Index }) {
 			continue
+		}
+		if d, ok, err := a.dev.Device(h.Device); err == nil && (!ok || d.Index != h.Index) {
+			a.depart(h)
 		}
 		if err := giveBack(a.dev, h); err != nil {
 			left = append(left, h)

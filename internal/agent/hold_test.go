@@ -184,3 +184,31 @@ func TestDeviceThatGoesWhileGivenBack(t *testing.T) {
 		t.Errorf("still to give back: %+v", r.state.Released)
 	}
 }
+
+// The kernel keeps promiscuous mode and offloads on a device that is moved to another namespace and back.
+func TestADeviceThatWasAwayIsGivenBackAsItWasBefore(t *testing.T) {
+	r := newRig(t, base)
+	nic := r.dev.nic("eno1", 1500)
+	r.settle()
+	if !nic.FlagPromiscuous {
+		t.Fatal("the uplink's device is not promiscuous")
+	}
+	for _, noticed := range []bool{true, false} { // or it was back before anybody looked
+		if noticed {
+			delete(r.dev.byName, "eno1")
+			r.settle()
+		}
+		nic.AdminUp, nic.Born = false, nic.Born+1
+		r.dev.byName["eno1"] = nic
+		r.settle()
+	}
+	if h := r.state.Of(plan.PortID{Switch: "lab", Name: "u1"}); h == nil || h.WasPromiscuous || !nic.AdminUp {
+		t.Errorf("after it came back: %+v, up %v", h, nic.AdminUp)
+	}
+	if err := r.apply("switches: [{name: lab, portGroups: [{name: web}]}]"); err != nil {
+		t.Fatal(err)
+	}
+	if nic.FlagPromiscuous {
+		t.Error("it stays promiscuous though it is no uplink any more")
+	}
+}
