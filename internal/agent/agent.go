@@ -92,6 +92,7 @@ type Agent struct {
 	adapters   guest.Adapters // what QEMU monitors showed
 	events     *event.Bus
 	quiet      quiet
+	adoptions  adoptions
 
 	listener net.Listener   // for commands
 	mount    func() error   // makes sure that there is a file system to pin in
@@ -211,6 +212,7 @@ func (a *Agent) tick() {
 	}
 	a.attachFailed()
 	a.tellHeld()
+	a.watchAdoptions()
 }
 
 // settle reconciles outside of a command: a failure is logged and tried again with the next tick.

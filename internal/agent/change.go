@@ -123,7 +123,7 @@ func (a *Agent) forgetOverrides() {
 // preview is the plan that a configuration would make, with the faults it would bring.
 func (a *Agent) preview(file *spec.Config) (*plan.Plan, []string, error) {
 	l := a.layers()
-	l.file = file
+	l.file, l.ports = file, a.portsBeside(file)
 	cfg, faults := l.merge()
 	if lines := a.newFaults(faults, a.intent(), file); len(lines) > 0 {
 		return nil, lines, nil
@@ -152,7 +152,7 @@ func (a *Agent) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.App
 		out.Changes, err = changes.Between(was, cfg)
 		return out, err
 	}
-	err := a.timed(out, q.ReadAt, func() error { return a.change(func() { a.file, a.state.Config = cfg, src }) })
+	err := a.timed(out, q.ReadAt, func() error { return a.change(func() { a.file, a.state.Config = cfg, src; a.keepAdopted() }) })
 	if err != nil {
 		return nil, err
 	}

@@ -40,6 +40,9 @@ func (a *Agent) connect(ctx context.Context, p spec.Port, with func(spec.Port) (
 		if a.declared(p.Name) != nil {
 			return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take another name, or take it out there and apply the file", p.Name, a.state.Config.File))
 		}
+		if a.adopted(p.Name) != nil {
+			return api.NewError(api.Invalid, fmt.Sprintf("port %s has the host's own addresses: give them back first (heddle host-port release %s)", p.Name, p.Name))
+		}
 		ports, changes, err := with(p)
 		if err != nil {
 			return err
@@ -86,6 +89,10 @@ func (a *Agent) Disconnect(ctx context.Context, q api.Disconnect) error {
 			is = func(p spec.Port) bool { return p.Device != "" && p.Device == q.Device }
 		}
 		i := slices.IndexFunc(a.state.Ports, is)
+		if i >= 0 && a.adopted(a.state.Ports[i].Name) != nil {
+			name := a.state.Ports[i].Name
+			return api.NewError(api.Invalid, fmt.Sprintf("port %s has the host's own addresses: give them back first (heddle host-port release %s)", name, name))
+		}
 		if i >= 0 {
 			return a.change(func() { a.state.Ports = slices.Delete(slices.Clone(a.state.Ports), i, i+1) })
 		}

@@ -44,9 +44,10 @@ func Down(ctx context.Context, p instance.Paths, name string, purge bool, progre
 // removeAll takes everything of the agent out of the kernel, gives the devices back and, with purge, forgets the state. What
 // fails does not stop the rest.
 func removeAll(p instance.Paths, store *state.Store, name string, purge bool, progress func(left int)) error {
+	st, err := store.Load()
+	errHost := giveHostBack(st, store, name)
 	// The programs go first: a device is not given back while frames still pass through the switch.
 	errRemove := dataplane.Remove(p.Pins(name), progress)
-	st, err := store.Load()
 	switch {
 	case err != nil:
 		err = errors.Join(fmt.Errorf("%w; how devices were before is not known: those Heddle made are removed, others stay as they are (promiscuous uplinks, silenced IPv6)", err),
@@ -64,7 +65,7 @@ func removeAll(p instance.Paths, store *state.Store, name string, purge bool, pr
 			err = errors.Join(err, store.Save(st))
 		}
 	}
-	return errors.Join(errRemove, err, instance.Unmount(p), removeFile(api.SocketPath(p.Run, name)))
+	return errors.Join(errHost, errRemove, err, instance.Unmount(p), removeFile(api.SocketPath(p.Run, name)))
 }
 
 // giveAllBack gives the devices back in the network namespace they are in, which need not be the caller's.

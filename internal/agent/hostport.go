@@ -89,6 +89,9 @@ func (a *Agent) enforce(p *plan.Port, end string) error {
 	if host.MAC != p.InitialMAC {
 		errs = append(errs, a.dev.SetMAC(host, p.InitialMAC))
 	}
+	if a.adopted(p.ID.Name) != nil && a.runTime(p.ID.Name) != nil { // its addresses live as they did on the device
+		return errors.Join(errs...)
+	}
 	var want []netip.Prefix
 	for _, s := range p.Addresses {
 		prefix, err := netip.ParsePrefix(s)

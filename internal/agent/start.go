@@ -183,6 +183,9 @@ func (a *Agent) begin(given *givenConfig) error {
 	if err != nil {
 		return err
 	}
+	if err := a.resumeAdoptions(); err != nil {
+		return err
+	}
 	faults, warnings := spec.CheckDevices(a.file, a.lookup)
 	if fresh && len(faults) > 0 {
 		return api.NewError(api.Invalid, faultLines(faults)...)

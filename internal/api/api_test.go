@@ -57,7 +57,28 @@ func (e *echo) Move(_ context.Context, q Move) (*Applied, error) {
 	return &Applied{}, e.err
 }
 func (e *echo) Progress(context.Context) (*Progress, error) { return &Progress{3, 5}, e.err }
-func (e *echo) Stop(context.Context) error                  { return e.err }
+func (e *echo) HostPorts(context.Context) ([]HostPort, error) {
+	return []HostPort{{Name: "vmk0", Adoption: &Adoption{State: AdoptionConfirm, SecondsLeft: 1.5}}}, e.err
+}
+func (e *echo) Adoption(_ context.Context, q HostPortName) (*Adoption, error) {
+	e.got = q
+	return &Adoption{Name: q.Name}, e.err
+}
+func (e *echo) Adopt(_ context.Context, q Adopt) (*Adoption, error) {
+	e.got = q
+	return &Adoption{Name: q.Name}, e.err
+}
+func (e *echo) ConfirmAdoption(_ context.Context, q HostPortName) (*Adoption, error) {
+	q.Name += " confirmed"
+	e.got = q
+	return &Adoption{}, e.err
+}
+func (e *echo) ReleaseAdoption(_ context.Context, q HostPortName) (*Adoption, error) {
+	q.Name += " released"
+	e.got = q
+	return &Adoption{}, e.err
+}
+func (e *echo) Stop(context.Context) error { return e.err }
 func (e *echo) Events(ctx context.Context, q Follow, emit func(Events) error) error {
 	e.got = q
 	err := emit(Events{Missed: 2, Events: []event.Event{{Seq: q.After + 3, Kind: event.Link, Text: "up"}}})
@@ -103,6 +124,10 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 	if got, err := c.MACs(ctx); err != nil || got[0].IdleSeconds != 1.5 {
 		t.Errorf("macs: %v %v", got, err)
 	}
+	if got, err := c.HostPorts(ctx); err != nil || got[0].Adoption.SecondsLeft != 1.5 {
+		t.Errorf("host ports: %v %v", got, err)
+	}
+	adopt := Adopt{Device: "eth0", Gateways: []string{"192.0.2.1"}, ConfirmWithin: time.Minute, Force: true}
 	yes := true
 	port := spec.Port{Name: "vm1/eth0", Switch: "lab", PortGroup: "web", Policy: spec.Policy{Blocked: &yes, VLAN: &spec.VLAN{Trunk: []string{"1-5"}}}}
 	for _, q := range []struct {
@@ -116,6 +141,10 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 		{func() error { return c.Disconnect(ctx, Disconnect{Device: "tap0"}) }, Disconnect{Device: "tap0"}},
 		{func() error { _, err := c.Block(ctx, Block{"p", true, 7}); return err }, Block{"p", true, 7}},
 		{func() error { _, err := c.Move(ctx, Move{"p", "g", 7}); return err }, Move{"p", "g", 7}},
+		{func() error { _, err := c.Adopt(ctx, adopt); return err }, adopt},
+		{func() error { _, err := c.Adoption(ctx, HostPortName{"p"}); return err }, HostPortName{"p"}},
+		{func() error { _, err := c.ConfirmAdoption(ctx, HostPortName{"p"}); return err }, HostPortName{"p confirmed"}},
+		{func() error { _, err := c.ReleaseAdoption(ctx, HostPortName{"p"}); return err }, HostPortName{"p released"}},
 	} {
 		if err := q.call(); err != nil || !cmp.Equal(q.want, e.got) {
 			t.Errorf("%T: %v %s", q.want, err, cmp.Diff(q.want, e.got))

@@ -23,6 +23,7 @@ type Service interface {
 	Move(context.Context, Move) (*Applied, error)
 	Progress(context.Context) (*Progress, error)
 	Stop(context.Context) error
+	HostPortService
 }
 
 // ErrorKind says whose fault an error is.

@@ -29,14 +29,30 @@ type standIn struct {
 	events  []api.Events
 	err     error
 	asked   []any
+	// adoption is the answer about host ports, hostPorts the list.
+	adoption  api.Adoption
+	hostPorts []api.HostPort
 }
 
 func (s *standIn) note(q any) error { s.asked = append(s.asked, q); return s.err }
 
-func (s *standIn) State(context.Context) (*api.State, error)  { return &s.state, s.err }
-func (s *standIn) Stats(context.Context) ([]api.Stats, error) { return s.stats, s.err }
-func (s *standIn) MACs(context.Context) ([]api.MAC, error)    { return s.macs, s.err }
-func (s *standIn) Stop(context.Context) error                 { return s.note("stop") }
+func (s *standIn) State(context.Context) (*api.State, error)         { return &s.state, s.err }
+func (s *standIn) Stats(context.Context) ([]api.Stats, error)        { return s.stats, s.err }
+func (s *standIn) MACs(context.Context) ([]api.MAC, error)           { return s.macs, s.err }
+func (s *standIn) Stop(context.Context) error                        { return s.note("stop") }
+func (s *standIn) HostPorts(context.Context) ([]api.HostPort, error) { return s.hostPorts, s.err }
+func (s *standIn) Adoption(context.Context, api.HostPortName) (*api.Adoption, error) {
+	return &s.adoption, s.err
+}
+func (s *standIn) Adopt(_ context.Context, q api.Adopt) (*api.Adoption, error) {
+	return &s.adoption, s.note(q)
+}
+func (s *standIn) ConfirmAdoption(_ context.Context, q api.HostPortName) (*api.Adoption, error) {
+	return &s.adoption, s.note(q)
+}
+func (s *standIn) ReleaseAdoption(_ context.Context, q api.HostPortName) (*api.Adoption, error) {
+	return &s.adoption, s.note(q)
+}
 func (s *standIn) Block(_ context.Context, q api.Block) (*api.Applied, error) {
 	q.ReadAt = 0
 	return &s.applied, s.note(q)

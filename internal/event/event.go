@@ -19,6 +19,8 @@ const (
 	Failover     Kind = "failover"      // ports use another uplink, and why (S42–S48)
 	Applied      Kind = "applied"       // another plan is in force
 	Neighbour    Kind = "neighbour"     // LLDP or LACP: another device is at the other end of an uplink
+	Adopted      Kind = "adopted"       // a host port took the place of an uplink's device (S81)
+	Confirmed    Kind = "confirmed"     // the operator confirmed that
 	Reverted     Kind = "reverted"      // a change was taken back by itself (S81)
 )
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -22,10 +23,17 @@ type Object struct {
 
 // Config is what a device has. It can be written down and used by a later process of the same boot.
 type Config struct {
+	// Device and Index say which device had all this when it was read.
+	Device    string   `json:"device"`
+	Index     uint32   `json:"ifindex"`
 	Addresses []Object `json:"addresses,omitempty"`
 	// Routes are those that the kernel does not make from addresses itself; those without a gateway come first.
 	Routes     []Object `json:"routes,omitempty"`
 	Neighbours []Object `json:"neighbours,omitempty"`
+	// Rules are the policy rules that name the device as iif or oif.
+	Rules []Object `json:"rules,omitempty"`
+	// ReadAt is when all this was read, by CLOCK_BOOTTIME: what has a lifetime is younger when it is put somewhere later.
+	ReadAt time.Duration `json:"readAt"`
 	// Prefixes are the addresses as a configuration file writes them.
 	Prefixes []string `json:"prefixes,omitempty"`
 	// Gateways are the default gateways.
@@ -42,19 +50,33 @@ const (
 	addressHeader   = unix.SizeofIfAddrmsg
 	routeHeader     = unix.SizeofRtMsg
 	neighbourHeader = 12 // struct ndmsg
-	rtaNextHop      = 30 // RTA_NH_ID of linux/rtnetlink.h
+	rtaExpires      = 23 // RTA_EXPIRES of linux/rtnetlink.h
+	rtaNextHop      = 30 // RTA_NH_ID
 )
 
-// Read reads what the device has, apart from what the kernel makes by itself: IPv6 link-local addresses, connected and local routes. A
+// Read reads what the device has, apart from what the kernel makes by itself: IPv6 link-local addresses, local and multicast routes. A
 // route that cannot be moved alone is an error that says what to do.
-func (Net) Read(index uint32) (*Config, error) {
-	c := &Config{}
+func (Net) Read(name string, index uint32) (*Config, error) {
+	now, err := Boottime()
+	if err != nil {
+		return nil, err
+	}
+	c := &Config{Device: name, Index: index, ReadAt: now}
 	for _, read := range []func(*Config, uint32) error{readAddresses, readRoutes, readNeighbours} {
 		if err := read(c, index); err != nil {
 			return nil, err
 		}
 	}
-	return c, nil
+	return c, readRules(c, name)
+}
+
+// Boottime is the time since the machine started, suspended or not.
+func Boottime() (time.Duration, error) {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		return 0, fmt.Errorf("read the clock: %w", err)
+	}
+	return time.Duration(ts.Nano()), nil
 }
 
 // dump asks for all messages of a kind; one that was interrupted by a change is asked for again.
@@ -75,6 +97,7 @@ func readAddresses(c *Config, index uint32) error {
 	if err != nil {
 		return fmt.Errorf("read the addresses: %w", err)
 	}
+	four := 0 // how many are IPv4
 	for _, b := range all {
 		if len(b) < addressHeader || binary.NativeEndian.Uint32(b[4:]) != index {
 			continue
@@ -84,8 +107,14 @@ func readAddresses(c *Config, index uint32) error {
 			continue
 		}
 		p := netip.PrefixFrom(ip, int(b[1]))
-		c.Addresses = append(c.Addresses, Object{b, "address " + p.String()})
-		c.Prefixes = append(c.Prefixes, p.String())
+		o := Object{b, "address " + p.String()}
+		if ip.Is6() { // the kernel has the newest one first: in this order, given one after the other, they come out as they were
+			c.Addresses = slices.Insert(c.Addresses, four, o)
+			c.Prefixes = slices.Insert(c.Prefixes, four, p.String())
+			continue
+		}
+		c.Addresses, c.Prefixes = slices.Insert(c.Addresses, four, o), slices.Insert(c.Prefixes, four, p.String())
+		four++
 	}
 	return nil
 }
@@ -112,47 +141,111 @@ func readRoutes(c *Config, index uint32) error {
 			}
 		}
 	}
-	slices.SortStableFunc(c.Routes, func(a, b Object) int {
-		return len(attribute(a.Message, routeHeader, unix.RTA_GATEWAY)) - len(attribute(b.Message, routeHeader, unix.RTA_GATEWAY))
-	})
+	slices.SortStableFunc(c.Routes, func(a, b Object) int { return hopsOf(a) - hopsOf(b) })
 	return nil
 }
 
-// route takes a route in, where it is the device's and the kernel does not make it by itself.
+// hopsOf orders routes: one by a gateway needs the route to it first.
+func hopsOf(o Object) int {
+	if attribute(o.Message, routeHeader, unix.RTA_GATEWAY) != nil || attribute(o.Message, routeHeader, unix.RTA_VIA) != nil || attribute(o.Message, routeHeader, unix.RTA_MULTIPATH) != nil {
+		return 1
+	}
+	return 0
+}
+
+// route takes a route in, where it is the device's and the kernel does not make it by itself. A connected route is taken in too: one that
+// goes with its address is there already when it is put, and one that a network manager made for an address without is not.
 func (c *Config) route(b []byte, index uint32) error {
 	const cloned = 0x200 // RTM_F_CLONED: a cache entry
-	if len(b) < routeHeader || binary.NativeEndian.Uint32(b[8:])&cloned != 0 || b[7] != unix.RTN_UNICAST {
+	if len(b) < routeHeader || binary.NativeEndian.Uint32(b[8:])&cloned != 0 || madeByKernel(b) {
 		return nil
 	}
-	if hops := attribute(b, routeHeader, unix.RTA_MULTIPATH); usesHop(hops, index) {
-		return fmt.Errorf("%s has several next hops, one of them by this device: it cannot be moved as a whole; replace it by a route with one next hop for the time of the adoption", routeText(b))
-	}
-	if oif := attribute(b, routeHeader, unix.RTA_OIF); len(oif) != 4 || binary.NativeEndian.Uint32(oif) != index || b[5] == unix.RTPROT_KERNEL {
+	oif := attribute(b, routeHeader, unix.RTA_OIF)
+	several := usesHop(attribute(b, routeHeader, unix.RTA_MULTIPATH), index)
+	if !several && (len(oif) != 4 || binary.NativeEndian.Uint32(oif) != index) {
 		return nil
 	}
 	if attribute(b, routeHeader, rtaNextHop) != nil {
 		return fmt.Errorf("%s uses a next-hop object (ip nexthop), which may have other routes: replace it by a plain route for the time of the adoption", routeText(b))
 	}
+	if several && b[0] == unix.AF_INET6 { // its next hops are routes of their own
+		b = withoutOthers(b, index)
+	}
 	c.Routes = append(c.Routes, Object{b, routeText(b)})
-	if gw, ok := netip.AddrFromSlice(attribute(b, routeHeader, unix.RTA_GATEWAY)); ok && b[1] == 0 && !slices.Contains(c.Gateways, gw) {
-		c.Gateways = append(c.Gateways, gw)
+	for _, gw := range gatewaysOf(b, index) {
+		if b[1] == 0 && !slices.Contains(c.Gateways, gw) {
+			c.Gateways = append(c.Gateways, gw)
+		}
 	}
 	return nil
 }
 
-// usesHop looks for the device in the value of RTA_MULTIPATH, a list of struct rtnexthop.
-func usesHop(b []byte, index uint32) bool {
-	for len(b) >= 8 {
+// madeByKernel says whether the kernel makes the route with the device or with an address, whatever is put there.
+func madeByKernel(b []byte) bool {
+	if b[5] != unix.RTPROT_KERNEL {
+		return false
+	}
+	to, _ := netip.AddrFromSlice(attribute(b, routeHeader, unix.RTA_DST))
+	return b[7] != unix.RTN_UNICAST || to.Is6() && (to.IsLinkLocalUnicast() || to.IsMulticast())
+}
+
+// hop is one next hop of a route: a struct rtnexthop and its attributes.
+type hop []byte
+
+const hopHeader = unix.SizeofRtNexthop
+
+func (h hop) index() uint32 { return binary.NativeEndian.Uint32(h[4:]) }
+
+// hops takes the value of RTA_MULTIPATH apart.
+func hops(b []byte) (all []hop) {
+	for len(b) >= hopHeader {
 		size := int(binary.NativeEndian.Uint16(b))
-		if binary.NativeEndian.Uint32(b[4:]) == index {
-			return true
+		if size < hopHeader || size > len(b) {
+			break
 		}
-		if size < 8 || size > len(b) {
-			return false
-		}
+		all = append(all, hop(b[:size]))
 		b = b[min(len(b), (size+3)&^3):]
 	}
-	return false
+	return all
+}
+
+func usesHop(b []byte, index uint32) bool {
+	return slices.ContainsFunc(hops(b), func(h hop) bool { return h.index() == index })
+}
+
+// withoutOthers is the route with those next hops alone that go by the device.
+func withoutOthers(b []byte, index uint32) []byte {
+	return each(slices.Clone(b[:routeHeader]), b[routeHeader:], func(kind uint16, v []byte) []byte {
+		if kind != unix.RTA_MULTIPATH {
+			return v
+		}
+		var kept []byte
+		for _, h := range hops(v) {
+			if h.index() == index {
+				kept = append(kept, h...)
+			}
+		}
+		return kept
+	})
+}
+
+// gatewaysOf are the gateways that the route has behind the device.
+func gatewaysOf(b []byte, index uint32) (all []netip.Addr) {
+	add := func(v []byte) {
+		if gw, ok := netip.AddrFromSlice(v); ok {
+			all = append(all, gw)
+		}
+	}
+	add(attribute(b, routeHeader, unix.RTA_GATEWAY))
+	if via := attribute(b, routeHeader, unix.RTA_VIA); len(via) > 2 { // struct rtvia: a gateway of the other family
+		add(via[2:])
+	}
+	for _, h := range hops(attribute(b, routeHeader, unix.RTA_MULTIPATH)) {
+		if h.index() == index {
+			add(attribute(h, hopHeader, unix.RTA_GATEWAY))
+		}
+	}
+	return all
 }
 
 func routeText(b []byte) string {
@@ -164,6 +257,11 @@ func routeText(b []byte) string {
 	text := "route " + to
 	if gw, ok := netip.AddrFromSlice(attribute(b, routeHeader, unix.RTA_GATEWAY)); ok {
 		text += " via " + gw.String()
+	}
+	for _, h := range hops(attribute(b, routeHeader, unix.RTA_MULTIPATH)) {
+		if gw, ok := netip.AddrFromSlice(attribute(h, hopHeader, unix.RTA_GATEWAY)); ok {
+			text += " nexthop via " + gw.String()
+		}
 	}
 	if t := attribute(b, routeHeader, unix.RTA_TABLE); len(t) == 4 && binary.NativeEndian.Uint32(t) != unix.RT_TABLE_MAIN {
 		text += fmt.Sprintf(" table %d", binary.NativeEndian.Uint32(t))
@@ -208,4 +306,34 @@ func attribute(b []byte, header int, kind uint16) []byte {
 		}
 	}
 	return nil
+}
+
+// For is the same configuration as if it had been read on another device.
+func (c *Config) For(device string, index uint32) *Config {
+	out := *c
+	out.Device, out.Index = device, index
+	out.Addresses, out.Routes, out.Neighbours, out.Rules = nil, nil, nil, nil
+	for _, o := range c.Addresses {
+		b, _ := addressFor(o.Message, index, device, 0)
+		out.Addresses = append(out.Addresses, Object{b, o.Text})
+	}
+	for _, o := range c.Routes {
+		b := slices.Clone(o.Message)
+		if v := attribute(b, routeHeader, unix.RTA_OIF); len(v) == 4 { // a part of b
+			binary.NativeEndian.PutUint32(v, index)
+		}
+		for _, h := range hops(attribute(b, routeHeader, unix.RTA_MULTIPATH)) {
+			if h.index() == c.Index {
+				binary.NativeEndian.PutUint32(h[4:], index)
+			}
+		}
+		out.Routes = append(out.Routes, Object{b, o.Text})
+	}
+	for _, o := range c.Neighbours {
+		out.Neighbours = append(out.Neighbours, Object{neighbourFor(o.Message, index), o.Text})
+	}
+	for _, o := range c.Rules {
+		out.Rules = append(out.Rules, Object{ruleFor(o.Message, c.Device, device), o.Text})
+	}
+	return &out
 }

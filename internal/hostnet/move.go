@@ -5,50 +5,105 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
 // Put gives a device all of it, beside whoever has it now. What the device has already is no error, so that it may be done again
-// after a crash. IPv6 addresses are usable at once: they have been in use, so they are not searched for duplicates.
-func (Net) Put(c *Config, index uint32, name string) error {
+// after a crash; what fails does not keep back the rest. IPv6 addresses are usable at once: they have been in use, so they are not
+// searched for duplicates.
+func (n Net) Put(c *Config, index uint32, name string) error {
+	return errors.Join(n.PutAddresses(c, index, name), n.PutRoutes(c, index, name))
+}
+
+// PutAddresses gives a device the addresses. One whose lifetime has ended since it was read is left out.
+func (Net) PutAddresses(c *Config, index uint32, name string) error {
+	age, err := c.age()
+	if err != nil {
+		return err
+	}
+	var errs []error
 	for _, o := range c.Addresses {
-		if err := send(unix.RTM_NEWADDR, unix.NLM_F_CREATE|unix.NLM_F_EXCL, addressFor(o.Message, index, name), unix.EEXIST); err != nil {
-			return fmt.Errorf("give device %s the %s: %w", name, o.Text, err)
+		body, lives := addressFor(o.Message, index, name, age)
+		if !lives {
+			continue
+		}
+		if err := send(unix.RTM_NEWADDR, unix.NLM_F_CREATE|unix.NLM_F_EXCL, body, unix.EEXIST); err != nil {
+			errs = append(errs, fmt.Errorf("give device %s the %s: %w", name, o.Text, err))
 		}
 	}
+	return errors.Join(errs...)
+}
+
+// PutRoutes gives a device what refers to the addresses: routes, neighbours and policy rules.
+func (Net) PutRoutes(c *Config, index uint32, name string) error {
+	age, err := c.age()
+	if err != nil {
+		return err
+	}
+	var errs []error
 	for _, o := range c.Routes {
-		if err := send(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_APPEND, routeFor(o.Message, index), unix.EEXIST); err != nil {
-			return fmt.Errorf("give device %s the %s: %w", name, o.Text, err)
+		if err := send(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_APPEND, routeFor(o.Message, c.Index, index, age), unix.EEXIST); err != nil {
+			errs = append(errs, fmt.Errorf("give device %s the %s: %w", name, o.Text, err))
 		}
 	}
 	for _, o := range c.Neighbours {
 		if err := send(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, neighbourFor(o.Message, index)); err != nil {
-			return fmt.Errorf("give device %s the %s: %w", name, o.Text, err)
+			errs = append(errs, fmt.Errorf("give device %s the %s: %w", name, o.Text, err))
 		}
 	}
-	return nil
+	for _, o := range c.Rules {
+		if err := send(unix.RTM_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_EXCL, ruleFor(o.Message, c.Device, name), unix.EEXIST); err != nil {
+			errs = append(errs, fmt.Errorf("have device %s in the %s: %w", name, o.Text, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Drop takes all of it from a device. What the device does not have is no error.
-func (Net) Drop(c *Config, index uint32, name string) error {
-	for _, o := range slices.Backward(c.Routes) {
-		if err := send(unix.RTM_DELROUTE, 0, routeFor(o.Message, index), unix.ESRCH, unix.ENOENT); err != nil {
-			return fmt.Errorf("take the %s from device %s: %w", o.Text, name, err)
+func (n Net) Drop(c *Config, index uint32, name string) error {
+	return errors.Join(n.DropRoutes(c, index, name), n.DropAddresses(c, index, name))
+}
+
+// DropAddresses takes the addresses from a device.
+func (Net) DropAddresses(c *Config, index uint32, name string) error {
+	var errs []error
+	for _, o := range slices.Backward(c.Addresses) {
+		body, _ := addressFor(o.Message, index, name, 0)
+		if err := send(unix.RTM_DELADDR, 0, body, unix.EADDRNOTAVAIL, unix.ENODEV); err != nil {
+			errs = append(errs, fmt.Errorf("take the %s from device %s: %w", o.Text, name, err))
 		}
 	}
-	for _, o := range slices.Backward(c.Addresses) {
-		if err := send(unix.RTM_DELADDR, 0, addressFor(o.Message, index, name), unix.EADDRNOTAVAIL); err != nil {
-			return fmt.Errorf("take the %s from device %s: %w", o.Text, name, err)
+	return errors.Join(errs...)
+}
+
+// DropRoutes takes from a device what PutRoutes gives.
+func (Net) DropRoutes(c *Config, index uint32, name string) error {
+	var errs []error
+	for _, o := range slices.Backward(c.Rules) {
+		if err := send(unix.RTM_DELRULE, 0, ruleFor(o.Message, c.Device, name), unix.ENOENT); err != nil {
+			errs = append(errs, fmt.Errorf("take device %s out of the %s: %w", name, o.Text, err))
+		}
+	}
+	for _, o := range slices.Backward(c.Routes) {
+		if err := send(unix.RTM_DELROUTE, 0, routeFor(o.Message, c.Index, index, 0), unix.ESRCH, unix.ENOENT, unix.ENODEV); err != nil {
+			errs = append(errs, fmt.Errorf("take the %s from device %s: %w", o.Text, name, err))
 		}
 	}
 	for _, o := range slices.Backward(c.Neighbours) {
-		if err := send(unix.RTM_DELNEIGH, 0, neighbourFor(o.Message, index), unix.ENOENT); err != nil {
-			return fmt.Errorf("take the %s from device %s: %w", o.Text, name, err)
+		if err := send(unix.RTM_DELNEIGH, 0, neighbourFor(o.Message, index), unix.ENOENT, unix.ENODEV); err != nil {
+			errs = append(errs, fmt.Errorf("take the %s from device %s: %w", o.Text, name, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// age is how long ago it was read.
+func (c *Config) age() (time.Duration, error) {
+	now, err := Boottime()
+	return now - c.ReadAt, err
 }
 
 // raw is a message's body as it goes out.
@@ -69,11 +124,12 @@ func send(request, flags int, body []byte, fine ...error) error {
 	return err
 }
 
-// addressFor is the address on another device. The label of an IPv4 address begins with its device's name.
-func addressFor(b []byte, index uint32, name string) []byte {
+// addressFor is the address on another device, older by age; false when its life has ended. The label of an IPv4 address begins with its
+// device's name.
+func addressFor(b []byte, index uint32, name string, age time.Duration) (body []byte, lives bool) {
 	out := slices.Clone(b[:addressHeader])
 	binary.NativeEndian.PutUint32(out[4:], index)
-	six := b[0] == unix.AF_INET6
+	six, lives := b[0] == unix.AF_INET6, true
 	if six {
 		out[2] |= unix.IFA_F_NODAD
 	}
@@ -83,9 +139,24 @@ func addressFor(b []byte, index uint32, name string) []byte {
 			return relabel(v, name)
 		case kind == unix.IFA_FLAGS && six && len(v) == 4:
 			return binary.NativeEndian.AppendUint32(nil, binary.NativeEndian.Uint32(v)|unix.IFA_F_NODAD)
+		case kind == unix.IFA_CACHEINFO && len(v) >= 16:
+			v, lives = lifetimes(v, age)
 		}
 		return v
-	})
+	}), lives
+}
+
+// lifetimes are those of a struct ifa_cacheinfo after age has passed; false when nothing is left.
+func lifetimes(v []byte, age time.Duration) ([]byte, bool) {
+	const forever = 1<<32 - 1
+	out := slices.Clone(v)
+	passed := uint32(max(0, age/time.Second))
+	for at := 0; at < 8; at += 4 { // ifa_prefered, ifa_valid
+		if t := binary.NativeEndian.Uint32(v[at:]); t != forever {
+			binary.NativeEndian.PutUint32(out[at:], t-min(t, passed))
+		}
+	}
+	return out, binary.NativeEndian.Uint32(out[4:]) > 0
 }
 
 // relabel keeps what comes after the colon: "eth0:vip" becomes "vmk0:vip".
@@ -101,20 +172,54 @@ func relabel(v []byte, name string) []byte {
 	return out
 }
 
-// routeFor is the route by another device. How long the kernel has known it is not part of it, nor whether its link is up.
-func routeFor(b []byte, index uint32) []byte {
+// routeFor is the route by another device than from. How long the kernel has known it is not part of it, nor whether its link is up; how
+// long an IPv6 route lives is.
+func routeFor(b []byte, from, index uint32, age time.Duration) []byte {
 	out := slices.Clone(b[:routeHeader])
 	flags := binary.NativeEndian.Uint32(out[8:])
 	binary.NativeEndian.PutUint32(out[8:], flags&unix.RTNH_F_ONLINK)
-	return each(out, b[routeHeader:], func(kind uint16, v []byte) []byte {
+	var left []byte
+	out = each(out, b[routeHeader:], func(kind uint16, v []byte) []byte {
 		switch kind {
 		case unix.RTA_OIF:
 			return binary.NativeEndian.AppendUint32(nil, index)
+		case unix.RTA_MULTIPATH:
+			return hopsFor(v, from, index)
 		case unix.RTA_CACHEINFO:
+			left = expiry(v, age)
 			return nil
 		}
 		return v
 	})
+	if left != nil && b[0] == unix.AF_INET6 {
+		out = appendAttribute(out, rtaExpires, left)
+	}
+	return out
+}
+
+// expiry is the RTA_EXPIRES, in seconds, that a struct rta_cacheinfo tells in ticks of 10 ms; nil for none.
+func expiry(v []byte, age time.Duration) []byte {
+	if len(v) < 12 {
+		return nil
+	}
+	ticks := int32(binary.NativeEndian.Uint32(v[8:]))
+	if ticks <= 0 {
+		return nil
+	}
+	seconds := time.Duration(ticks)*10*time.Millisecond - age
+	return binary.NativeEndian.AppendUint32(nil, uint32(max(1, seconds/time.Second)))
+}
+
+// hopsFor has the next hops that go by the one device go by the other.
+func hopsFor(v []byte, from, index uint32) []byte {
+	out := slices.Clone(v)
+	for _, h := range hops(out) { // they share the clone's memory
+		if h.index() == from {
+			binary.NativeEndian.PutUint32(h[4:], index)
+		}
+		h[2] &= unix.RTNH_F_ONLINK
+	}
+	return out
 }
 
 func neighbourFor(b []byte, index uint32) []byte {
@@ -140,12 +245,16 @@ func each(to, attrs []byte, change func(kind uint16, v []byte) []byte) []byte {
 		if v = change(kind&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER), v); v == nil {
 			continue
 		}
-		to = binary.NativeEndian.AppendUint16(to, uint16(unix.SizeofRtAttr+len(v)))
-		to = binary.NativeEndian.AppendUint16(to, kind)
-		to = append(to, v...)
-		for len(to)%4 != 0 {
-			to = append(to, 0)
-		}
+		to = appendAttribute(to, kind, v)
+	}
+	return to
+}
+
+func appendAttribute(to []byte, kind uint16, v []byte) []byte {
+	to = binary.NativeEndian.AppendUint16(to, uint16(unix.SizeofRtAttr+len(v)))
+	to = append(binary.NativeEndian.AppendUint16(to, kind), v...)
+	for len(to)%4 != 0 {
+		to = append(to, 0)
 	}
 	return to
 }

@@ -193,6 +193,9 @@ func Open(dir string) (*Store, error) {
 	return &Store{dir: dir}, nil
 }
 
+// Dir is the directory, for what else an agent keeps on disk.
+func (s *Store) Dir() string { return s.dir }
+
 func (s *Store) path() string { return filepath.Join(s.dir, "state.json") }
 
 // Load reads the state; without a file it is empty. A file that cannot be read is an error: to start without it would forget

@@ -1,0 +1,254 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"heddle/internal/adopt"
+	"heddle/internal/api"
+	"heddle/internal/event"
+	"heddle/internal/hostnet"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// HostPorts are the host's own interfaces on its switches.
+func (a *Agent) HostPorts(ctx context.Context) (out []api.HostPort, err error) {
+	out = []api.HostPort{}
+	return out, a.do(ctx, func() error {
+		for _, sw := range a.plan.Switches {
+			for _, p := range sw.Ports {
+				if p.Role == spec.Host {
+					out = append(out, a.viewHostPort(sw, p))
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func (a *Agent) viewHostPort(sw *plan.Switch, p *plan.Port) api.HostPort {
+	v := a.viewPort(sw, p, "")
+	h := api.HostPort{Switch: v.Switch, Name: v.Name, PortGroup: v.PortGroup, Origin: v.Origin, Device: v.Device, MAC: v.MAC, MTU: v.MTU,
+		State: v.State, Reason: v.Reason, Addresses: append([]string{}, v.Addresses...)}
+	if r := a.adopted(p.ID.Name); r != nil {
+		ad := a.viewAdoption(r)
+		h.Adoption = &ad
+	}
+	return h
+}
+
+// viewAdoption is where a record stands.
+func (a *Agent) viewAdoption(r *adopt.Record) api.Adoption {
+	v := api.Adoption{Name: r.Port.Name, Device: r.Config.Device, Reason: r.Reason, Declaration: declaration(r.Port), Warnings: a.adoptionWarnings(r)}
+	for _, g := range r.Gateways {
+		v.Gateways = append(v.Gateways, g.String())
+	}
+	for _, g := range r.Missing() {
+		v.Missing = append(v.Missing, g.String())
+	}
+	switch {
+	case r.Phase == adopt.Moving:
+		v.State = api.AdoptionMoving
+	case r.Phase == adopt.Reverting:
+		v.State = api.AdoptionReverting
+	case r.Phase == adopt.Confirmed:
+		v.State = api.AdoptionConfirmed
+	case len(v.Missing) > 0:
+		v.State = api.AdoptionGateway
+	default:
+		v.State = api.AdoptionConfirm
+	}
+	if now, err := hostnet.Boottime(); err == nil {
+		v.SecondsLeft = r.Left(now).Seconds()
+	}
+	return v
+}
+
+func (a *Agent) adoptionWarnings(r *adopt.Record) []string {
+	warnings := []string{fmt.Sprintf("firewall rules and sockets that name %s do not match %s: add the same for it", r.Config.Device, r.Port.Device)}
+	if len(r.Gateways) == 0 {
+		warnings = append(warnings, fmt.Sprintf("no default gateway goes by %s, so that nobody can be asked whether the network is reached: it goes back only when you do not confirm", r.Config.Device))
+	}
+	return warnings
+}
+
+// declaration is the port as the configuration file declares it.
+func declaration(p spec.Port) string {
+	b, err := yaml.Dump(map[string][]spec.Port{"ports": {p}})
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+// Adoption is where the adoption of that name stands, also one that was taken back; without a name the last one.
+func (a *Agent) Adoption(ctx context.Context, q api.HostPortName) (out *api.Adoption, err error) {
+	return out, a.do(ctx, func() error {
+		var found *api.Adoption
+		for i := range a.adoptions.last {
+			if v := &a.adoptions.last[i]; q.Name == "" || v.Name == q.Name {
+				found = v
+			}
+		}
+		for _, r := range a.adoptions.journal.Records {
+			if q.Name == "" || r.Port.Name == q.Name {
+				v := a.viewAdoption(r)
+				found = &v
+			}
+		}
+		if found == nil {
+			return noAdoption(q.Name)
+		}
+		out = found
+		return nil
+	})
+}
+
+func noAdoption(name string) error {
+	if name == "" {
+		return api.NewError(api.NotFound, "no host port has adopted anything: see \"heddle host-port list\"")
+	}
+	return api.NewError(api.NotFound, fmt.Sprintf("host port %q has adopted nothing: see \"heddle host-port list\"", name))
+}
+
+// Adopt moves what the device has to a host port, all or nothing.
+func (a *Agent) Adopt(ctx context.Context, q api.Adopt) (out *api.Adoption, err error) {
+	return out, a.do(ctx, func() error {
+		r, warnings, err := a.adoptable(q)
+		if err != nil {
+			return err
+		}
+		if q.DryRun {
+			v := a.viewAdoption(r)
+			v.State, v.Steps, v.Warnings, v.SecondsLeft = api.AdoptionPlanned, r.Describe(), append(warnings, v.Warnings...), 0
+			out = &v
+			return nil
+		}
+		steps := r.Describe()
+		if err := a.move(r); err != nil {
+			return err
+		}
+		v := a.viewAdoption(r)
+		v.Steps, v.Warnings = steps, append(warnings, v.Warnings...)
+		out = &v
+		return nil
+	})
+}
+
+// move does the steps, or undoes them.
+func (a *Agent) move(r *adopt.Record) error {
+	a.adoptions.journal.Add(r)
+	err := adopt.Forward(r, a.adoptions.journal.Save, a.mover())
+	if err == nil {
+		r.Phase = adopt.Waiting
+		if r.MovedAt, err = hostnet.Boottime(); err == nil {
+			err = a.adoptions.journal.Save()
+		}
+	}
+	if err != nil {
+		r.Reason = err.Error()
+		a.takeBack(r)
+		return fmt.Errorf("device %s keeps its addresses: %w", r.Config.Device, err)
+	}
+	a.publishAdoption(event.Adopted, r, fmt.Sprintf("host port %s has taken the place of device %s", r.Port.Name, r.Config.Device))
+	a.askGateways(r)
+	return nil
+}
+
+// ConfirmAdoption keeps an adoption, once its gateway has answered.
+func (a *Agent) ConfirmAdoption(ctx context.Context, q api.HostPortName) (out *api.Adoption, err error) {
+	return out, a.do(ctx, func() error {
+		r := a.adopted(q.Name)
+		if q.Name == "" {
+			r = a.adoptions.journal.Open()
+		}
+		if r == nil || r.Phase == adopt.Reverting {
+			return noAdoption(q.Name)
+		}
+		if r.Phase == adopt.Waiting && !r.Agreed {
+			r.Agreed = true
+			if err := a.adoptions.journal.Save(); err != nil {
+				r.Agreed = false
+				return err
+			}
+		}
+		a.watchAdoptions()
+		v := a.viewAdoption(r)
+		out = &v
+		return nil
+	})
+}
+
+// ReleaseAdoption moves back what the interface has by now.
+func (a *Agent) ReleaseAdoption(ctx context.Context, q api.HostPortName) (out *api.Adoption, err error) {
+	return out, a.do(ctx, func() error {
+		r := a.adopted(q.Name)
+		if r == nil {
+			return noAdoption(q.Name)
+		}
+		if a.declared(q.Name) != nil {
+			return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take it out there and apply the file; it stays until it is released", q.Name, a.state.Config.File))
+		}
+		if err := readAgain(a.dev, a.adoptions.net, r); err != nil {
+			return fmt.Errorf("nothing was moved: %w", err)
+		}
+		r.Reason = "it was released"
+		a.takeBack(r)
+		v := a.viewAdoption(r)
+		if a.adopted(q.Name) != nil {
+			return fmt.Errorf("host port %s keeps what could not be moved; it is tried again every second: %s", q.Name, a.lastErr)
+		}
+		v.State = api.AdoptionReverted
+		out = &v
+		return nil
+	})
+}
+
+// readAgain makes the record say what the interface has now: leases and router advertisements may have changed it since. What is read is
+// described as the device's, to which it goes.
+func readAgain(dev Devices, net hostnet.Net, r *adopt.Record) error {
+	if r.Phase != adopt.Confirmed {
+		return nil // what was there is put back exactly
+	}
+	host, ok, err := dev.Device(r.Port.Device)
+	if err != nil || !ok {
+		return errors.Join(err, fmt.Errorf("interface %s has gone", r.Port.Device))
+	}
+	now, err := net.Read(host.Name, host.Index)
+	if err != nil {
+		return err
+	}
+	r.Config = now.For(r.Config.Device, r.Config.Index)
+	return nil
+}
+
+// bounds of the waiting times.
+const (
+	leastWait = time.Second
+	mostWait  = 24 * time.Hour
+)
+
+// parseAdopt reads what does not depend on the host.
+func parseAdopt(q api.Adopt) (gateways []netip.Addr, lines []string) {
+	for _, s := range q.Gateways {
+		g, err := netip.ParseAddr(strings.TrimSpace(s))
+		if err != nil || g.Zone() != "" {
+			lines = append(lines, fmt.Sprintf("gateway %q is no IP address", s))
+			continue
+		}
+		gateways = append(gateways, g.Unmap())
+	}
+	for what, d := range map[string]time.Duration{"the gateway's time": q.GatewayWithin, "the time to confirm": q.ConfirmWithin} {
+		if d < leastWait || d > mostWait {
+			lines = append(lines, fmt.Sprintf("%s is %s: use %s to %s", what, d, leastWait, mostWait))
+		}
+	}
+	return gateways, lines
+}

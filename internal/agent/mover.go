@@ -1,0 +1,155 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"heddle/internal/adopt"
+	"heddle/internal/hostdev"
+	"heddle/internal/hostnet"
+	"heddle/internal/plan"
+)
+
+// mover does the steps of an adoption to the host.
+type mover struct {
+	agent string // its name
+	dev   Devices
+	net   hostnet.Net
+	// connect and disconnect make the port and end it.
+	connect, disconnect func(*adopt.Record) error
+	// keep leaves the interface, and the addresses on it, to whoever comes next.
+	keep bool
+}
+
+func (a *Agent) mover() *mover {
+	return &mover{agent: a.name, dev: a.dev, net: a.adoptions.net, connect: a.connectAdopted, disconnect: a.disconnectAdopted}
+}
+
+// Do does one step; steps that undo do nothing where there is nothing to undo.
+func (m *mover) Do(op adopt.Op, r *adopt.Record) error {
+	switch op {
+	case adopt.MakePair:
+		return m.makePair(r)
+	case adopt.Connect:
+		return m.connect(r)
+	case adopt.Disconnect:
+		return m.disconnect(r)
+	case adopt.Quiet, adopt.Empty, adopt.Refill, adopt.Wake:
+		return m.onDevice(op, r)
+	}
+	if m.keep && (op == adopt.TakeAddresses || op == adopt.RemovePair) {
+		return nil
+	}
+	host, ok, err := m.dev.Device(r.Port.Device)
+	switch {
+	case err != nil:
+		return err
+	case !ok && (op == adopt.GiveAddresses || op == adopt.GiveRoutes || op == adopt.Settle):
+		return fmt.Errorf("interface %s has gone", r.Port.Device)
+	case !ok || !m.ours(host, r):
+		return nil
+	}
+	return m.onInterface(op, r, host)
+}
+
+// ours says whether the interface is the one that was made: an operator may have made another of the name since.
+func (m *mover) ours(d hostdev.Device, r *adopt.Record) bool {
+	return d.Alias == aliasOf(m.agent, portID(r))
+}
+
+func (m *mover) onInterface(op adopt.Op, r *adopt.Record, host hostdev.Device) error {
+	switch op {
+	case adopt.GiveAddresses:
+		return m.net.PutAddresses(r.Config, host.Index, host.Name)
+	case adopt.GiveRoutes:
+		return m.net.PutRoutes(r.Config, host.Index, host.Name)
+	case adopt.TakeRoutes:
+		return m.net.DropRoutes(r.Config, host.Index, host.Name)
+	case adopt.TakeAddresses:
+		return m.net.DropAddresses(r.Config, host.Index, host.Name)
+	case adopt.Settle:
+		return m.net.Set(host.Name, r.Settings...)
+	case adopt.Loosen:
+		return m.net.Set(host.Name, adopt.LooseSettings()...)
+	case adopt.RemovePair:
+		return m.dev.Delete(host)
+	}
+	return fmt.Errorf("no such step: %q", op)
+}
+
+// onDevice does a step to the device whose place is taken. Nothing is undone any further while it is not there: what the host has on the
+// interface is better than nothing.
+func (m *mover) onDevice(op adopt.Op, r *adopt.Record) error {
+	d, ok, err := m.dev.Device(r.Config.Device)
+	if err == nil && (!ok || d.Index != r.Config.Index) {
+		err = fmt.Errorf("device %s is not there any more, or another has its name", r.Config.Device)
+		if op == adopt.Refill {
+			err = fmt.Errorf("%w: %w", adopt.ErrStop, err)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	switch op {
+	case adopt.Quiet:
+		return m.net.Set(d.Name, r.QuietSettings()...)
+	case adopt.Wake:
+		return m.net.Set(d.Name, r.Quieted...)
+	case adopt.Empty:
+		return m.net.Drop(r.Config, d.Index, d.Name)
+	}
+	return m.net.Put(r.Config, d.Index, d.Name)
+}
+
+// makePair makes the interface as hostInterface finds it when the port is connected.
+func (m *mover) makePair(r *adopt.Record) error {
+	mac, err := plan.ParseMAC(r.Port.MAC)
+	if err != nil {
+		return err
+	}
+	p := hostdev.Pair{Host: r.Port.Device, MAC: mac, MTU: r.Port.MTU, Switch: switchEnd(r.Port.Device), Alias: aliasOf(m.agent, portID(r))}
+	if err := m.dev.CreatePair(p); err != nil {
+		return err
+	}
+	host, _, err := m.dev.Device(p.Host)
+	if err != nil {
+		return err
+	}
+	end, _, err := m.dev.Device(p.Switch)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(m.dev.SetIPv6(end, false), m.net.Set(p.Host, adopt.LooseSettings()...)); err != nil {
+		return err
+	}
+	return errors.Join(m.dev.SetUp(host, true), m.dev.SetUp(end, true))
+}
+
+// connectAdopted makes the port and has it attached.
+func (a *Agent) connectAdopted(r *adopt.Record) error {
+	ports := append(slices.Clip(slices.Clone(a.state.Ports)), r.Port)
+	if err := a.change(func() { a.state.Ports = ports }); err != nil {
+		return err
+	}
+	for a.attaching.left > 0 {
+		a.attach(nextTurn)
+	}
+	id := portID(r)
+	if why := a.problems[id]; why != "" {
+		return errors.New(why)
+	}
+	if why := a.whyNotAttached(id); why != "" {
+		return errors.New(why)
+	}
+	return nil
+}
+
+// disconnectAdopted ends the port. Before there is a plan, at the start, the plan is made without it.
+func (a *Agent) disconnectAdopted(r *adopt.Record) error {
+	if a.plan != nil {
+		return a.change(func() { a.dropRunTime(r.Port.Name) })
+	}
+	a.dropRunTime(r.Port.Name)
+	return a.store.Save(a.state)
+}
