@@ -1,56 +1,56 @@
-package agent
+// Package view is what is in force in the words of the command line: switches, uplinks, port groups, ports, counters, MACs and events. It
+// reads and changes nothing.
+package view
 
 import (
-	"context"
 	"fmt"
-	"os"
 	"slices"
 
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/state"
 )
 
-// State is everything in force, for the command line.
-func (a *Agent) State(ctx context.Context) (out *api.State, err error) {
-	err = a.do(ctx, func() error {
-		out = a.view()
-		return nil
-	})
-	return out, err
+// Source is what a host is shown from.
+type Source struct {
+	Agent      api.AgentInfo
+	Config     *spec.Config // in force
+	Plan       *plan.Plan   // of Config
+	Applied    *dataplane.Desired
+	Remembered *state.State
+	Problems   map[plan.PortID]string
+	// Unattached says why frames of a port do not reach the switch yet, "" when they do.
+	Unattached func(plan.PortID) string
+	// Device says what is wrong with an uplink's device, and what the agent has set on it.
+	Device func(uplink plan.PortID) (warnings, changed []string)
+	Links  Links
 }
 
-func (a *Agent) view() *api.State {
-	announcing := 0
-	if a.teaming.announcer != nil {
-		announcing = a.teaming.announcer.Waiting()
-	}
-	s := &api.State{
-		Agent: api.AgentInfo{Name: a.name, Version: a.version, API: api.Version, PID: os.Getpid(), Started: a.started,
-			Config: a.state.Config.File, Warnings: append(append([]string{}, a.warnings...), a.misfits...), Announcing: announcing},
-		Switches: []api.Switch{}, PortGroups: []api.PortGroup{}, Uplinks: []api.Uplink{}, Ports: []api.Port{},
-	}
-	for _, sw := range a.plan.Switches {
+// State is everything in force.
+func (src Source) State() *api.State {
+	s := &api.State{Agent: src.Agent, Switches: []api.Switch{}, PortGroups: []api.PortGroup{}, Uplinks: []api.Uplink{}, Ports: []api.Port{}}
+	for _, sw := range src.Plan.Switches {
 		v := api.Switch{Name: sw.Name, Kind: sw.Kind, MTU: sw.MTU, Uplinks: []string{}, ReversePath: sw.ReversePath,
 			ReversePathPromiscuous: sw.ReversePathPromiscuous, BlockGuestBPDU: sw.BlockGuestBPDU}
 		for _, u := range sw.Uplinks {
-			uv := a.viewUplink(sw, u)
+			uv := src.uplink(sw, u)
 			v.Uplinks = append(v.Uplinks, u.ID.Name)
 			v.UplinksUp += one(uv.State == api.Up)
 			s.Uplinks = append(s.Uplinks, uv)
 		}
 		perGroup := map[string][2]int{}
-		own := dataplane.EffectiveMACs(sw, a.applied.Facts)
+		own := dataplane.EffectiveMACs(sw, src.Applied.Facts)
 		for _, p := range sw.Ports {
-			pv := a.viewPort(sw, p, own[p.ID].Violation)
+			pv := src.port(sw, p, own[p.ID].Violation)
 			up := one(pv.State == api.Up)
 			n := perGroup[p.PortGroup]
 			perGroup[p.PortGroup] = [2]int{n[0] + 1, n[1] + up}
 			v.Ports, v.PortsUp = v.Ports+1, v.PortsUp+up
 			s.Ports = append(s.Ports, pv)
 		}
-		groups := a.viewGroups(sw.Name, perGroup)
+		groups := src.groups(sw.Name, perGroup)
 		v.PortGroups = len(groups)
 		s.PortGroups = append(s.PortGroups, groups...)
 		s.Switches = append(s.Switches, v)
@@ -66,9 +66,9 @@ func one(b bool) int {
 }
 
 // stateOf is what has become of a port or uplink, and why where it is not up.
-func (a *Agent) stateOf(id plan.PortID, blocked bool) (api.PortState, string) {
-	f, connected := a.applied.Facts[id]
-	why, waits := a.problems[id], a.whyNotAttached(id)
+func (src Source) stateOf(id plan.PortID, blocked bool) (api.PortState, string) {
+	f, connected := src.Applied.Facts[id]
+	why, waits := src.Problems[id], src.Unattached(id)
 	switch {
 	case !connected:
 		return api.Pending, why
@@ -86,39 +86,36 @@ func (a *Agent) stateOf(id plan.PortID, blocked bool) (api.PortState, string) {
 	return api.Up, why
 }
 
-func (a *Agent) viewUplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
+func (src Source) uplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
 	v := api.Uplink{Switch: sw.Name, Name: u.ID.Name, Device: u.Device, VLANs: u.VLANs.String()}
-	v.State, v.Reason = a.stateOf(u.ID, u.Blocked)
-	if f, ok := a.applied.Facts[u.ID]; ok {
+	v.State, v.Reason = src.stateOf(u.ID, u.Blocked)
+	if f, ok := src.Applied.Facts[u.ID]; ok {
 		v.MAC, v.MTU = f.DeviceMAC.String(), f.MTU
 	}
-	v.Warnings = a.hardware[u.ID].warnings
-	a.viewLinks(sw, &v)
-	if h := a.state.Of(u.ID); h != nil {
-		v.Changed = changedOn(h)
-	}
+	v.Warnings, v.Changed = src.Device(u.ID)
+	src.Links.add(sw, &v)
 	return v
 }
 
-func (a *Agent) viewPort(sw *plan.Switch, p *plan.Port, violation string) api.Port {
+func (src Source) port(sw *plan.Switch, p *plan.Port, violation string) api.Port {
 	v := api.Port{
 		Switch: p.ID.Switch, Name: p.ID.Name, PortGroup: p.PortGroup, Role: p.Role, Origin: api.FromFile, Number: p.Number,
 		Device: p.Device, VLAN: p.Policy.VLAN.V.String(), Addresses: p.Addresses, Promiscuous: "unknown",
-		Overrides: a.state.Overrides[p.ID.Name].Texts(), Effective: p.Rows(),
+		Overrides: src.Remembered.Overrides[p.ID.Name].Texts(), Effective: p.Rows(),
 	}
-	if a.runTime(p.ID.Name) != nil {
+	if slices.ContainsFunc(src.Remembered.Ports, func(o spec.Port) bool { return o.Name == p.ID.Name }) {
 		v.Origin = api.FromRun
 	}
-	v.State, v.Reason = a.stateOf(p.ID, p.Policy.Blocked.V)
+	v.State, v.Reason = src.stateOf(p.ID, p.Policy.Blocked.V)
 	if !p.InitialMAC.IsZero() {
 		v.MAC = p.InitialMAC.String()
 	}
-	f, ok := a.applied.Facts[p.ID]
+	f, ok := src.Applied.Facts[p.ID]
 	if !ok {
 		return v
 	}
 	v.MTU = f.MTU
-	v.Uplinks = a.applied.UplinksInUse(sw, p)
+	v.Uplinks = src.Applied.UplinksInUse(sw, p)
 	v.Violation = violation
 	v.Promiscuous = map[plan.Asks]string{plan.AsksYes: "yes", plan.AsksNo: "no", plan.AsksUnknown: "unknown"}[f.Promiscuous]
 	if !f.SeenMAC.IsZero() {
@@ -127,14 +124,14 @@ func (a *Agent) viewPort(sw *plan.Switch, p *plan.Port, violation string) api.Po
 	return v
 }
 
-// viewGroups shows the port groups of a switch with what their ports inherit: the effective policy of a port that sets nothing
+// groups shows the port groups of a switch with what their ports inherit: the effective policy of a port that sets nothing
 // for itself.
-func (a *Agent) viewGroups(name string, ports map[string][2]int) []api.PortGroup {
-	k := slices.IndexFunc(a.cfg.Switches, func(s spec.Switch) bool { return s.Name == name })
+func (src Source) groups(name string, ports map[string][2]int) []api.PortGroup {
+	k := slices.IndexFunc(src.Config.Switches, func(s spec.Switch) bool { return s.Name == name })
 	if k < 0 {
 		return nil
 	}
-	s := &a.cfg.Switches[k]
+	s := &src.Config.Switches[k]
 	bare := &spec.Config{Switches: []spec.Switch{*s}}
 	for i, g := range s.PortGroups {
 		bare.Ports = append(bare.Ports, spec.Port{Name: fmt.Sprintf("_group-%d", i), Switch: s.Name, PortGroup: g.Name})

@@ -1,7 +1,6 @@
-package agent
+package view
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,24 +13,17 @@ import (
 )
 
 // Stats are the counters of every uplink and port, in the plan's order (S80, D7).
-func (a *Agent) Stats(ctx context.Context) (out []api.Stats, err error) {
-	err = a.do(ctx, func() error {
-		counters, err := a.kernel.Counters()
-		if err != nil {
-			return err
+func Stats(p *plan.Plan, counters map[plan.PortID]dataplane.Counters) []api.Stats {
+	out := []api.Stats{}
+	for _, sw := range p.Switches {
+		for _, u := range sw.Uplinks {
+			out = append(out, statsOf(u.ID, true, counters[u.ID]))
 		}
-		out = []api.Stats{}
-		for _, sw := range a.plan.Switches {
-			for _, u := range sw.Uplinks {
-				out = append(out, statsOf(u.ID, true, counters[u.ID]))
-			}
-			for _, p := range sw.Ports {
-				out = append(out, statsOf(p.ID, false, counters[p.ID]))
-			}
+		for _, p := range sw.Ports {
+			out = append(out, statsOf(p.ID, false, counters[p.ID]))
 		}
-		return nil
-	})
-	return out, err
+	}
+	return out
 }
 
 // statsOf puts a port's counters under their public names. What is dropped is split as docs/reference/frame-rules.md §7 says:
@@ -89,29 +81,22 @@ func reasons(by map[abi.Reason]uint64) []api.ReasonNo {
 	return out
 }
 
-// MACs are the ports' own addresses and the learned ones.
-func (a *Agent) MACs(ctx context.Context) (out []api.MAC, err error) {
-	err = a.do(ctx, func() error {
-		learned, err := a.kernel.MACs()
-		if err != nil {
-			return err
-		}
-		out = []api.MAC{}
-		for _, sw := range a.plan.Switches {
-			own := dataplane.EffectiveMACs(sw, a.applied.Facts)
-			for _, p := range sw.Ports {
-				mac := own[p.ID].MAC
-				if _, connected := a.applied.Facts[p.ID]; connected && !mac.IsZero() {
-					out = append(out, api.MAC{Switch: sw.Name, VLAN: ownVLAN(p), MAC: mac.String(), Port: p.ID.Name, Kind: "port"})
-				}
+// MACs are the addresses of the ports that are connected, and the learned ones.
+func MACs(p *plan.Plan, facts plan.Facts, learned []dataplane.MACEntry) []api.MAC {
+	out := []api.MAC{}
+	for _, sw := range p.Switches {
+		own := dataplane.EffectiveMACs(sw, facts)
+		for _, p := range sw.Ports {
+			mac := own[p.ID].MAC
+			if _, connected := facts[p.ID]; connected && !mac.IsZero() {
+				out = append(out, api.MAC{Switch: sw.Name, VLAN: ownVLAN(p), MAC: mac.String(), Port: p.ID.Name, Kind: "port"})
 			}
 		}
-		for _, e := range learned {
-			out = append(out, api.MAC{Switch: e.Switch, VLAN: vlanText(e), MAC: e.MAC.String(), Port: e.Port.Name, Kind: "learned", IdleSeconds: e.Idle})
-		}
-		return nil
-	})
-	return out, err
+	}
+	for _, e := range learned {
+		out = append(out, api.MAC{Switch: e.Switch, VLAN: vlanText(e), MAC: e.MAC.String(), Port: e.Port.Name, Kind: "learned", IdleSeconds: e.Idle})
+	}
+	return out
 }
 
 // ownVLAN is where a port's own address is known: in the port's one VLAN, or in every VLAN of its trunk.
