@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -200,6 +201,15 @@ func faultLines(faults spec.Faults) []string {
 	return lines
 }
 
+// isFile says that path is a file, whose reading ends: the loop does it, and must not wait for the other end of a pipe.
+func isFile(path string) error {
+	fi, err := os.Stat(path)
+	if err == nil && !fi.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file: the agent can read it at its start alone; use heddle apply", path)
+	}
+	return err
+}
+
 // readConfig reads and parses the file given with --config.
 func readConfig(path string) (*spec.Config, state.Source, error) {
 	b, err := spec.ReadFile(path)
@@ -221,7 +231,12 @@ func (a *Agent) reload() {
 		a.log.Warn("nothing to reload: the agent was started without --config")
 		return
 	}
-	cfg, src, err := readConfig(a.configFile)
+	var cfg *spec.Config
+	var src state.Source
+	err := isFile(a.configFile)
+	if err == nil {
+		cfg, src, err = readConfig(a.configFile)
+	}
 	if err == nil {
 		_, err = a.apply(cfg, src, api.Apply{})
 	}

@@ -37,7 +37,7 @@ func (a *Agent) Apply(ctx context.Context, q api.Apply) (out *api.Applied, err e
 // seenNow is the digest of the --config file as it is now: an apply is newer than every edit before it. A file that cannot be
 // read leaves it as it was.
 func (a *Agent) seenNow() string {
-	if a.configFile != "" {
+	if a.configFile != "" && isFile(a.configFile) == nil {
 		if b, err := spec.ReadFile(a.configFile); err == nil {
 			return digest(b)
 		}

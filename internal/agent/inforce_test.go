@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -240,5 +241,21 @@ func TestAFullDiskDoesNotKeepLinksFromBeingFollowed(t *testing.T) {
 	r.tick()
 	if _, there := r.kernel.last().Facts[other]; !there || r.retry || len(r.told(event.Disconnected)) != 1 {
 		t.Errorf("with room again: b in force %v, retry %v", there, r.retry)
+	}
+}
+
+func TestAPipeAsConfigurationDoesNotHoldUpTheAgent(t *testing.T) {
+	r := newRig(t, base)
+	r.configFile = filepath.Join(t.TempDir(), "heddle.yaml")
+	if err := syscall.Mkfifo(r.configFile, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	plans := len(r.kernel.applied)
+	r.reload()
+	if len(r.kernel.applied) != plans {
+		t.Error("something was put into force")
+	}
+	if err := r.apply(strings.ReplaceAll(base, "100", "300")); err != nil {
+		t.Errorf("apply: %v", err)
 	}
 }
