@@ -117,7 +117,7 @@ func (a *Agent) uplinkAgainst(sw *plan.Switch, u *plan.Uplink, d hostdev.Device)
 	if u.Blocked {
 		lines = append(lines, fmt.Sprintf("uplink %s is blocked: unblock it first", u.ID))
 	}
-	if now, why := a.stateOf(u.ID, u.Blocked); now != api.Up && !u.Blocked {
+	if now, why := a.source().StateOf(u.ID, u.Blocked); now != api.Up && !u.Blocked {
 		lines = append(lines, fmt.Sprintf("uplink %s is %s: %s", u.ID, now, why))
 	}
 	if d.MTU > sw.MTU {

@@ -34,7 +34,7 @@ func (a *Agent) HostPorts(ctx context.Context) (out []api.HostPort, err error) {
 }
 
 func (a *Agent) viewHostPort(sw *plan.Switch, p *plan.Port) api.HostPort {
-	v := a.viewPort(sw, p, "")
+	v := a.source().Port(sw, p, "")
 	h := api.HostPort{Switch: v.Switch, Name: v.Name, PortGroup: v.PortGroup, Origin: v.Origin, Device: v.Device, MAC: v.MAC, MTU: v.MTU,
 		State: v.State, Reason: v.Reason, Addresses: append([]string{}, v.Addresses...)}
 	if r := a.adopted(p.ID.Name); r != nil {

@@ -19,7 +19,10 @@ func (a *Agent) State(ctx context.Context) (out *api.State, err error) {
 	return out, err
 }
 
-func (a *Agent) view() *api.State {
+func (a *Agent) view() *api.State { return a.source().State() }
+
+// source is what the host is shown from.
+func (a *Agent) source() view.Source {
 	announcing := 0
 	if a.teaming.announcer != nil {
 		announcing = a.teaming.announcer.Waiting()
@@ -29,7 +32,7 @@ func (a *Agent) view() *api.State {
 			Config: a.state.Config.File, Warnings: append(append([]string{}, a.warnings...), a.misfits...), Announcing: announcing},
 		Config: a.cfg, Plan: a.plan, Applied: a.applied, Remembered: a.state, Problems: a.problems, Unattached: a.whyNotAttached, Device: a.deviceOf,
 		Links: view.Links{Out: a.verdicts.Why, LAG: a.lags.Status, LLDP: a.neighboursOf},
-	}.State()
+	}
 }
 
 // deviceOf says what is wrong with an uplink's device, and what was set on it.

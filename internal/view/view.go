@@ -43,7 +43,7 @@ func (src Source) State() *api.State {
 		perGroup := map[string][2]int{}
 		own := dataplane.EffectiveMACs(sw, src.Applied.Facts)
 		for _, p := range sw.Ports {
-			pv := src.port(sw, p, own[p.ID].Violation)
+			pv := src.Port(sw, p, own[p.ID].Violation)
 			up := one(pv.State == api.Up)
 			n := perGroup[p.PortGroup]
 			perGroup[p.PortGroup] = [2]int{n[0] + 1, n[1] + up}
@@ -65,8 +65,8 @@ func one(b bool) int {
 	return 0
 }
 
-// stateOf is what has become of a port or uplink, and why where it is not up.
-func (src Source) stateOf(id plan.PortID, blocked bool) (api.PortState, string) {
+// StateOf is what has become of a port or uplink, and why where it is not up.
+func (src Source) StateOf(id plan.PortID, blocked bool) (api.PortState, string) {
 	f, connected := src.Applied.Facts[id]
 	why, waits := src.Problems[id], src.Unattached(id)
 	switch {
@@ -88,7 +88,7 @@ func (src Source) stateOf(id plan.PortID, blocked bool) (api.PortState, string) 
 
 func (src Source) uplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
 	v := api.Uplink{Switch: sw.Name, Name: u.ID.Name, Device: u.Device, VLANs: u.VLANs.String()}
-	v.State, v.Reason = src.stateOf(u.ID, u.Blocked)
+	v.State, v.Reason = src.StateOf(u.ID, u.Blocked)
 	if f, ok := src.Applied.Facts[u.ID]; ok {
 		v.MAC, v.MTU = f.DeviceMAC.String(), f.MTU
 	}
@@ -97,7 +97,8 @@ func (src Source) uplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
 	return v
 }
 
-func (src Source) port(sw *plan.Switch, p *plan.Port, violation string) api.Port {
+// Port is one port; violation says what its owner does against its policy, "" for nothing.
+func (src Source) Port(sw *plan.Switch, p *plan.Port, violation string) api.Port {
 	v := api.Port{
 		Switch: p.ID.Switch, Name: p.ID.Name, PortGroup: p.PortGroup, Role: p.Role, Origin: api.FromFile, Number: p.Number,
 		Device: p.Device, VLAN: p.Policy.VLAN.V.String(), Addresses: p.Addresses, Promiscuous: "unknown",
@@ -106,7 +107,7 @@ func (src Source) port(sw *plan.Switch, p *plan.Port, violation string) api.Port
 	if slices.ContainsFunc(src.Remembered.Ports, func(o spec.Port) bool { return o.Name == p.ID.Name }) {
 		v.Origin = api.FromRun
 	}
-	v.State, v.Reason = src.stateOf(p.ID, p.Policy.Blocked.V)
+	v.State, v.Reason = src.StateOf(p.ID, p.Policy.Blocked.V)
 	if !p.InitialMAC.IsZero() {
 		v.MAC = p.InitialMAC.String()
 	}
