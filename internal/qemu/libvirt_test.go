@@ -133,6 +133,7 @@ func TestLibvirt_APortgroupOfANetworkNamesThePortGroup(t *testing.T) {
 	connected("started")
 	l.stop(t, ctx)
 	l.start(t, ctx) // libvirtd puts the tap into the bridge again, then calls the hook
+	l.controls(t, ctx, "vm1")
 	connected("after a restart of libvirtd")
 	l.must(t, ctx, "", "destroy", "vm1")
 	h.noPorts(t, ctx, "vm1")

@@ -160,6 +160,23 @@ func (l *libvirtd) start(t *testing.T, ctx context.Context) {
 	}
 }
 
+// controls waits until a daemon that was started again has taken over the domain, its hooks included. Before that it answers
+// questions, and orders to the domain may fail.
+func (l *libvirtd) controls(t *testing.T, ctx context.Context, domain string) {
+	t.Helper()
+	for {
+		out, err := l.virsh(ctx, "", "domcontrol", domain)
+		if err == nil && strings.TrimSpace(out) == "ok" {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("libvirtd does not control %s: %s %v", domain, out, err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
 // stop stops the daemon and waits until it is gone.
 func (l *libvirtd) stop(t *testing.T, ctx context.Context) {
 	t.Helper()
