@@ -8,6 +8,7 @@ import (
 
 	"heddle/internal/adopt"
 	"heddle/internal/api"
+	"heddle/internal/devices"
 	"heddle/internal/hostdev"
 	"heddle/internal/hostnet"
 	"heddle/internal/instance"
@@ -92,7 +93,7 @@ func (a *Agent) adoptablePort(q api.Adopt, d hostdev.Device, u *plan.Uplink) (sp
 	if len(port.Name) > hostdev.NameMax || strings.ContainsAny(port.Name, "/ \t\n:%") {
 		return port, append(lines, fmt.Sprintf("%q is no name for a network interface: use at most %d characters, without / and :", port.Name, hostdev.NameMax))
 	}
-	for _, name := range []string{port.Device, switchEnd(port.Device)} {
+	for _, name := range []string{port.Device, devices.SwitchEnd(port.Device)} {
 		if _, taken, _ := a.dev.Device(name); taken {
 			lines = append(lines, fmt.Sprintf("a device %s exists already: choose another name with --name", name))
 		}
@@ -203,7 +204,7 @@ func (a *Agent) freeInterface() string {
 	for n := 0; ; n++ {
 		name := fmt.Sprintf("vmk%d", n)
 		_, taken, _ := a.dev.Device(name)
-		_, end, _ := a.dev.Device(switchEnd(name))
+		_, end, _ := a.dev.Device(devices.SwitchEnd(name))
 		if !taken && !end && planned(a.plan, name) == nil {
 			return name
 		}

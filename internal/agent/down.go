@@ -9,6 +9,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
+	"heddle/internal/devices"
 	"heddle/internal/hostdev"
 	"heddle/internal/instance"
 	"heddle/internal/state"
@@ -95,7 +96,7 @@ func giveBackHere(st *state.State, name string) error {
 	}
 	defer dev.Close()
 	errs := []error{uplinks.SayGoodbye(dev, st), forgetHeld(dev, st)}
-	for _, d := range dev.WithAlias(aliasPrefix(name)) {
+	for _, d := range dev.WithAlias(devices.AliasPrefix(name)) {
 		errs = append(errs, dev.Delete(d))
 	}
 	return errors.Join(errs...)

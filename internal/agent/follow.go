@@ -2,6 +2,7 @@ package agent
 
 import (
 	"heddle/internal/dataplane"
+	"heddle/internal/devices"
 	"heddle/internal/hostdev"
 	"heddle/internal/linkproto"
 	"heddle/internal/plan"
@@ -62,7 +63,7 @@ func (a *Agent) uplinkHost() uplinks.Host {
 func (a *Agent) followUplinks(open linkproto.Opener) {
 	host := a.uplinkHost()
 	a.lags.Start(open)
-	a.neighbours = uplinks.FollowLLDP(host, uplinks.Self{Chassis: derivedMAC(plan.PortID{Name: "chassis"}, a.place), Version: a.version}, open)
+	a.neighbours = uplinks.FollowLLDP(host, uplinks.Self{Chassis: devices.DerivedMAC(plan.PortID{Name: "chassis"}, a.place), Version: a.version}, open)
 	a.follow(a.lags)
 	a.follow(a.neighbours)
 	a.follow(uplinks.FollowBeacons(host, open))

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"heddle/internal/devices"
 	"heddle/internal/hostdev"
 	"heddle/internal/plan"
 )
@@ -13,13 +14,13 @@ import (
 // hostInterface finds or makes the device pair of a host port and returns the switch's end. With enforce, MAC, MTU and
 // addresses of the host's end are made what the plan says.
 func (a *Agent) hostInterface(p *plan.Port, enforce bool) (hostdev.Device, error) {
-	end := switchEnd(p.Device)
+	end := devices.SwitchEnd(p.Device)
 	made, err := a.adoptPair(p, end)
 	if err != nil {
 		return hostdev.Device{}, err
 	}
 	if !made {
-		pair := hostdev.Pair{Host: p.Device, MAC: p.InitialMAC, MTU: p.MTU, Switch: end, Alias: aliasOf(a.name, p.ID)}
+		pair := hostdev.Pair{Host: p.Device, MAC: p.InitialMAC, MTU: p.MTU, Switch: end, Alias: devices.Alias(a.name, p.ID)}
 		if err := a.dev.CreatePair(pair); err != nil {
 			return hostdev.Device{}, err
 		}
@@ -48,7 +49,7 @@ func (a *Agent) adoptPair(p *plan.Port, end string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	want, ours := aliasOf(a.name, p.ID), aliasPrefix(a.name)
+	want, ours := devices.Alias(a.name, p.ID), devices.AliasPrefix(a.name)
 	switch {
 	case !okHost && !okSwitch:
 		return false, nil
@@ -108,11 +109,11 @@ func (a *Agent) removeStrays() error {
 	inUse := map[string]bool{}
 	for _, sw := range a.plan.Switches {
 		for _, p := range sw.Ports {
-			inUse[aliasOf(a.name, p.ID)] = true
+			inUse[devices.Alias(a.name, p.ID)] = true
 		}
 	}
 	var errs []error
-	for _, d := range a.dev.WithAlias(aliasPrefix(a.name)) {
+	for _, d := range a.dev.WithAlias(devices.AliasPrefix(a.name)) {
 		if !inUse[d.Alias] {
 			errs = append(errs, a.dev.Delete(d))
 		}

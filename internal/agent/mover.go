@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"heddle/internal/adopt"
+	"heddle/internal/devices"
 	"heddle/internal/hostdev"
 	"heddle/internal/hostnet"
 	"heddle/internal/plan"
@@ -55,7 +56,7 @@ func (m *mover) Do(op adopt.Op, r *adopt.Record) error {
 
 // ours says whether the interface is the one that was made: an operator may have made another of the name since.
 func (m *mover) ours(d hostdev.Device, r *adopt.Record) bool {
-	return d.Alias == aliasOf(m.agent, portID(r))
+	return d.Alias == devices.Alias(m.agent, portID(r))
 }
 
 func (m *mover) onInterface(op adopt.Op, r *adopt.Record, host hostdev.Device) error {
@@ -108,7 +109,7 @@ func (m *mover) makePair(r *adopt.Record) error {
 	if err != nil {
 		return err
 	}
-	p := hostdev.Pair{Host: r.Port.Device, MAC: mac, MTU: r.Port.MTU, Switch: switchEnd(r.Port.Device), Alias: aliasOf(m.agent, portID(r))}
+	p := hostdev.Pair{Host: r.Port.Device, MAC: mac, MTU: r.Port.MTU, Switch: devices.SwitchEnd(r.Port.Device), Alias: devices.Alias(m.agent, portID(r))}
 	if err := m.dev.CreatePair(p); err != nil {
 		return err
 	}

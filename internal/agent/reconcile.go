@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"heddle/internal/dataplane"
+	"heddle/internal/devices"
 	"heddle/internal/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -134,7 +135,7 @@ func (a *Agent) bindPort(p *plan.Port, fresh bool) (hostdev.Device, bool, error)
 		return a.find(p.ID, p.Device, spec.VNIC)
 	}
 	if p.InitialMAC.IsZero() {
-		p.InitialMAC = derivedMAC(p.ID, a.place)
+		p.InitialMAC = devices.DerivedMAC(p.ID, a.place)
 	}
 	d, err := a.hostInterface(p, fresh)
 	if err != nil {
@@ -158,7 +159,7 @@ func (a *Agent) find(id plan.PortID, name string, role spec.Role) (hostdev.Devic
 		a.problems[id] = fmt.Sprintf("there is no device %s; it is connected when it appears", name)
 		return d, false, nil
 	}
-	if why := usable(d, role); why != "" {
+	if why := devices.Unusable(d, role); why != "" {
 		a.problems[id] = why
 		return d, false, nil
 	}
@@ -196,19 +197,19 @@ func (a *Agent) desired(bounds []bound) dataplane.Desired {
 	d := dataplane.Desired{Plan: a.plan, Facts: plan.Facts{}, Attachments: map[plan.PortID]dataplane.Attachment{}}
 	for _, b := range bounds {
 		if b.uplink != nil {
-			f := uplinkFact(b.device)
+			f := devices.UplinkFact(b.device)
 			f.Out = a.whyOut(b.id)
 			d.Facts[b.id] = f
 			d.Attachments[b.id] = dataplane.Attachment{Ifindex: b.device.Index}
 			continue
 		}
-		f := portFact(b.device)
+		f := devices.PortFact(b.device)
 		if why := a.adapters.Onto(b.port, &f); why != "" && a.problems[b.id] == "" {
 			a.problems[b.id] = why
 		}
 		f.Assigned = uplinks.Assigned(a.state, b.port)
 		d.Facts[b.id] = f
-		d.Attachments[b.id] = portAttachment(b.device)
+		d.Attachments[b.id] = devices.Attachment(b.device)
 	}
 	return d
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heddle/internal/announce"
+	"heddle/internal/devices"
 	"heddle/internal/failover"
 	"heddle/internal/hostdev"
 	"heddle/internal/plan"
@@ -34,7 +35,7 @@ func (a *Agent) watchLinks() {
 	for _, sw := range a.plan.Switches {
 		for _, u := range sw.Uplinks {
 			d, ok, err := a.dev.Device(u.Device)
-			a.teaming.links.Observe(u.ID, err == nil && ok && factOf(d).Up, d.CarrierDowns, sw.UpDelay, now)
+			a.teaming.links.Observe(u.ID, err == nil && ok && devices.Fact(d).Up, d.CarrierDowns, sw.UpDelay, now)
 		}
 	}
 }
@@ -122,7 +123,7 @@ func (a *Agent) lostUplinks() []plan.PortID {
 				continue
 			}
 			d, ok, err := a.dev.Device(u.Device)
-			if err == nil && (!ok || d.Index != a.applied.Attachments[u.ID].Ifindex || !factOf(d).Up) {
+			if err == nil && (!ok || d.Index != a.applied.Attachments[u.ID].Ifindex || !devices.Fact(d).Up) {
 				lost = append(lost, u.ID)
 			}
 		}

@@ -1,4 +1,6 @@
-package agent
+// Package devices is what a host's devices are to a switch: whether one can serve, what it shows of itself, and the names of those
+// that an agent makes. It is pure.
+package devices
 
 import (
 	"crypto/sha256"
@@ -11,9 +13,9 @@ import (
 	"heddle/internal/spec"
 )
 
-// factOf is what a device shows. The state of the other end counts where it can be seen: its going down is told at once, the
+// Fact is what a device shows. The state of the other end counts where it can be seen: its going down is told at once, the
 // loss of carrier that follows may be told a second later.
-func factOf(d hostdev.Device) plan.Fact {
+func Fact(d hostdev.Device) plan.Fact {
 	f := plan.Fact{Up: d.Up(), MTU: d.MTU}
 	if d.Peer.Seen {
 		f.Up = f.Up && d.Peer.AdminUp
@@ -22,9 +24,9 @@ func factOf(d hostdev.Device) plan.Fact {
 	return f
 }
 
-// portFact adds what the owner's adapter shows (D1, D2). A tap's owner cannot be seen.
-func portFact(d hostdev.Device) plan.Fact {
-	f := factOf(d)
+// PortFact adds what the owner's adapter shows (D1, D2). A tap's owner cannot be seen.
+func PortFact(d hostdev.Device) plan.Fact {
+	f := Fact(d)
 	if d.Peer.Seen {
 		f.SeenMAC = d.Peer.MAC
 		f.Promiscuous = plan.AsksNo
@@ -35,20 +37,20 @@ func portFact(d hostdev.Device) plan.Fact {
 	return f
 }
 
-// uplinkFact adds the device's own MAC (S96).
-func uplinkFact(d hostdev.Device) plan.Fact {
-	f := factOf(d)
+// UplinkFact adds the device's own MAC (S96).
+func UplinkFact(d hostdev.Device) plan.Fact {
+	f := Fact(d)
 	f.DeviceMAC, f.HostTraffic = d.MAC, d.HostTraffic
 	return f
 }
 
-// portAttachment says how frames reach the owner: straight into the other namespace where there is one (K13).
-func portAttachment(d hostdev.Device) dataplane.Attachment {
+// Attachment says how frames reach the owner: straight into the other namespace where there is one (K13).
+func Attachment(d hostdev.Device) dataplane.Attachment {
 	return dataplane.Attachment{Ifindex: d.Index, PeerRedirect: d.Kind == hostdev.Veth && d.Peer.Elsewhere}
 }
 
-// usable says why a device cannot be what it is meant to be; "" when it can.
-func usable(d hostdev.Device, role spec.Role) string {
+// Unusable says why a device cannot be what it is meant to be; "" when it can.
+func Unusable(d hostdev.Device, role spec.Role) string {
 	switch {
 	case d.Name == "lo":
 		return "lo is the loopback device: it has no wire to switch"
@@ -82,9 +84,9 @@ func memberOf(d hostdev.Device) string {
 	}
 }
 
-// derivedMAC is a host interface's address where none is configured: locally administered, and the same for the same port at
+// DerivedMAC is a host interface's address where none is configured: locally administered, and the same for the same port at
 // every start.
-func derivedMAC(id plan.PortID, place string) plan.MAC {
+func DerivedMAC(id plan.PortID, place string) plan.MAC {
 	h := sha256.Sum256([]byte("heddle host port\x00" + place + "\x00" + id.Switch + "\x00" + id.Name))
 	m := plan.MAC(h[:6])
 	m[0] = m[0]&^1 | 2
@@ -93,9 +95,9 @@ func derivedMAC(id plan.PortID, place string) plan.MAC {
 
 const switchEndPrefix = "sw-"
 
-// switchEnd is the name of the switch's end of a host interface's pair: recognisable, at most 15 bytes, and the same at
+// SwitchEnd is the name of the switch's end of a host interface's pair: recognisable, at most 15 bytes, and the same at
 // every start.
-func switchEnd(device string) string {
+func SwitchEnd(device string) string {
 	if len(switchEndPrefix)+len(device) <= hostdev.NameMax {
 		return switchEndPrefix + device
 	}
@@ -103,7 +105,8 @@ func switchEnd(device string) string {
 	return fmt.Sprintf("%s%s%x", switchEndPrefix, strings.ToValidUTF8(device[:hostdev.NameMax-len(switchEndPrefix)-4], ""), h[:2])
 }
 
-// aliasPrefix begins the alias of every device the agent of that name makes.
-func aliasPrefix(agent string) string { return "heddle/" + agent + "/" }
+// AliasPrefix begins the alias of every device the agent of that name makes.
+func AliasPrefix(agent string) string { return "heddle/" + agent + "/" }
 
-func aliasOf(agent string, id plan.PortID) string { return aliasPrefix(agent) + id.String() }
+// Alias is that of the device made for a port.
+func Alias(agent string, id plan.PortID) string { return AliasPrefix(agent) + id.String() }

@@ -1,4 +1,4 @@
-package agent
+package devices
 
 import (
 	"reflect"
@@ -12,7 +12,7 @@ import (
 func TestSwitchEndNamesFitAndDiffer(t *testing.T) {
 	seen := map[string]string{}
 	for _, device := range []string{"vmk0", "vmk1", "123456789012", "1234567890123", "1234567890124", "123456789012345", "äöüäöüä"} {
-		end := switchEnd(device)
+		end := SwitchEnd(device)
 		if len(end) > hostdev.NameMax || !strings.HasPrefix(end, "sw-") {
 			t.Errorf("%s: %q", device, end)
 		}
@@ -40,7 +40,7 @@ func TestD1_D2_FactsOfADevice(t *testing.T) {
 			plan.Fact{MTU: 1400, SeenMAC: peer.MAC, Promiscuous: plan.AsksYes}},
 		{"veth not seen", hostdev.Device{Kind: hostdev.Veth, End: up, Peer: hostdev.Peer{Index: 2}}, plan.Fact{Up: true, MTU: 1500}},
 	} {
-		if got := portFact(c.d); !reflect.DeepEqual(got, c.want) {
+		if got := PortFact(c.d); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", c.what, got, c.want)
 		}
 	}
@@ -55,7 +55,7 @@ func TestK13_PeerRedirectOnlyIntoAnotherNamespace(t *testing.T) {
 		{hostdev.Device{Kind: hostdev.Veth, Peer: hostdev.Peer{Index: 2}}, false},
 		{hostdev.Device{Kind: hostdev.Tap}, false},
 	} {
-		if got := portAttachment(c.d).PeerRedirect; got != c.want {
+		if got := Attachment(c.d).PeerRedirect; got != c.want {
 			t.Errorf("%+v: %v", c.d, got)
 		}
 	}
