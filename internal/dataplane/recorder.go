@@ -50,7 +50,10 @@ type RecordedRefusal struct {
 const recorderMACs = 8192
 
 // NewRecorder loads the recording build. It needs the right to load programs and no devices.
-func NewRecorder() (*Recorder, error) {
+func NewRecorder() (*Recorder, error) { return newRecorder(1000, recorderMACs) }
+
+// newRecorder gives the recording build a clock of hz ticks a second and room for so many learned MACs.
+func newRecorder(hz uint64, macs uint32) (*Recorder, error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, fmt.Errorf("lift memory limit for kernel tables: %w", err)
 	}
@@ -58,11 +61,11 @@ func NewRecorder() (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(spec.Variables["recording"].Set(true), spec.Variables["ticks_per_second"].Set(uint64(1000))); err != nil {
+	if err := errors.Join(spec.Variables["recording"].Set(true), spec.Variables["ticks_per_second"].Set(hz)); err != nil {
 		return nil, err
 	}
 	spec.Maps["records"].MaxEntries = abi.MaxRecords
-	spec.Maps["macs"].MaxEntries = recorderMACs
+	spec.Maps["macs"].MaxEntries = macs
 	r := &Recorder{slots: newSlots(), ids: map[uint32]plan.PortID{}}
 	if err := r.load(spec); err != nil {
 		return nil, errors.Join(err, r.Close())
@@ -168,22 +171,23 @@ const maxTestRun = 3584
 // FromHost runs one frame of the host's own through the switch, on its way out by an uplink; see Frame. The frame itself, if it
 // leaves, is a copy to the uplink.
 func (r *Recorder) FromHost(uplink plan.PortID, frame []byte, now time.Duration) (*Recorded, error) {
-	return r.run(r.objects.HeddleRecordEgress, uplink, frame, now)
+	r.now = now
+	return r.run(r.objects.HeddleRecordEgress, uplink, frame, uint64(now.Milliseconds()))
 }
 
 // Frame runs one frame through the switch. Frames shorter than 14 bytes are refused by the kernel; those longer than 3,584
 // bytes must be zero from there on.
 func (r *Recorder) Frame(at plan.PortID, frame []byte, now time.Duration) (*Recorded, error) {
-	return r.run(r.objects.HeddleRecord, at, frame, now)
+	r.now = now
+	return r.run(r.objects.HeddleRecord, at, frame, uint64(now.Milliseconds()))
 }
 
-func (r *Recorder) run(program *ebpf.Program, at plan.PortID, frame []byte, now time.Duration) (*Recorded, error) {
-	r.now = now
+func (r *Recorder) run(program *ebpf.Program, at plan.PortID, frame []byte, ticks uint64) (*Recorded, error) {
 	slot, ok := r.slots.ports[at]
 	if !ok {
 		return nil, fmt.Errorf("no port %s in the plan", at)
 	}
-	c := abi.RecordControl{Now: uint64(now.Milliseconds()), Slot: slot}
+	c := abi.RecordControl{Now: ticks, Slot: slot}
 	in := frame
 	if len(frame) > maxTestRun {
 		for _, b := range frame[maxTestRun:] {

@@ -15,6 +15,9 @@ type Result struct {
 	Refused   []Refusal  // one for each copy considered and not made
 	Steps     []Step     // how it came about; only with Host.Explain(true)
 	Changes   []Change   // to the learned table, refreshes left out
+	// Segment is where the frame belongs; Placed says that it got so far.
+	Segment Segment
+	Placed  bool
 }
 
 // Copy is one copy handed over. With HostStack it went to the host's own stack on the uplink To.

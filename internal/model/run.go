@@ -107,6 +107,7 @@ func (r *run) enter() abi.Reason {
 
 // locate is learning and looking up.
 func (r *run) locate() abi.Reason {
+	r.res.Segment, r.res.Placed = r.seg, true
 	r.saySegment()
 	if reason := r.h.rules.learn(r); reason != abi.ReasonNone {
 		return reason

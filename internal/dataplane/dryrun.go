@@ -1,0 +1,56 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+
+	"heddle/internal/plan"
+)
+
+// DryRun runs frames through the recording build of the switch program on copies of the live tables, at the instant they were
+// copied: nothing leaves, and no live table, counter or event changes. Frames come one after the other: what one is learned from,
+// the next one finds. Its methods are for one goroutine.
+type DryRun struct {
+	r     *Recorder
+	ticks uint64
+}
+
+// DryRun loads the recording build, which takes some 100 ms, and fills its tables. Close it after use.
+func (s *Snapshot) DryRun() (*DryRun, error) {
+	r, err := newRecorder(s.hz, max(uint32(len(s.macs.keys)), s.room))
+	if err != nil {
+		return nil, err
+	}
+	d := &DryRun{r: r, ticks: s.ticks}
+	if err := d.fill(s); err != nil {
+		return nil, errors.Join(fmt.Errorf("copy the live tables for a dry run: %w", err), r.Close())
+	}
+	return d, nil
+}
+
+func (d *DryRun) fill(s *Snapshot) error {
+	m := &d.r.objects.vswitchMaps
+	for i, h := range halves(m, d.r.tables) {
+		if int64(len(s.plan[i])) != h.bytes() {
+			return fmt.Errorf("table %d has %d bytes in the kernel and %d here", i, len(s.plan[i]), h.bytes())
+		}
+		if _, err := h.memory.WriteAt(s.plan[i], int64(s.control.Generation&1)*h.bytes()); err != nil {
+			return err
+		}
+	}
+	for id, slot := range s.slots {
+		d.r.slots.ports[id], d.r.ids[slot] = slot, id
+	}
+	return errors.Join(s.macs.write(m.Macs), s.held.write(m.Held), s.ownMarks.write(m.OwnMarks), s.marks.write(m.Marks),
+		m.Control.Update(uint32(0), &s.control, ebpf.UpdateAny))
+}
+
+// Frame gives a frame to a port or uplink, as Recorder.Frame does.
+func (d *DryRun) Frame(at plan.PortID, frame []byte) (*Recorded, error) {
+	return d.r.run(d.r.objects.HeddleRecord, at, frame, d.ticks)
+}
+
+// Close frees the tables and programs.
+func (d *DryRun) Close() error { return d.r.Close() }

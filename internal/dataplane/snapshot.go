@@ -1,0 +1,164 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"heddle/internal/abi"
+	"heddle/internal/plan"
+)
+
+// Snapshot is a copy of everything the switch program reads when it decides about a frame, taken from the live tables. Times in
+// it are durations on the kernel's clock of ticks.
+type Snapshot struct {
+	// Now is when the copy was taken.
+	Now time.Duration
+	// Learned are the learned MACs, Sent when a source was last sent from here, those of the last second (S91).
+	Learned []LearnedAt
+	Sent    []SentAt
+
+	hz, ticks uint64
+	room      uint32 // for learned MACs
+	slots     map[plan.PortID]uint32
+	control   abi.Control
+	plan      [][]byte // the half in force of each plan table, in the order of halves
+	macs      contents[abi.MACKey, abi.Learned]
+	marks     contents[abi.MACKey, uint64]
+	held      contents[uint32, uint64]
+	ownMarks  contents[uint32, abi.OwnMark]
+}
+
+// LearnedAt is a learned MAC and when it was last heard.
+type LearnedAt struct {
+	Port plan.PortID
+	VLAN uint16 // 0 = untagged segment
+	AD   bool   // 802.1ad
+	MAC  plan.MAC
+	Seen time.Duration
+}
+
+// SentAt says when a port of the switch last sent with a source.
+type SentAt struct {
+	Switch string
+	VLAN   uint16
+	AD     bool
+	MAC    plan.MAC
+	At     time.Duration
+}
+
+// contents are the entries of a table that exists once.
+type contents[K, V any] struct {
+	keys   []K
+	values []V
+}
+
+// half is one of the tables that exist in two halves.
+type half struct {
+	table  *ebpf.Map
+	memory *ebpf.Memory
+}
+
+// bytes is the size of one half.
+func (h half) bytes() int64 { return int64(h.table.MaxEntries()) / 2 * int64(h.table.ValueSize()) }
+
+// halves are the plan tables, in an order of their own.
+func halves(m *vswitchMaps, t *planTables) []half {
+	return []half{{m.Ports, t.ports}, {m.VlanSets, t.vlanSets}, {m.Teams, t.teams}, {m.Segments, t.segments},
+		{m.Groups, t.groups}, {m.Members, t.members}, {m.Owners, t.owners}}
+}
+
+// Snapshot copies the live tables; it changes nothing and takes milliseconds. Entries that change meanwhile are copied as they
+// were before or after.
+func (k *Kernel) Snapshot() (*Snapshot, error) {
+	s := &Snapshot{hz: k.hz, room: k.objects.Macs.MaxEntries(), slots: maps.Clone(k.slots.ports)}
+	var err error
+	if s.control, err = k.tables.inForce(); err != nil {
+		return nil, err
+	}
+	m := &k.objects.vswitchMaps
+	for _, h := range halves(m, k.tables) {
+		b := make([]byte, h.bytes())
+		if _, err := h.memory.ReadAt(b, int64(s.control.Generation&1)*h.bytes()); err != nil {
+			return nil, fmt.Errorf("copy the plan in force: %w", err)
+		}
+		s.plan = append(s.plan, b)
+	}
+	err = errors.Join(s.macs.read(m.Macs), s.held.read(m.Held), s.ownMarks.read(m.OwnMarks), s.marks.read(m.Marks))
+	if err != nil {
+		return nil, fmt.Errorf("copy what was learned: %w", err)
+	}
+	if s.ticks, err = k.ticks(); err != nil {
+		return nil, err
+	}
+	s.Now = s.at(s.ticks)
+	s.name(k.slots.switches)
+	return s, nil
+}
+
+// at is a number of ticks as a duration.
+func (s *Snapshot) at(ticks uint64) time.Duration {
+	return time.Duration(ticks/s.hz)*time.Second + time.Duration(ticks%s.hz)*time.Second/time.Duration(s.hz)
+}
+
+// batch is how many entries are copied in one system call.
+const batch = 4096
+
+func (c *contents[K, V]) read(m *ebpf.Map) error {
+	n := min(batch, int(m.MaxEntries()))
+	keys, values := make([]K, n), make([]V, n)
+	var cursor ebpf.MapBatchCursor
+	for {
+		n, err := m.BatchLookup(&cursor, keys, values, nil)
+		c.keys, c.values = append(c.keys, keys[:n]...), append(c.values, values[:n]...)
+		if errors.Is(err, ebpf.ErrKeyNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (c *contents[K, V]) write(m *ebpf.Map) error {
+	if len(c.keys) == 0 {
+		return nil
+	}
+	_, err := m.BatchUpdate(c.keys, c.values, nil)
+	return err
+}
+
+// name gives what is remembered of senders the names of ports and switches.
+func (s *Snapshot) name(ids map[string]uint8) {
+	ports, switches := make(map[uint32]plan.PortID, len(s.slots)), map[uint32]string{}
+	for id, slot := range s.slots {
+		ports[slot] = id
+	}
+	for name, id := range ids {
+		switches[uint32(id)] = name
+	}
+	sent := func(k abi.MACKey, at uint64) {
+		if k.Segment != 0 && at+s.hz > s.ticks {
+			s.Sent = append(s.Sent, SentAt{Switch: switches[k.Segment>>abi.SegmentSwitchShift-1],
+				VLAN: uint16(k.Segment & abi.VIDMask), AD: k.Segment&abi.SegmentAD != 0, MAC: k.MAC, At: s.at(at)})
+		}
+	}
+	for i, k := range s.macs.keys {
+		e := s.macs.values[i]
+		if port, ok := ports[e.Slot]; ok {
+			s.Learned = append(s.Learned, LearnedAt{Port: port, VLAN: uint16(k.Segment & abi.VIDMask), AD: k.Segment&abi.SegmentAD != 0, MAC: k.MAC, Seen: s.at(e.Seen)})
+		}
+		if e.Sent != 0 {
+			sent(k, e.Sent-1)
+		}
+	}
+	for i, k := range s.marks.keys {
+		sent(k, s.marks.values[i])
+	}
+	for _, m := range s.ownMarks.values {
+		sent(m.Key, m.At)
+	}
+}

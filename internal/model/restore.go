@@ -1,0 +1,66 @@
+package model
+
+import (
+	"time"
+
+	"heddle/internal/plan"
+)
+
+// Sent says when a port of the switch last sent with a source (S91).
+type Sent struct {
+	Switch string
+	Segment
+	MAC plan.MAC
+	At  time.Duration
+}
+
+// Restore gives a new host what another one has learned and sent, on the same clock; Switch of a MAC is not read. Entries of ports
+// that the plan does not have are left out. Expired ones count until they are swept, as they did there.
+func (h *Host) Restore(learned []MAC, sent []Sent) {
+	for _, m := range learned {
+		at := h.places[m.Port]
+		if at.port == nil {
+			continue
+		}
+		who := station{m.Segment, m.MAC}
+		if at.sw.learned[who] == nil {
+			at.port.tally.held++
+		}
+		at.sw.learned[who] = &entry{port: at.port, seen: m.Seen}
+	}
+	for _, s := range sent {
+		if sw := h.switches[s.Switch]; sw != nil {
+			sw.sent[station{s.Segment, s.MAC}] = max(s.At, sw.sent[station{s.Segment, s.MAC}])
+		}
+	}
+}
+
+// MACOf is the effective MAC of a port; of an uplink its device's. Zero when it has none.
+func (h *Host) MACOf(id plan.PortID) plan.MAC {
+	switch at := h.places[id]; {
+	case at.port != nil:
+		return at.port.mac
+	case at.uplink != nil:
+		return at.uplink.fact.DeviceMAC
+	}
+	return plan.MAC{}
+}
+
+// Admits says whether a port is a member of a segment of its switch; for an uplink, whether it carries it.
+func (h *Host) Admits(id plan.PortID, s Segment) bool {
+	switch at := h.places[id]; {
+	case at.port != nil:
+		return at.port.admits(s)
+	case at.uplink != nil:
+		return at.uplink.VLANs.Has(s.VLAN)
+	}
+	return false
+}
+
+// Owner is the connected port of a switch whose effective MAC that is.
+func (h *Host) Owner(name string, mac plan.MAC) (plan.PortID, bool) {
+	if sw := h.switches[name]; sw != nil && sw.owner[mac] != nil {
+		return sw.owner[mac].ID, true
+	}
+	return plan.PortID{}, false
+}
