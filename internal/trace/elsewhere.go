@@ -1,0 +1,69 @@
+package trace
+
+import (
+	"fmt"
+
+	"heddle/internal/model"
+	"heddle/internal/plan"
+)
+
+// elsewhere explains that the port asked about is not in the segment of the frame.
+func (s *subject) elsewhere(to *place) Cause {
+	p, seg := to.port, s.res.Segment
+	v := &p.Policy.VLAN
+	c := Cause{Reason: otherSegment, Why: fmt.Sprintf("the frame is in %s, and the port is %s, as set by the %s", seg, v.V, p.Origin(v.From)),
+		Change: "Put the two into one VLAN, if they are meant to talk without a router."}
+	set, flags := inSegment(seg)
+	s.mend(&c, p, remedy{"vlan", v.From, set, flags})
+	if move := s.moveTo(p, func(e *plan.Effective) bool { return admits(&e.VLAN.V, seg) }); move != "" && v.From != plan.FromPort {
+		c.Edit, c.Command = nil, move
+		c.Change = "Put the port into a port group of that VLAN, if the two are meant to talk without a router."
+	}
+	return c
+}
+
+// inSegment is the VLAN policy of a port that is in a segment.
+func inSegment(seg model.Segment) (set, flags string) {
+	switch {
+	case seg.VLAN == 0:
+		return "vlan: {none: true}", "--vlan none"
+	case seg.AD:
+		return fmt.Sprintf(`vlan: {trunk: ["%d"], outer: 802.1ad}`, seg.VLAN), fmt.Sprintf("--trunk %d --qinq", seg.VLAN)
+	}
+	return fmt.Sprintf("vlan: {access: %d}", seg.VLAN), fmt.Sprintf("--vlan %d", seg.VLAN)
+}
+
+// admits says whether a port of a VLAN policy, for frames that it sees untagged if it can, is in a segment.
+func admits(v *plan.VLAN, seg model.Segment) bool {
+	switch v.Mode {
+	case plan.VLANAccess:
+		return !seg.AD && seg.VLAN == v.ID
+	case plan.VLANTrunk:
+		return seg.AD && v.AD && v.Set.Has(seg.VLAN)
+	}
+	return seg.VLAN == 0
+}
+
+// notThatUplink explains that the frame leaves by another uplink, or not at all.
+func (s *subject) notThatUplink(to *place) *Cause {
+	c := &Cause{Reason: otherUplink, Policy: "none: where the frame is from and for", From: "the switch",
+		Change: "Nothing: this is how a switch forwards.", Command: "heddle uplink show " + to.id.Name}
+	if s.from.uplink != nil {
+		c.Why = "what comes in by an uplink leaves by none"
+		return c
+	}
+	for _, x := range s.res.Copies {
+		if other := s.places[x.To]; other.uplink != nil && !x.HostStack {
+			c.Why = fmt.Sprintf("the teaming of port %s sends it by %s", s.from.id.Name, other.id.Name)
+			c.Change = "Nothing, if the two uplinks lead to one network; else name the uplink alone in the teaming."
+			team := &s.from.port.Policy.Teaming
+			s.mend(c, s.from.port, remedy{"teaming.active", team.Active.From, "teaming: {active: [" + to.id.Name + "]}", "--active " + to.id.Name})
+			return c
+		}
+	}
+	if len(s.res.Refused) > 0 && !s.res.Delivered {
+		return nil
+	}
+	c.Why = "the destination is on this host"
+	return c
+}

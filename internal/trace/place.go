@@ -1,0 +1,109 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"heddle/internal/model"
+	"heddle/internal/plan"
+)
+
+// NotFoundError says that there is no port or uplink of a name.
+type NotFoundError struct{ Text string }
+
+func (e *NotFoundError) Error() string { return e.Text }
+
+// KernelError says that the kernel program could not be asked.
+type KernelError struct{ Err error }
+
+func (e *KernelError) Error() string {
+	return "run the kernel program in recording mode: " + e.Err.Error()
+}
+func (e *KernelError) Unwrap() error { return e.Err }
+
+// place is a port or an uplink; one of the two is set.
+type place struct {
+	id     plan.PortID
+	sw     *plan.Switch
+	port   *plan.Port
+	uplink *plan.Uplink
+}
+
+func (p *place) device() string {
+	if p.port != nil {
+		return p.port.Device
+	}
+	return p.uplink.Device
+}
+
+// kind is "port" or "uplink".
+func (p *place) kind() string {
+	if p.port != nil {
+		return "port"
+	}
+	return "uplink"
+}
+
+// tracer answers one request.
+type tracer struct {
+	*Host
+	model  *model.Host
+	places map[plan.PortID]*place
+}
+
+func newTracer(h *Host) *tracer {
+	t := &tracer{Host: h, model: h.NewModel(h.Plan, h.Facts, h.Now), places: map[plan.PortID]*place{}}
+	t.model.Restore(h.Learned, h.Sent)
+	t.model.Explain(true)
+	for _, sw := range h.Plan.Switches {
+		for _, u := range sw.Uplinks {
+			t.places[u.ID] = &place{id: u.ID, sw: sw, uplink: u}
+		}
+		for _, p := range sw.Ports {
+			t.places[p.ID] = &place{id: p.ID, sw: sw, port: p}
+		}
+	}
+	return t
+}
+
+// find is the port or uplink of that name, which may have its switch in front.
+func (t *tracer) find(name string) (*place, error) {
+	if name == "" {
+		return nil, errors.New("say where the frame enters: a port or an uplink")
+	}
+	var uplinks []string
+	var found *place
+	for _, sw := range t.Plan.Switches {
+		if p := t.places[plan.PortID{Switch: sw.Name, Name: name}]; p != nil {
+			if p.port != nil {
+				return p, nil // a port's name is the only one of its host
+			}
+			found, uplinks = p, append(uplinks, p.id.String())
+		}
+	}
+	switch len(uplinks) {
+	case 1:
+		return found, nil
+	case 0:
+		if sw, rest, ok := strings.Cut(name, "/"); ok {
+			if p := t.places[plan.PortID{Switch: sw, Name: rest}]; p != nil {
+				return p, nil
+			}
+		}
+		return nil, &NotFoundError{fmt.Sprintf("there is no port or uplink %q: see \"heddle port list\" and \"heddle uplink list\"", name)}
+	}
+	return nil, fmt.Errorf("%d switches have an uplink %q: say %s", len(uplinks), name, strings.Join(uplinks, " or "))
+}
+
+// connected says whether frames can enter and leave by a port; what it gives otherwise is why not.
+func (t *tracer) connected(p *place) error {
+	if _, ok := t.Facts[p.id]; ok {
+		return nil
+	}
+	why := t.Waiting[p.id]
+	if why == "" {
+		why = "no device is bound to it"
+	}
+	return fmt.Errorf("%s %s is not connected: %s", p.kind(), p.id.Name, why)
+}

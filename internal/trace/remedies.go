@@ -1,0 +1,250 @@
+package trace
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"heddle/internal/abi"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// blocked: the port, or the uplink, lets nothing pass.
+func (s *subject) blocked(c *Cause, at *place) {
+	if at.uplink != nil {
+		c.Policy, c.Value, c.From = "uplinks[].blocked", "true", "uplink "+at.id.Name
+		c.Why, c.Change = "the uplink is blocked", "Unblock the uplink."
+		s.edit(c, EditUplink, at.id.Name, "blocked: false")
+		return
+	}
+	c.row(at.port, "blocked")
+	c.Why = fmt.Sprintf("port %s is blocked, as set by the %s", at.id.Name, c.From)
+	if from := at.port.Policy.Blocked.From; from != plan.FromPort && !s.overrides(at.port).AllowsBlocked() {
+		c.Change = "Unblock the port group: it does not let a single port be unblocked."
+		s.edit(c, EditGroup, at.port.PortGroup, "blocked: false")
+		return
+	}
+	c.Change = "Unblock the port."
+	c.Command = "heddle port unblock " + at.id.Name
+}
+
+// check: one of the switch's guards.
+func (s *subject) check(c *Cause, name, when string) {
+	c.Policy, c.Value, c.From = "checks."+name, "true", "switch "+s.from.id.Switch
+	c.Change = fmt.Sprintf("Switch the check off, if %s.", when)
+	s.edit(c, EditSwitch, s.from.id.Switch, "checks: {"+name+": false}")
+}
+
+func (s *subject) forged(c *Cause, p *plan.Port) {
+	c.Why = fmt.Sprintf("the source %s is not the port's MAC %s", s.src, s.model.MACOf(p.ID))
+	c.Change = "Let the port send with other addresses, if a hypervisor, bridge or router is behind it; else correct the sender's address."
+	s.mend(c, p, remedy{"security.forgedTransmits", p.Policy.ForgedTransmits.From, "security: {forgedTransmits: accept}", "--forged-transmits accept"})
+}
+
+// frameTag is the tag of the frame in words.
+func (s *subject) frameTag() string {
+	switch {
+	case s.tags == 0:
+		return "untagged"
+	case s.ad:
+		return fmt.Sprintf("tagged with 802.1ad VLAN %d", s.vid)
+	case s.vid == 0:
+		return "tagged with priority only"
+	}
+	return fmt.Sprintf("tagged with VLAN %d", s.vid)
+}
+
+// tagged: the frame's tag, or its lack of one, is not what the port passes.
+func (s *subject) tagged(c *Cause, p *plan.Port, why abi.Reason) {
+	v := &p.Policy.VLAN
+	c.Why = fmt.Sprintf("the frame is %s, and the port is %s", s.frameTag(), v.V)
+	trunk, outer := []string{}, ""
+	if why == abi.ReasonGuestTagged {
+		c.Change = "Have the guest send untagged frames; or make the port a trunk, if the guest tags its frames itself."
+		if s.tags > 1 && s.vid == 0 {
+			c.Why = "a tag is hidden behind the frame's priority tag, and the port's owner may not tag: it is " + v.V.String()
+		}
+	} else {
+		c.Change = "Let the trunk carry it."
+		if v.V.Set.Count() > 0 {
+			trunk = strings.Split(v.V.Set.String(), ",")
+		}
+	}
+	ad := s.ad && s.tags > 0 || v.V.AD && s.tags == 0
+	if ad {
+		outer = ", outer: 802.1ad"
+	}
+	id := strconv.Itoa(int(s.vid))
+	if !(v.V.Mode == plan.VLANTrunk && v.V.Set.Has(s.vid)) {
+		trunk = append(trunk, id)
+	}
+	if why == abi.ReasonVLANNotAllowed && s.vid != 0 && v.V.AD != s.ad {
+		c.Why += ": its tags are of the other protocol"
+	}
+	set := fmt.Sprintf(`vlan: {trunk: ["%s"]%s}`, strings.Join(trunk, `", "`), outer)
+	flags := "--trunk " + strings.Join(trunk, ",")
+	if ad {
+		flags += " --qinq"
+	}
+	s.mend(c, p, remedy{"vlan", v.From, set, flags})
+}
+
+func (s *subject) limit(c *Cause, p *plan.Port) {
+	l := &p.Policy.Learning
+	c.Why = fmt.Sprintf("%s is a new address, and the port holds as many as it may: %d", s.src, l.Limit.V)
+	r := remedy{"security.macLearning.limit", l.Limit.From, "", ""}
+	if more := min(max(2*l.Limit.V, 16), spec.MaxMACs); more > l.Limit.V {
+		c.Change = "Raise the limit, if that many stations are meant to be behind the port: heddle mac list --learned --port " + p.ID.Name
+		r.set, r.flags = fmt.Sprintf("security: {macLearning: {limit: %d}}", more), fmt.Sprintf("--mac-limit %d", more)
+	} else {
+		c.Change = "Let frames of addresses beyond the limit pass unlearned."
+		r.policy, r.level = "security.macLearning.limitPolicy", l.LimitPolicy.From
+		r.set, r.flags = "security: {macLearning: {limitPolicy: allow}}", "--mac-limit-policy allow"
+	}
+	s.mend(c, p, r)
+}
+
+// nobody: there is no receiver in the segment.
+func (s *subject) nobody(c *Cause, at *place, why abi.Reason) {
+	c.Why = fmt.Sprintf("nobody else is in %s", s.res.Segment)
+	if why == abi.ReasonUnknownUnicast {
+		c.Why = fmt.Sprintf("%s is not known in %s, and nobody there takes frames for unknown destinations", s.dst, s.res.Segment)
+	}
+	c.Command = "heddle port list --switch " + shellWord(s.from.id.Switch)
+	if at.port != nil {
+		c.row(at.port, "vlan")
+	} else {
+		c.From = "switch " + at.id.Switch
+	}
+	if why == abi.ReasonNoReceiver || s.to == nil || s.to.port == nil || s.to.sw != s.from.sw || !s.model.Admits(s.to.id, s.res.Segment) {
+		c.Change = "Correct the destination or, if a port is to be reached there, put it into that segment."
+		return
+	}
+	// The port asked about is there: then it has to learn what is behind it.
+	p := s.to.port
+	c.Change = "If the destination is behind that port, have the port learn and take what is not known."
+	s.mend(c, p, remedy{"security.macLearning.enabled", p.Policy.Learning.Enabled.From, "security: {macLearning: {enabled: true, unicastFlooding: true}}", "--mac-learning --unicast-flooding"})
+}
+
+// tooLong: the packet is longer than the switch's MTU, or than the receiver's.
+func (s *subject) tooLong(c *Cause, at *place) {
+	if s.layer3 > at.sw.MTU {
+		c.Policy, c.Value, c.From = "mtu", strconv.Itoa(at.sw.MTU), "switch "+at.id.Switch
+		c.Why = fmt.Sprintf("the packet has %d bytes, and the switch's MTU is %d", s.layer3, at.sw.MTU)
+		c.Change = "Lower the MTU at the sender, or raise the switch's and then that of the devices on the way."
+		if s.layer3 > spec.MaxMTU {
+			c.Change = fmt.Sprintf("Lower the MTU at the sender: no switch carries more than %d bytes.", spec.MaxMTU)
+			return
+		}
+		s.edit(c, EditSwitch, at.id.Switch, fmt.Sprintf("mtu: %d", s.layer3))
+		return
+	}
+	mtu := s.Facts[at.id].MTU
+	c.Policy, c.Value, c.From = "the device's MTU", strconv.Itoa(mtu), "device "+at.device()
+	c.Why = fmt.Sprintf("the packet has %d bytes, and the MTU of device %s, or of its owner's end, is %d", s.layer3, at.device(), mtu)
+	c.Change = "Lower the MTU at the sender, or raise the device's and that of the adapter on its other end."
+	c.Command = fmt.Sprintf("ip link set dev %s mtu %d", at.device(), s.layer3)
+	if at.port != nil && at.port.Role == spec.Host {
+		c.Policy, c.From = "ports[].mtu", "port "+at.id.Name
+		s.mendHostMTU(c, at.port)
+	}
+}
+
+func (s *subject) mendHostMTU(c *Cause, p *plan.Port) {
+	if own, ok := s.RunTime[p.ID.Name]; ok {
+		own.MTU = 0
+		c.Command = connectCommand(own, p.ID.Switch, fmt.Sprintf("--mtu %d", s.layer3))
+		return
+	}
+	s.edit(c, EditPort, p.ID.Name, fmt.Sprintf("mtu: %d", s.layer3))
+}
+
+func (s *subject) uplinkVLAN(c *Cause, at *place) {
+	vid := s.vid
+	if s.res.Placed {
+		vid = s.res.Segment.VLAN
+	}
+	carried := at.uplink.VLANs
+	c.Policy, c.Value, c.From = "uplinks[].vlans", carried.String(), "uplink "+at.id.Name
+	what := fmt.Sprintf("VLAN %d", vid)
+	if vid == 0 {
+		what = "untagged frames (0)"
+	}
+	c.Why = fmt.Sprintf("the uplink carries %s, and not %s", none(carried.String()), what)
+	c.Change = "Add the VLAN to the uplink's list; the port of the physical switch must carry it as well."
+	carried.AddRange(vid, vid)
+	s.edit(c, EditUplink, at.id.Name, fmt.Sprintf(`vlans: ["%s"]`, strings.ReplaceAll(carried.String(), ",", `", "`)))
+}
+
+func none(s string) string {
+	if s == "" {
+		return "nothing"
+	}
+	return s
+}
+
+// noUplink: none of those that the port's teaming names can be used.
+func (s *subject) noUplink(c *Cause, at *place) {
+	team := &at.port.Policy.Teaming
+	c.row(at.port, "teaming.active")
+	var states []string
+	unused := []string{}
+	for _, u := range at.sw.Uplinks {
+		f, ok := s.Facts[u.ID]
+		state := "not named by the teaming"
+		switch named := slices.Contains(team.Active.V, u.ID.Name) || slices.Contains(team.Standby.V, u.ID.Name) || s.inLAG(at.sw, team, u.ID.Name); {
+		case !ok:
+			state = "not connected"
+		case !f.Up:
+			state = "down"
+		case f.Out != "":
+			state = f.Out
+		case !named:
+			unused = append(unused, u.ID.Name)
+		}
+		states = append(states, u.ID.Name+": "+state)
+	}
+	c.Why = fmt.Sprintf("the frame has to leave the host, and no uplink that port %s may use can be used: %s", at.id.Name, strings.Join(states, "; "))
+	c.Change, c.Command = "Bring an uplink back that the teaming names.", "heddle uplink list"
+	if len(unused) > 0 {
+		c.Change = "Name an uplink that can be used in the teaming, or bring one back that it names."
+		s.mend(c, at.port, remedy{"teaming.active", team.Active.From, "teaming: {active: [" + strings.Join(unused, ", ") + "]}", "--active " + strings.Join(unused, ",")})
+	}
+}
+
+// inLAG says whether an uplink is a member of a LAG that a team names.
+func (s *subject) inLAG(sw *plan.Switch, team *plan.Teaming, uplink string) bool {
+	return slices.ContainsFunc(sw.LAGs, func(g *plan.LAG) bool {
+		return slices.Contains(g.Uplinks, uplink) && (slices.Contains(team.Active.V, g.Name) || slices.Contains(team.Standby.V, g.Name))
+	})
+}
+
+func (s *subject) changedMAC(c *Cause, p *plan.Port) {
+	seen := s.Facts[p.ID].SeenMAC
+	c.Why = fmt.Sprintf("its adapter uses %s and not the port's %s", seen, p.InitialMAC)
+	if p.Policy.MACChanges.V {
+		c.row(p, "security.macChanges")
+		c.Why += ", and that address is another's"
+		c.Change = "Give the adapter an address of its own."
+		return
+	}
+	c.Change = "Let the adapter change its address, or set it back to the port's."
+	s.mend(c, p, remedy{"security.macChanges", p.Policy.MACChanges.From, "security: {macChanges: accept}", "--mac-changes accept"})
+}
+
+// loop: the guards against copies of what came in from outside.
+func (s *subject) loop(c *Cause, at *place, why abi.Reason) {
+	name := "reversePath"
+	if !s.dst.IsGroup() {
+		name = "reversePathPromiscuous"
+	}
+	s.check(c, name, "the physical network cannot bring a frame twice")
+	if why == abi.ReasonReflected {
+		c.Why = fmt.Sprintf("a port of this host sent from %s within the last second: this is its frame coming back", s.src)
+		return
+	}
+	c.Why = fmt.Sprintf("the frame came by %s, and port %s uses another uplink (%s teaming, %s): by that one it comes as well", s.from.id.Name, at.id.Name,
+		at.port.Policy.Teaming.Policy.V, at.port.Origin(at.port.Policy.Teaming.Policy.From))
+}

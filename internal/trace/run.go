@@ -1,0 +1,170 @@
+package trace
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"heddle/internal/abi"
+	"heddle/internal/model"
+	"heddle/internal/plan"
+)
+
+// Run answers a request. Errors are of the request, or a NotFoundError or KernelError.
+func Run(h *Host, q Request) (*Report, error) {
+	t := newTracer(h)
+	from, to, err := t.ends(q)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{From: from.id.String(), Agree: true}
+	if why := h.Waiting[from.id]; why != "" {
+		r.Notes = append(r.Notes, fmt.Sprintf("frames of %s %s do not reach the switch at present: %s", from.kind(), from.id.Name, why))
+	}
+	if to != nil {
+		r.To = to.id.String()
+	}
+	if q.Frame == nil && len(q.Frames) == 0 {
+		if to == nil {
+			return nil, errors.New("say what frame (--ip, --arp, --dst-mac, --hex, --pcap), or with --to whom to talk to")
+		}
+		return r, t.talk(r, from, to)
+	}
+	return r, t.frames(r, from, to, q)
+}
+
+// ends are where frames enter and whom they are meant for, nil when that was not said.
+func (t *tracer) ends(q Request) (from, to *place, err error) {
+	if q.Frame != nil && len(q.Frames) > 0 {
+		return nil, nil, errors.New("give a frame by its fields or by its bytes, not both")
+	}
+	if len(q.Frames) > MaxFrames {
+		return nil, nil, fmt.Errorf("%d frames: at most %d are traced at a time", len(q.Frames), MaxFrames)
+	}
+	if from, err = t.find(q.From); err != nil {
+		return nil, nil, err
+	}
+	if err := t.connected(from); err != nil {
+		return nil, nil, err
+	}
+	if q.To == "" {
+		return from, nil, nil
+	}
+	if to, err = t.find(q.To); err != nil {
+		return nil, nil, err
+	}
+	if to == from {
+		return nil, nil, fmt.Errorf("from %s to %s: that is the same %s", q.From, q.To, from.kind())
+	}
+	return from, to, nil
+}
+
+func (t *tracer) frames(r *Report, from, to *place, q Request) error {
+	list, assumed := q.Frames, []string(nil)
+	if q.Frame != nil {
+		b, a, err := t.fill(from, to, q.Frame)
+		if err != nil {
+			return err
+		}
+		list, assumed = [][]byte{b}, a
+	}
+	if q.Packet < 0 || q.Packet > len(list) {
+		return fmt.Errorf("packet %d: there are %d", q.Packet, len(list))
+	}
+	if q.Packet > 0 {
+		list, r.Sent = list[:q.Packet], q.Packet
+	}
+	for i, b := range list {
+		if len(b) > MaxLength {
+			return fmt.Errorf("frame %d has %d bytes: the longest that can be traced has %d", i+1, len(b), MaxLength)
+		}
+		f, err := t.one(from, to, b)
+		if err != nil {
+			return fmt.Errorf("frame %d: %w", i+1, err)
+		}
+		r.Agree = r.Agree && len(f.Differences) == 0
+		if q.Packet > 0 && i+1 < q.Packet {
+			continue
+		}
+		f.Number, f.Assumed = i+1, assumed
+		if len(list) > 1 && q.Packet == 0 {
+			f.Bytes, f.Steps = "", nil
+		}
+		r.Frames = append(r.Frames, f)
+	}
+	return nil
+}
+
+// one sends one frame.
+func (t *tracer) one(from, to *place, b []byte) (Frame, error) {
+	f := Frame{Summary: Describe(b), Length: len(b), Bytes: hex.EncodeToString(b)}
+	res := t.model.Frame(from.id, short(b), t.Now)
+	for _, s := range res.Steps {
+		f.Steps = append(f.Steps, Step{Stage: string(s.Stage), Text: s.Text})
+	}
+	f.Delivered = res.Delivered
+	if !res.Delivered {
+		f.Reason = res.Reason.String()
+	}
+	f.Copies = []Copy{}
+	for _, c := range res.Copies {
+		f.Copies = append(f.Copies, t.copy(c))
+	}
+	f.Causes = t.causes(from, to, b, &res)
+	var err error
+	f.Kernel, f.Differences, err = t.askKernel(from.id, short(b), &res)
+	return f, err
+}
+
+// short is the frame with zeros where the dry run has them.
+func short(b []byte) []byte {
+	if len(b) <= KernelBytes {
+		return b
+	}
+	return append(append([]byte{}, b[:KernelBytes]...), make([]byte, len(b)-KernelBytes)...)
+}
+
+func (t *tracer) copy(c model.Copy) Copy {
+	at := t.places[c.To]
+	kind := ToPort
+	switch {
+	case c.HostStack:
+		kind = ToHost
+	case at.uplink != nil:
+		kind = ToUplink
+	}
+	return Copy{To: c.To.Name, Kind: kind, Device: at.device(), Tag: outerTag(c.Frame), Length: len(c.Frame)}
+}
+
+// What is said of the kernel program.
+const (
+	agrees    = "agrees"
+	disagrees = "disagrees"
+)
+
+// askKernel runs the kernel program on the frame and compares.
+func (t *tracer) askKernel(at plan.PortID, b []byte, res *model.Result) (string, []string, error) {
+	switch {
+	case t.Kernel == nil:
+		return "not asked: there is none here", nil, nil
+	case len(b) < 14:
+		return "not asked: it is never given less than an Ethernet header", nil, nil
+	}
+	got, err := t.Kernel.Frame(at, b)
+	if err != nil {
+		return "", nil, &KernelError{err}
+	}
+	differ := compare(res, &got)
+	if len(differ) > 0 {
+		return disagrees, differ, nil
+	}
+	return agrees, nil, nil
+}
+
+// outcomeWords is a disposition in words.
+func outcomeWords(delivered bool, why abi.Reason) string {
+	if delivered {
+		return "delivered"
+	}
+	return "dropped (" + why.String() + ")"
+}

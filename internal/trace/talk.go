@@ -1,0 +1,225 @@
+package trace
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"heddle/internal/plan"
+)
+
+// exchange is one frame of a conversation, without its ends.
+type exchange struct {
+	protocol, name string
+	back           bool // from the second to the first
+	fields         func(src, dst station) *packet
+}
+
+// station is one end of a conversation.
+type station struct {
+	at     *place
+	mac    plan.MAC
+	v4, v6 netip.Addr
+}
+
+// exchanges are what two stations have to get through to talk, both ways.
+func exchanges() []exchange {
+	request := func(s, d station) *packet {
+		return &packet{dst: broadcast, fields: &Fields{ARP: &Addresses{s.v4, d.v4}}}
+	}
+	reply := func(s, d station) *packet {
+		return &packet{dst: d.mac, reply: true, fields: &Fields{ARP: &Addresses{s.v4, d.v4}}}
+	}
+	ipv4 := func(s, d station) *packet { return &packet{dst: d.mac, fields: &Fields{IP: &Addresses{s.v4, d.v4}}} }
+	ipv6 := func(s, d station) *packet { return &packet{dst: d.mac, fields: &Fields{IP: &Addresses{s.v6, d.v6}}} }
+	solicit := func(s, d station) *packet {
+		group := solicited(d.v6)
+		m, _ := groupMAC(group)
+		return &packet{dst: m, target: d.v6, fields: &Fields{IP: &Addresses{s.v6, group}}}
+	}
+	return []exchange{
+		{"ARP", "request", false, request}, {"ARP", "reply", true, reply}, {"ARP", "request", true, request}, {"ARP", "reply", false, reply},
+		{"IPv4", "packet", false, ipv4}, {"IPv4", "packet", true, ipv4},
+		{"IPv6", "solicitation", false, solicit}, {"IPv6", "solicitation", true, solicit}, {"IPv6", "packet", false, ipv6}, {"IPv6", "packet", true, ipv6},
+	}
+}
+
+// solicited is the group that is asked for an address (RFC 4291 §2.7.1).
+func solicited(a netip.Addr) netip.Addr {
+	b := a.As16()
+	return netip.AddrFrom16([16]byte{0xff, 2, 11: 1, 12: 0xff, 13: b[13], 14: b[14], 15: b[15]})
+}
+
+// talk finds out whether two places can talk, and over what path.
+func (t *tracer) talk(r *Report, from, to *place) error {
+	if err := t.connected(to); err != nil {
+		return err
+	}
+	if from.uplink != nil && to.uplink != nil {
+		return fmt.Errorf("%s and %s are both uplinks: nothing goes from uplink to uplink", from.id.Name, to.id.Name)
+	}
+	a, err := t.station(from, 1)
+	if err != nil {
+		return err
+	}
+	b, err := t.station(to, 2)
+	if err != nil {
+		return err
+	}
+	r.Talk = &Talk{}
+	for _, x := range exchanges() {
+		src, dst := a, b
+		if x.back {
+			src, dst = b, a
+		}
+		if err := t.hop(r, x, src, dst); err != nil {
+			return err
+		}
+	}
+	r.Talk.sum()
+	t.limits(r, from, to)
+	return nil
+}
+
+// station gives an end of a conversation addresses: its own as far as they are known.
+func (t *tracer) station(at *place, n byte) (station, error) {
+	s := station{at: at, mac: t.model.MACOf(at.id), v4: ownAddress(at, true), v6: ownAddress(at, false)}
+	if at.uplink != nil {
+		s.mac = plan.MAC{0, 0, 0x5e, 0, 0x53, n}
+	}
+	if s.mac.IsZero() {
+		return s, fmt.Errorf("the MAC of port %s is not known: trace a frame with --src-mac or --dst-mac instead", at.id.Name)
+	}
+	if !s.v4.IsValid() {
+		s.v4 = netip.AddrFrom4([4]byte{192, 0, 2, n})
+	}
+	if !s.v6.IsValid() { // link-local, from the MAC (RFC 4291 appendix A)
+		m := s.mac
+		s.v6 = netip.AddrFrom16([16]byte{0xfe, 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]})
+	}
+	return s, nil
+}
+
+// hop sends one frame and enters what becomes of it.
+func (t *tracer) hop(r *Report, x exchange, src, dst station) error {
+	p := x.fields(src, dst)
+	p.src = src.mac
+	t.tags(src.at, dst.at, p, func(string, ...any) {})
+	b, err := p.bytes()
+	if err != nil {
+		return err
+	}
+	f, err := t.one(src.at, dst.at, b)
+	if err != nil {
+		return err
+	}
+	h := Hop{Protocol: x.protocol, Frame: x.name, From: src.at.id.Name, To: dst.at.id.Name, Reason: f.Reason, Kernel: f.Kernel, Differ: f.Differences}
+	r.Agree = r.Agree && len(f.Differences) == 0
+	for _, c := range f.Causes {
+		if c.Port != "" && c.Port != dst.at.id.Name {
+			continue
+		}
+		if h.Reason == "" {
+			h.Reason = c.Reason
+		}
+		if !slices.ContainsFunc(r.Talk.Causes, func(o Cause) bool { return o.same(&c) }) {
+			r.Talk.Causes = append(r.Talk.Causes, c)
+		}
+	}
+	h.judge(&f, dst.at)
+	r.Talk.Hops = append(r.Talk.Hops, h)
+	return nil
+}
+
+// same says whether two causes tell the operator the same.
+func (c *Cause) same(o *Cause) bool {
+	return c.Reason == o.Reason && c.Port == o.Port && c.Policy == o.Policy && c.From == o.From && c.Command == o.Command
+}
+
+// judge says whether the frame arrives, and how.
+func (h *Hop) judge(f *Frame, to *place) {
+	var left []string
+	for _, c := range f.Copies {
+		if c.To == to.id.Name && c.Kind != ToHost {
+			h.Verdict, h.Path, h.Reason = Yes, "on this host", ""
+			if to.uplink != nil {
+				h.Path = leaves(c)
+			}
+			return
+		}
+		if c.Kind == ToUplink {
+			left = append(left, leaves(c))
+		}
+	}
+	h.Verdict, h.Path = No, "-"
+	if len(left) > 0 && f.Delivered {
+		h.Verdict, h.Path = Unknown, strings.Join(left, "; ")
+	}
+	for _, c := range f.Causes { // refused here is refused, whatever leaves
+		if c.Port == to.id.Name && h.Verdict == Unknown && c.Reason != otherSwitch {
+			h.Verdict = No
+		}
+	}
+}
+
+func leaves(c Copy) string {
+	return fmt.Sprintf("leaves by %s, %s", c.To, c.Tag)
+}
+
+// sum says what the hops come to for each protocol: the worst of them.
+func (t *Talk) sum() {
+	for _, h := range t.Hops {
+		i := slices.IndexFunc(t.Protocols, func(p Protocol) bool { return p.Name == h.Protocol })
+		if i < 0 {
+			t.Protocols = append(t.Protocols, Protocol{Name: h.Protocol, Verdict: Yes})
+			i = len(t.Protocols) - 1
+		}
+		p := &t.Protocols[i]
+		if h.Verdict == No || h.Verdict == Unknown && p.Verdict == Yes {
+			p.Verdict = h.Verdict
+		}
+		text := h.Path
+		if h.Verdict == No {
+			text = fmt.Sprintf("%s from %s: %s", h.Frame, h.From, h.Reason)
+		}
+		if !strings.Contains(p.Path, text) {
+			p.Path = strings.TrimPrefix(p.Path+"; "+text, "; ")
+		}
+	}
+}
+
+// limits says what the answer rests on and what cannot be known here.
+func (t *tracer) limits(r *Report, from, to *place) {
+	add := func(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
+	if slices.ContainsFunc(r.Talk.Hops, func(h Hop) bool { return h.Verdict == Unknown }) {
+		add("what leaves by an uplink: whether the physical network, or a router beyond it, brings it to %s cannot be known on this host", to.id.Name)
+	} else if from.uplink != nil || to.uplink != nil {
+		add("beyond the uplink: whether the physical network carries the VLAN and knows the way cannot be known on this host")
+	}
+	if len(from.sw.Uplinks) > 0 && slices.ContainsFunc(r.Talk.Causes, func(c Cause) bool { return c.Reason == otherSegment }) {
+		add("from one VLAN to another packets go by a router: whether there is one beyond the uplinks cannot be known on this host")
+	}
+	for _, end := range []*place{from, to} {
+		if end.port == nil {
+			add("%s stands for a station beyond it with the MAC 00:00:5e:00:53:0%d", end.id.Name, 1+b2i(end == to))
+			continue
+		}
+		if end.port.Policy.VLAN.V.Mode == plan.VLANTrunk {
+			add("%s is a trunk: its guest is taken to send with the VLAN that the other end is in", end.id.Name)
+		}
+		if p := end.port.Policy.Teaming.Policy.V; len(end.sw.Uplinks) > 1 && (p == "ip-hash" || len(end.sw.LAGs) > 0) {
+			add("%s chooses its uplink by a hash of addresses: with other addresses than those assumed it may be another", end.id.Name)
+		}
+	}
+	if ownAddress(from, true) == (netip.Addr{}) || ownAddress(to, true) == (netip.Addr{}) {
+		add("IP addresses of guests are not known here: 192.0.2.1, 192.0.2.2 and link-local ones stand for them; filters in the guests are not seen")
+	}
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

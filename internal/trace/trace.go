@@ -1,0 +1,80 @@
+// Package trace says what a host's switches would do with a frame, in the user's words: the way stage by stage, who would get
+// it, on which uplink with which tag, and for every refusal the policy that causes it, the level that set it and the command
+// that changes it. The model and the kernel program, on copies of the live tables, both answer; that they differ is said. The
+// package is pure: who runs the kernel program is handed in.
+package trace
+
+import (
+	"time"
+
+	"heddle/internal/abi"
+	"heddle/internal/model"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// Request asks what becomes of frames that enter at a port or uplink.
+type Request struct {
+	// From is where they enter: a port, an uplink, or SWITCH/UPLINK where several switches have one of that name.
+	From string `json:"from"`
+	// To is the port they are meant for. Without Frame and Frames: can From and To talk?
+	To string `json:"to,omitempty"`
+	// Frame is a frame given by its fields.
+	Frame *Fields `json:"frame,omitempty"`
+	// Frames are frames in their bytes, without FCS, in the order they are sent; at most MaxFrames.
+	Frames [][]byte `json:"frames,omitempty"`
+	// Packet is the one of Frames that is told in full, counted from 1; those before it are sent ahead. 0 = all of them.
+	Packet int `json:"packet,omitempty"`
+}
+
+// Bounds of a request.
+const (
+	MaxFrames = 10_000
+	// MaxLength is the longest frame in bytes, with its tags and without FCS.
+	MaxLength = 9200
+)
+
+// Host is what is asked: a plan, what is seen of the devices, and what the tables hold. Nothing in it is changed.
+type Host struct {
+	Plan    *plan.Plan
+	Facts   plan.Facts
+	Learned []model.MAC
+	Sent    []model.Sent
+	Now     time.Duration // on the clock of Learned and Sent
+	// Kernel runs the kernel program on the same tables; nil where there is none.
+	Kernel Kernel
+	// NewModel is model.New, or makes one with a fault.
+	NewModel func(*plan.Plan, plan.Facts, time.Duration) *model.Host
+	// File is the path of the configuration in force; "" when there is none.
+	File string
+	// RunTime are the ports connected by command.
+	RunTime map[string]spec.Port
+	// Groups are the port groups, for finding one that a port could be moved to.
+	Groups []Group
+	// Waiting says why frames of ports and uplinks do not reach the switch yet.
+	Waiting map[plan.PortID]string
+}
+
+// Group is a port group: what a port inherits there, and what it may set for itself.
+type Group struct {
+	Switch, Name string
+	Policy       plan.Effective
+	Overrides    spec.Overrides
+}
+
+// Kernel runs the kernel program in recording mode.
+type Kernel interface {
+	// Frame gives a frame of at least 14 bytes, all zero from byte KernelBytes on, to a connected port or uplink.
+	Frame(at plan.PortID, frame []byte) (Outcome, error)
+}
+
+// KernelBytes is how much of a frame a dry run takes as it is. The rules read nothing that far behind.
+const KernelBytes = 3584
+
+// Outcome is what became of a frame. The order of copies and refusals means nothing.
+type Outcome struct {
+	Delivered bool
+	Reason    abi.Reason
+	Copies    []model.Copy
+	Refused   []model.Refusal
+}
