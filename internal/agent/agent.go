@@ -33,6 +33,7 @@ type Kernel interface {
 	Adopted(ifindex uint32) bool
 	Counters() (map[plan.PortID]dataplane.Counters, error)
 	MACs() ([]dataplane.MACEntry, error)
+	Snapshot() (*dataplane.Snapshot, error)
 	Sweep() (int, error)
 	Repin() (int, error)
 	Close() error
@@ -98,6 +99,7 @@ type Agent struct {
 	mount    func() error   // makes sure that there is a file system to pin in
 	closers  []func() error // of what the process has open, in the order it was opened
 	calls    chan func()
+	tracing  chan struct{} // holds one while a trace is made
 	stopped  chan struct{} // closed when the loop has ended
 	quit     context.CancelFunc
 	// ordered: a command asked the agent to stop.

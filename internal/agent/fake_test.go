@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -242,6 +243,10 @@ func (k *fakeKernel) Adopted(index uint32) bool {
 }
 func (k *fakeKernel) RetryAttach() {}
 
+func (k *fakeKernel) Snapshot() (*dataplane.Snapshot, error) {
+	return nil, errors.New("there is no kernel here")
+}
+
 func (k *fakeKernel) Counters() (map[plan.PortID]dataplane.Counters, error) { return k.counters, nil }
 func (k *fakeKernel) MACs() ([]dataplane.MACEntry, error)                   { return k.macs, nil }
 func (k *fakeKernel) Sweep() (int, error)                                   { return 0, nil }
@@ -284,7 +289,7 @@ func (r *rig) restart(content string) error {
 		return err
 	}
 	r.Agent = &Agent{name: "test", place: "here", log: slog.New(slog.DiscardHandler), dev: r.dev, kernel: r.kernel, store: store, state: st,
-		stale: true, calls: make(chan func()), stopped: make(chan struct{}), verdicts: uplinks.Verdicts{}, adapters: guest.Adapters{}, events: event.NewBus(keptEvents)}
+		stale: true, calls: make(chan func()), tracing: make(chan struct{}, 1), stopped: make(chan struct{}), verdicts: uplinks.Verdicts{}, adapters: guest.Adapters{}, events: event.NewBus(keptEvents)}
 	r.lags = uplinks.NewLAGs(r.uplinkHost())
 	var given *givenConfig
 	if content != "" {

@@ -111,7 +111,7 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 	a = &Agent{
 		mount: mount,
 		name:  o.Name, version: o.Version, place: instance.MachineID() + "/" + o.Name, log: o.Log, store: store, state: st,
-		started: time.Now(), stale: true, configFile: o.Config, watchedBy: o.Supervisor, calls: make(chan func()), stopped: make(chan struct{}), quit: func() {},
+		started: time.Now(), stale: true, configFile: o.Config, watchedBy: o.Supervisor, calls: make(chan func()), tracing: make(chan struct{}, 1), stopped: make(chan struct{}), quit: func() {},
 		verdicts: uplinks.Verdicts{}, adapters: guest.Adapters{}, events: event.NewBus(keptEvents), quiet: newQuiet(),
 	}
 	a.lags = uplinks.NewLAGs(a.uplinkHost())

@@ -17,6 +17,7 @@ import (
 	"heddle/internal/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/trace"
 )
 
 // echo answers with what it was asked, or with an error.
@@ -31,6 +32,10 @@ func (e *echo) State(context.Context) (*State, error) {
 func (e *echo) Stats(context.Context) ([]Stats, error) {
 	return []Stats{{Name: "p", Counters: []Counter{{"packetsInUnicast", 1 << 60}}}}, e.err
 }
+func (e *echo) Trace(_ context.Context, q trace.Request) (*trace.Report, error) {
+	return &trace.Report{From: q.From, Agree: true}, nil
+}
+
 func (e *echo) MACs(context.Context) ([]MAC, error) {
 	return []MAC{{MAC: "02:00:00:00:00:01", IdleSeconds: 1.5}}, e.err
 }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"heddle/internal/spec"
+	"heddle/internal/trace"
 )
 
 // ErrNoAgent says that no agent of that name is running.
@@ -53,6 +54,11 @@ func (c *Client) Stats(ctx context.Context) ([]Stats, error) {
 // MACs are the addresses the switches know.
 func (c *Client) MACs(ctx context.Context) ([]MAC, error) {
 	return call[[]MAC](ctx, c, http.MethodGet, "/macs", nil)
+}
+
+// Trace says what would become of frames.
+func (c *Client) Trace(ctx context.Context, q trace.Request) (*trace.Report, error) {
+	return call[*trace.Report](ctx, c, http.MethodPost, "/trace", q)
 }
 
 // Apply replaces the configuration file, all or nothing.

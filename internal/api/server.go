@@ -78,6 +78,7 @@ func handler(ctx context.Context, s Service) http.Handler {
 	get(mux, "/state", s.State)
 	get(mux, "/stats", s.Stats)
 	get(mux, "/macs", s.MACs)
+	post(mux, "/trace", s.Trace)
 	mux.HandleFunc("POST /events", func(w http.ResponseWriter, r *http.Request) { serveEvents(ctx, w, r, s) })
 	post(mux, "/apply", s.Apply)
 	post(mux, "/ports/connect", s.Connect)

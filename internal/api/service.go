@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"heddle/internal/spec"
+	"heddle/internal/trace"
 )
 
 // Service is what an agent answers; Client is the same from the other side.
@@ -13,6 +14,8 @@ type Service interface {
 	State(context.Context) (*State, error)
 	Stats(context.Context) ([]Stats, error)
 	MACs(context.Context) ([]MAC, error)
+	// Trace says what would become of frames; nothing leaves and nothing changes.
+	Trace(context.Context, trace.Request) (*trace.Report, error)
 	// Events calls emit with what is kept and, unless q says otherwise, with what comes, until ctx ends or emit fails.
 	Events(ctx context.Context, q Follow, emit func(Events) error) error
 	Apply(context.Context, Apply) (*Applied, error)

@@ -18,6 +18,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/trace"
 )
 
 // standIn is an agent that answers with what the test put there and remembers what it was asked.
@@ -27,6 +28,7 @@ type standIn struct {
 	macs    []api.MAC
 	applied api.Applied
 	events  []api.Events
+	trace   trace.Report
 	err     error
 	asked   []any
 	// adoption is the answer about host ports, hostPorts the list.
@@ -36,8 +38,11 @@ type standIn struct {
 
 func (s *standIn) note(q any) error { s.asked = append(s.asked, q); return s.err }
 
-func (s *standIn) State(context.Context) (*api.State, error)         { return &s.state, s.err }
-func (s *standIn) Stats(context.Context) ([]api.Stats, error)        { return s.stats, s.err }
+func (s *standIn) State(context.Context) (*api.State, error)  { return &s.state, s.err }
+func (s *standIn) Stats(context.Context) ([]api.Stats, error) { return s.stats, s.err }
+func (s *standIn) Trace(_ context.Context, q trace.Request) (*trace.Report, error) {
+	return &s.trace, s.note(q)
+}
 func (s *standIn) MACs(context.Context) ([]api.MAC, error)           { return s.macs, s.err }
 func (s *standIn) Stop(context.Context) error                        { return s.note("stop") }
 func (s *standIn) HostPorts(context.Context) ([]api.HostPort, error) { return s.hostPorts, s.err }

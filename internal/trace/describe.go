@@ -17,9 +17,7 @@ func Describe(f []byte) string {
 	}
 	parts := []string{fmt.Sprintf("%s → %s", plan.MAC(f[6:12]), destination(plan.MAC(f[:6])))}
 	tags, kind, rest := split(f)
-	for _, t := range tags {
-		parts = append(parts, t)
-	}
+	parts = append(parts, tags...)
 	switch kind {
 	case typeARP:
 		parts = append(parts, describeARP(rest))

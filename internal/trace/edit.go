@@ -49,7 +49,7 @@ func (s *subject) edit(c *Cause, kind EditObject, name, set string) {
 
 func (s *subject) apply() string {
 	file := s.File
-	if file == "" {
+	if file == "" || strings.HasPrefix(file, "<") { // standard input
 		file = "FILE"
 	}
 	return "heddle apply -f " + shellWord(file)

@@ -105,9 +105,9 @@ func (f *Fields) check() error {
 	case f.VLAN != nil && *f.VLAN > 4094, f.Outer != nil && *f.Outer > 4094:
 		return fmt.Errorf("VLAN ids are 0–4094; 0 is a priority tag, which belongs to no VLAN")
 	case f.EtherType != nil && *f.EtherType < 0x600:
-		return fmt.Errorf("Ethernet type %#04x: types begin at 0x0600", *f.EtherType)
+		return fmt.Errorf("type %#04x: Ethernet types begin at 0x0600", *f.EtherType)
 	case f.EtherType != nil && (*f.EtherType == typeQ || *f.EtherType == typeAD):
-		return fmt.Errorf("Ethernet type %#04x is a VLAN tag: give it with --vlan or --qinq", *f.EtherType)
+		return fmt.Errorf("type %#04x is that of a VLAN tag: give it with --vlan or --qinq", *f.EtherType)
 	case f.Length < 0 || f.Length > MaxLength:
 		return fmt.Errorf("a frame of %d bytes: frames have up to %d", f.Length, MaxLength)
 	}

@@ -1,0 +1,162 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+
+	"heddle/internal/api"
+	"heddle/internal/dataplane"
+	"heddle/internal/model"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+	"heddle/internal/trace"
+)
+
+// traceTries is how often a trace is made before it is believed that model and kernel program differ: the tables are copied while
+// frames pass, and a copy may hold one table from before a frame and another from after it.
+const traceTries = 3
+
+// Trace says what would become of frames, on copies of the live tables: the loop only makes the copies.
+func (a *Agent) Trace(ctx context.Context, q trace.Request) (*trace.Report, error) {
+	select {
+	case a.tracing <- struct{}{}: // one at a time: each takes some 20 MB of the kernel while it lasts
+		defer func() { <-a.tracing }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	var r *trace.Report
+	for range traceTries {
+		h, tables, err := a.tables(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if r, err = traceOn(h, tables, q); err != nil {
+			return nil, traceError(err)
+		}
+		if r.Agree || ctx.Err() != nil {
+			break
+		}
+	}
+	return r, ctx.Err()
+}
+
+// traceError says whose fault an error is.
+func traceError(err error) error {
+	var missing *trace.NotFoundError
+	var kernel *trace.KernelError
+	switch {
+	case errors.As(err, &kernel):
+		return err
+	case errors.As(err, &missing):
+		return api.NewError(api.NotFound, missing.Text)
+	}
+	return api.NewError(api.Invalid, strings.Split(err.Error(), "\n")...)
+}
+
+// tables copies what a trace is made on, in the loop.
+func (a *Agent) tables(ctx context.Context) (h *trace.Host, s *dataplane.Snapshot, err error) {
+	err = a.do(ctx, func() error {
+		if a.applied == nil {
+			return errors.New("nothing is in force yet")
+		}
+		if s, err = a.kernel.Snapshot(); err != nil {
+			return err
+		}
+		h = &trace.Host{Plan: copied(a.applied.Plan), Facts: maps.Clone(a.applied.Facts), NewModel: model.New, File: a.state.Config.File,
+			RunTime: map[string]spec.Port{}, Groups: a.traceGroups(), Waiting: map[plan.PortID]string{}}
+		for _, p := range a.state.Ports {
+			h.RunTime[p.Name] = p
+		}
+		a.eachMember(func(id plan.PortID) {
+			if why := a.whyNotAttached(id); why != "" {
+				h.Waiting[id] = why
+			} else if _, connected := a.applied.Facts[id]; !connected {
+				h.Waiting[id] = a.problems[id]
+			}
+		})
+		return nil
+	})
+	return h, s, err
+}
+
+func (a *Agent) eachMember(f func(plan.PortID)) {
+	for _, sw := range a.applied.Plan.Switches {
+		for _, u := range sw.Uplinks {
+			f(u.ID)
+		}
+		for _, p := range sw.Ports {
+			f(p.ID)
+		}
+	}
+}
+
+// copied is a plan whose ports the loop does not change: it still fills in initial MACs.
+func copied(p *plan.Plan) *plan.Plan {
+	c := &plan.Plan{}
+	for _, sw := range p.Switches {
+		s := *sw
+		s.Ports = make([]*plan.Port, len(sw.Ports))
+		for i, port := range sw.Ports {
+			one := *port
+			s.Ports[i] = &one
+		}
+		c.Switches = append(c.Switches, &s)
+	}
+	return c
+}
+
+// traceGroups are the port groups with what their ports inherit.
+func (a *Agent) traceGroups() (groups []trace.Group) {
+	for _, s := range a.cfg.Switches {
+		bare := &spec.Config{Switches: []spec.Switch{s}}
+		for _, g := range s.PortGroups {
+			bare.Ports = append(bare.Ports, spec.Port{Name: "_" + g.Name, Switch: s.Name, PortGroup: g.Name})
+		}
+		resolved, err := plan.Resolve(bare, nil)
+		if err != nil {
+			continue // a remedy less
+		}
+		for i, g := range s.PortGroups {
+			groups = append(groups, trace.Group{Switch: s.Name, Name: g.Name, Policy: resolved.Switches[0].Ports[i].Policy, Overrides: g.Overrides})
+		}
+	}
+	return groups
+}
+
+// traceOn answers on copies of tables.
+func traceOn(h *trace.Host, s *dataplane.Snapshot, q trace.Request) (r *trace.Report, err error) {
+	h.Now = s.Now
+	for _, m := range s.Learned {
+		h.Learned = append(h.Learned, model.MAC{Port: m.Port, Segment: model.Segment{VLAN: m.VLAN, AD: m.AD}, MAC: m.MAC, Seen: m.Seen})
+	}
+	for _, m := range s.Sent {
+		h.Sent = append(h.Sent, model.Sent{Switch: m.Switch, Segment: model.Segment{VLAN: m.VLAN, AD: m.AD}, MAC: m.MAC, At: m.At})
+	}
+	run, err := s.DryRun()
+	if err != nil {
+		return nil, &trace.KernelError{Err: err}
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	h.Kernel = dryKernel{run}
+	return trace.Run(h, q)
+}
+
+// dryKernel gives what a dry run records the form that a trace compares.
+type dryKernel struct{ run *dataplane.DryRun }
+
+func (k dryKernel) Frame(at plan.PortID, frame []byte) (trace.Outcome, error) {
+	r, err := k.run.Frame(at, frame)
+	if err != nil {
+		return trace.Outcome{}, err
+	}
+	o := trace.Outcome{Delivered: r.Delivered, Reason: r.Reason}
+	for _, c := range r.Copies {
+		o.Copies = append(o.Copies, model.Copy{To: c.To, HostStack: c.HostStack, Frame: c.Frame})
+	}
+	for _, x := range r.Refused {
+		o.Refused = append(o.Refused, model.Refusal{Port: x.To, Reason: x.Reason})
+	}
+	return o, nil
+}

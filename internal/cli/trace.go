@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/plan"
+	"heddle/internal/trace"
+)
+
+const traceLong = `Say what the switch would do with a frame, on the plan and the tables in force: stage by stage, who would get it, on which
+uplink with which tag, and for a refusal the policy that causes it, the level that set it and the command that changes it.
+Both the model and the kernel program, in recording mode, answer; should they differ, that is said and the status is 1.
+Nothing is sent, and no table, counter or event changes.
+
+With --from and --to alone: can the two talk, and over what path, for ARP, IPv4 and IPv6, both ways.
+
+A frame is given by its fields, in hexadecimal, or in a capture file. What is left out of the fields is filled in as the
+sender would: its MAC, the receiver's (--to), the tag of a trunk. --from also takes an uplink: a frame as the physical network
+would bring it.`
+
+const traceExample = `  heddle trace --from vm1/eth0 --to vm2/eth0
+  heddle trace --from vm1/eth0 --to vm2/eth0 --ip 192.0.2.1,192.0.2.2 --tcp 443
+  heddle trace --from vm1/eth0 --arp 192.0.2.2
+  heddle trace --from vm1/eth0 --dst-mac 02:00:00:00:02:01 --length 1600
+  heddle trace --from uplink1 --vlan 10 --to vm2/eth0 --ip 198.51.100.7,192.0.2.2 --icmp
+  heddle trace --from vm1/eth0 --pcap vm1.pcap --packet 3
+  tcpdump -r vm1.pcap -xx -c 1 -t | heddle trace --from vm1/eth0 --hex -`
+
+// traceFlags are the flags of "heddle trace" as they were written.
+type traceFlags struct {
+	from, to, dstMAC, srcMAC          string
+	vlan, qinq                        uint16
+	etherType, arp, ip, ip6, tcp, udp string
+	icmp                              bool
+	length, packet                    int
+	hex, pcap                         string
+}
+
+func newTrace(d Deps) *cobra.Command {
+	t, o, f := &target{}, &output{}, &traceFlags{}
+	c := &cobra.Command{
+		Use: "trace --from PORT [--to PORT] [FRAME]", Short: "Say where a frame would go, and why not further", Long: traceLong, Example: traceExample, Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			q, notes, err := f.request(d, c)
+			if err != nil {
+				return err
+			}
+			r, err := ask(c, t, func(ctx context.Context, s api.Service) (*trace.Report, error) { return s.Trace(ctx, q) })
+			if err != nil {
+				return err
+			}
+			r.Notes = append(notes, r.Notes...)
+			if err := o.print(d, r, func(w io.Writer) error { return printTrace(d, w, r) }); err != nil {
+				return err
+			}
+			if !r.Agree {
+				return &SilentError{Status: ExitFailure}
+			}
+			return nil
+		},
+	}
+	t.flags(d, c)
+	o.flag(c)
+	f.flags(c)
+	return c
+}
+
+func (f *traceFlags) flags(c *cobra.Command) {
+	s := c.Flags()
+	s.StringVar(&f.from, "from", "", "where the frame enters: a port, an uplink, or SWITCH/UPLINK")
+	s.StringVar(&f.to, "to", "", "the port it is meant for: fills in its MAC, and says why it gets nothing")
+	s.StringVar(&f.dstMAC, "dst-mac", "", "destination MAC")
+	s.StringVar(&f.srcMAC, "src-mac", "", "source MAC; default: the port's own")
+	s.Uint16Var(&f.vlan, "vlan", 0, "802.1Q tag the frame carries, 0–4094 (0 = priority tag); default: none, or what --to asks for on a trunk")
+	s.Uint16Var(&f.qinq, "qinq", 0, "outer 802.1ad tag, 0–4094")
+	s.StringVar(&f.etherType, "ethertype", "", "Ethernet type of another protocol, such as 0x88cc")
+	s.StringVar(&f.arp, "arp", "", "an ARP request: [SRC,]DST; with --dst-mac a reply")
+	s.StringVar(&f.ip, "ip", "", "an IPv4 packet: [SRC,]DST")
+	s.StringVar(&f.ip6, "ip6", "", "an IPv6 packet: [SRC,]DST")
+	s.StringVar(&f.tcp, "tcp", "", "TCP: [SRC,]DST port")
+	s.StringVar(&f.udp, "udp", "", "UDP: [SRC,]DST port")
+	s.BoolVar(&f.icmp, "icmp", false, "an echo request (ping), as without --tcp and --udp")
+	s.IntVar(&f.length, "length", 0, "length of the frame in bytes, with its tags and without FCS; default: what its headers need, at least 60")
+	s.StringVar(&f.hex, "hex", "", "the frame in hexadecimal, or - to read it from standard input")
+	s.StringVar(&f.pcap, "pcap", "", "capture file, pcap or pcapng, or - for standard input: its frames are sent one after the other")
+	s.IntVar(&f.packet, "packet", 0, "with --pcap: tell this one in full, counted from 1")
+}
+
+// fieldFlags make a frame by its fields.
+func fieldFlags() []string {
+	return []string{"dst-mac", "src-mac", "vlan", "qinq", "ethertype", "arp", "ip", "ip6", "tcp", "udp", "icmp", "length"}
+}
+
+// request makes a request of the flags.
+func (f *traceFlags) request(d Deps, c *cobra.Command) (q trace.Request, notes []string, err error) {
+	q = trace.Request{From: f.from, To: f.to, Packet: f.packet}
+	given := c.Flags().Changed
+	var fields []string
+	for _, name := range fieldFlags() {
+		if given(name) {
+			fields = append(fields, "--"+name)
+		}
+	}
+	switch {
+	case f.from == "":
+		return q, nil, usagef("say where the frame enters, with --from PORT or --from UPLINK")
+	case given("hex") && given("pcap"):
+		return q, nil, usagef("--hex and --pcap exclude each other")
+	case (given("hex") || given("pcap")) && len(fields) > 0:
+		return q, nil, usagef("a frame from --hex or --pcap is taken as it is: leave out %s", strings.Join(fields, ", "))
+	case given("packet") && (!given("pcap") || f.packet < 1):
+		return q, nil, usagef("--packet is the number of a frame of --pcap, counted from 1")
+	case given("hex"):
+		q.Frames, err = f.readHex(d)
+	case given("pcap"):
+		q.Frames, notes, err = f.readCapture(d)
+	case len(fields) > 0:
+		q.Frame, err = f.fields(given)
+	}
+	if err != nil {
+		return q, nil, &UsageError{Err: err}
+	}
+	return q, notes, nil
+}
+
+func (f *traceFlags) readHex(d Deps) ([][]byte, error) {
+	text := f.hex
+	if text == "-" {
+		b, err := io.ReadAll(io.LimitReader(d.Stdin, 1<<20))
+		if err != nil {
+			return nil, err
+		}
+		text = string(b)
+	}
+	b, err := trace.ParseHex(text)
+	if err != nil {
+		return nil, fmt.Errorf("--hex: %w", err)
+	}
+	return [][]byte{b}, nil
+}
+
+func (f *traceFlags) readCapture(d Deps) ([][]byte, []string, error) {
+	in := d.Stdin
+	if f.pcap != "-" {
+		file, err := os.Open(f.pcap)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer file.Close()
+		in = file
+	}
+	got, err := trace.ReadCapture(in)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--pcap %s: %w", f.pcap, err)
+	}
+	var notes []string
+	if n := len(got.Cut); n > 0 {
+		notes = append(notes, fmt.Sprintf("the file has only the beginning of %d frames: what is missing is taken as zero", n))
+	}
+	if got.More {
+		notes = append(notes, fmt.Sprintf("the file has more than %d frames: the others were left out", trace.MaxFrames))
+	}
+	if f.packet > len(got.Frames) {
+		return nil, nil, fmt.Errorf("--packet %d: the file has %d", f.packet, len(got.Frames))
+	}
+	return got.Frames, notes, nil
+}
+
+// fields makes a frame of the flags that were given.
+func (f *traceFlags) fields(given func(string) bool) (*trace.Fields, error) {
+	if given("ip") && given("ip6") {
+		return nil, errors.New("--ip and --ip6 exclude each other")
+	}
+	out := &trace.Fields{ICMP: f.icmp, Length: f.length}
+	if given("length") && f.length < 14 {
+		return nil, fmt.Errorf("--length %d: a frame has at least 14 bytes", f.length)
+	}
+	for _, p := range []struct {
+		flag string
+		read func() error
+	}{
+		{"dst-mac", func() error { return readMAC(f.dstMAC, &out.DstMAC) }}, {"src-mac", func() error { return readMAC(f.srcMAC, &out.SrcMAC) }},
+		{"vlan", func() error { out.VLAN = &f.vlan; return nil }}, {"qinq", func() error { out.Outer = &f.qinq; return nil }},
+		{"ethertype", func() error { return readType(f.etherType, &out.EtherType) }},
+		{"arp", func() (err error) { out.ARP, err = trace.ParseAddresses(f.arp, 4); return err }},
+		{"ip", func() (err error) { out.IP, err = trace.ParseAddresses(f.ip, 4); return err }},
+		{"ip6", func() (err error) { out.IP, err = trace.ParseAddresses(f.ip6, 6); return err }},
+		{"tcp", func() (err error) { out.TCP, err = trace.ParsePorts(f.tcp); return err }},
+		{"udp", func() (err error) { out.UDP, err = trace.ParsePorts(f.udp); return err }},
+	} {
+		if !given(p.flag) {
+			continue
+		}
+		if err := p.read(); err != nil {
+			return nil, fmt.Errorf("--%s: %w", p.flag, err)
+		}
+	}
+	return out, nil
+}
+
+func readMAC(text string, to **plan.MAC) error {
+	m, err := plan.ParseMAC(text)
+	*to = &m
+	return err
+}
+
+func readType(text string, to **uint16) error {
+	n, err := strconv.ParseUint(text, 0, 16)
+	if err != nil {
+		return fmt.Errorf("%q is not a type such as 0x88cc", text)
+	}
+	v := uint16(n)
+	*to = &v
+	return nil
+}

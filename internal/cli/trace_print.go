@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"heddle/internal/trace"
+)
+
+// lines writes a report for people. Long sentences are broken at the width of a table.
+type lines struct {
+	w   io.Writer
+	d   Deps
+	err error
+}
+
+// add writes a text behind a label, in lines of at most tableWidth columns, the continued ones under the first.
+func (l *lines) add(indent int, label string, width int, text string) {
+	head := strings.Repeat(" ", indent) + label + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(label)))
+	for _, line := range wrap(text, tableWidth-indent-width) {
+		l.put(head + line)
+		head = strings.Repeat(" ", indent+width)
+	}
+}
+
+// put writes a line as it is.
+func (l *lines) put(line string) {
+	if _, err := fmt.Fprintf(l.w, "%s\n", strings.TrimRight(line, " ")); err != nil && l.err == nil {
+		l.err = err
+	}
+}
+
+func (l *lines) blank() { l.add(0, "", 0, "") }
+
+func printTrace(d Deps, w io.Writer, r *trace.Report) error {
+	l := &lines{w: w, d: d}
+	switch {
+	case r.Talk != nil:
+		if err := l.talk(r); err != nil {
+			return err
+		}
+	case len(r.Frames) == 1:
+		l.frame(r, &r.Frames[0])
+	default:
+		if err := l.summary(r); err != nil {
+			return err
+		}
+	}
+	if len(r.Notes) > 0 {
+		l.blank()
+	}
+	for _, n := range r.Notes {
+		l.add(0, "note:", 6, n)
+	}
+	return l.err
+}
+
+// frame tells one frame in full.
+func (l *lines) frame(r *trace.Report, f *trace.Frame) {
+	which := ""
+	if r.Sent > 0 {
+		which = fmt.Sprintf("frame %d, ", f.Number)
+	}
+	l.add(0, "", 0, fmt.Sprintf("from %s: %s%s, %d bytes", r.From, which, f.Summary, f.Length))
+	for _, a := range f.Assumed {
+		l.add(2, "assumed:", 9, a)
+	}
+	l.blank()
+	for i, s := range f.Steps {
+		label := s.Stage
+		if i > 0 && f.Steps[i-1].Stage == s.Stage {
+			label = ""
+		}
+		l.add(0, label, 10, s.Text)
+	}
+	l.blank()
+	l.outcome(f)
+	l.causes(f.Causes)
+	l.blank()
+	l.kernel(f.Kernel, f.Differences)
+}
+
+func (l *lines) outcome(f *trace.Frame) {
+	if !f.Delivered {
+		l.add(0, "", 0, l.d.coloured(red, "dropped")+" ("+f.Reason+"): nobody gets it")
+		return
+	}
+	l.add(0, "", 0, l.d.coloured(green, "delivered")+" to")
+	for _, c := range f.Copies {
+		l.add(2, "", 0, copyWords(c))
+	}
+}
+
+// copyWords: "uplink1 (uplink, device eno1): VLAN 10, 64 bytes".
+func copyWords(c trace.Copy) string {
+	what := string(c.Kind)
+	if c.Kind == trace.ToHost {
+		what = "the host's own stack"
+	}
+	if c.Device != "" {
+		what += ", device " + c.Device
+	}
+	return fmt.Sprintf("%s (%s): %s, %d bytes", c.To, what, c.Tag, c.Length)
+}
+
+func (l *lines) causes(list []trace.Cause) {
+	for _, c := range list {
+		l.blank()
+		who := "why nobody"
+		if c.Port != "" {
+			who = "why not " + c.Port
+		}
+		l.add(0, "", 0, fmt.Sprintf("%s (%s): %s", who, l.d.coloured(yellow, c.Reason), c.Why))
+		policy := c.Policy
+		if c.Value != "" {
+			policy += " = " + c.Value
+		}
+		l.add(2, "policy:", 9, policy)
+		l.add(2, "set by:", 9, c.From)
+		l.add(2, "change:", 9, c.Change)
+		if e := c.Edit; e != nil {
+			file := ""
+			if e.File != "" {
+				file = "in " + e.File + ", "
+			}
+			l.add(2, "edit:", 9, file+e.Object()+": "+e.Set)
+		}
+		l.put("  command: " + c.Command) // whole, to be copied
+	}
+}
+
+func (l *lines) kernel(state string, differences []string) {
+	switch {
+	case len(differences) > 0:
+		l.add(0, "", 0, l.d.coloured(red, "model and kernel program disagree")+": this is a fault of Heddle; what the kernel program does is what happens")
+	case state == "agrees":
+		l.add(0, "", 0, "model and kernel program agree")
+	default:
+		l.add(0, "", 0, "by the model; the kernel program was "+state)
+	}
+	for _, line := range differences {
+		l.add(2, "", 0, line)
+	}
+}
+
+// summary tells each of several frames in a line.
+func (l *lines) summary(r *trace.Report) error {
+	tab := &table{head: []string{"PACKET", "BYTES", "OUTCOME", "TO", "FRAME"}, right: map[int]bool{0: true, 1: true}, keep: map[int]bool{2: true}}
+	var differ []string
+	for _, f := range r.Frames {
+		outcome, to := "delivered", make([]string, 0, len(f.Copies))
+		if !f.Delivered {
+			outcome = f.Reason
+		}
+		for _, c := range f.Copies {
+			to = append(to, c.To)
+		}
+		tab.add(fmt.Sprint(f.Number), fmt.Sprint(f.Length), outcome, dash(strings.Join(to, ",")), f.Summary)
+		for _, line := range f.Differences {
+			differ = append(differ, fmt.Sprintf("packet %d: %s", f.Number, line))
+		}
+	}
+	if err := tab.write(l.w); err != nil {
+		return err
+	}
+	l.blank()
+	state := "agrees"
+	if len(differ) > 0 {
+		state = "disagrees"
+	}
+	l.kernel(state, differ)
+	l.blank()
+	l.add(0, "", 0, "one of them in full: --packet N")
+	return nil
+}
+
+func (l *lines) talk(r *trace.Report) error {
+	l.add(0, "", 0, fmt.Sprintf("%s and %s", r.From, r.To))
+	l.blank()
+	for _, p := range r.Talk.Protocols {
+		colour := map[trace.Verdict]string{trace.Yes: green, trace.No: red, trace.Unknown: yellow}[p.Verdict]
+		l.add(0, fmt.Sprintf("%-6s%s", p.Name, l.d.coloured(colour, fmt.Sprintf("%-9s", p.Verdict))), 15, p.Path)
+	}
+	l.blank()
+	var differ []string
+	tab := &table{head: []string{"FRAME", "FROM", "TO", "ARRIVES", "PATH"}, keep: map[int]bool{0: true, 3: true}}
+	for _, h := range r.Talk.Hops {
+		path := h.Path
+		if h.Verdict != trace.Yes && h.Reason != "" {
+			path = strings.TrimPrefix(path+"; "+h.Reason, "-; ")
+		}
+		tab.add(h.Protocol+" "+h.Frame, h.From, h.To, string(h.Verdict), path)
+		for _, line := range h.Differ {
+			differ = append(differ, fmt.Sprintf("%s %s from %s: %s", h.Protocol, h.Frame, h.From, line))
+		}
+	}
+	if err := tab.write(l.w); err != nil {
+		return err
+	}
+	l.causes(r.Talk.Causes)
+	l.blank()
+	state := "agrees"
+	if len(differ) > 0 {
+		state = "disagrees"
+	}
+	l.kernel(state, differ)
+	return nil
+}
