@@ -64,6 +64,7 @@ func (m *mover) onInterface(op adopt.Op, r *adopt.Record, host hostdev.Device) e
 	case adopt.GiveAddresses:
 		return m.net.PutAddresses(r.Config, host.Index, host.Name)
 	case adopt.GiveRoutes:
+		_ = m.net.CarryNeighbours(r.Config.Index, host.Index) // else they are asked for
 		return m.net.PutRoutes(r.Config, host.Index, host.Name)
 	case adopt.TakeRoutes:
 		return m.net.DropRoutes(r.Config, host.Index, host.Name)
@@ -99,6 +100,15 @@ func (m *mover) onDevice(op adopt.Op, r *adopt.Record) error {
 		return m.net.Set(d.Name, r.Quieted...)
 	case adopt.Empty:
 		return m.net.Drop(r.Config, d.Index, d.Name)
+	}
+	return m.refill(r, d)
+}
+
+// refill puts everything back on the device. That a neighbour is not carried over costs a second, and is no reason to fail.
+func (m *mover) refill(r *adopt.Record, d hostdev.Device) error {
+	host, ok, err := m.dev.Device(r.Port.Device)
+	if err == nil && ok && m.ours(host, r) {
+		_ = m.net.CarryNeighbours(host.Index, d.Index)
 	}
 	return m.net.Put(r.Config, d.Index, d.Name)
 }
