@@ -54,9 +54,14 @@ func (m *mover) Do(op adopt.Op, r *adopt.Record) error {
 	return m.onInterface(op, r, host)
 }
 
-// ours says whether the interface is the one that was made: an operator may have made another of the name since.
+// ours says whether the interface is the one that was made: an operator may have made another of the name since. A pair of both names
+// without a mark is one that a crash left between making and marking it: there was none of these names before.
 func (m *mover) ours(d hostdev.Device, r *adopt.Record) bool {
-	return d.Alias == devices.Alias(m.agent, portID(r))
+	if d.Alias != "" {
+		return d.Alias == devices.Alias(m.agent, portID(r))
+	}
+	end, ok, err := m.dev.Device(devices.SwitchEnd(r.Port.Device))
+	return err == nil && ok && end.Peer.Index == d.Index && !end.Peer.Elsewhere
 }
 
 func (m *mover) onInterface(op adopt.Op, r *adopt.Record, host hostdev.Device) error {
