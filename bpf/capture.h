@@ -41,7 +41,9 @@ INLINE void capture_admit(struct frame *f, bool readable)
 INLINE void capture_deliver(struct frame *f, u32 slot, u32 flags)
 {
 	if (capturing)
-		capture(f->skb, capture_what(CAPTURE_DELIVER, slot, f->slot, 0, flags | capture_origin(f) | CAPTURE_COPY), f->segment);
+		capture(f->skb,
+			capture_what(CAPTURE_DELIVER, slot, f->slot, 0, flags | capture_origin(f) | CAPTURE_COPY),
+			f->segment);
 }
 
 /* The frame itself goes no further; it has the tag it came with. */
@@ -55,5 +57,6 @@ INLINE void capture_drop(struct frame *f, u32 why)
 INLINE void capture_refusal(struct frame *f, u32 slot, u32 why)
 {
 	if (capturing)
-		capture(f->skb, capture_what(CAPTURE_DROP, slot, f->slot, why, capture_origin(f) | CAPTURE_COPY), f->segment);
+		capture(f->skb, capture_what(CAPTURE_DROP, slot, f->slot, why, capture_origin(f) | CAPTURE_COPY),
+			f->segment);
 }

@@ -41,7 +41,8 @@ INLINE bool selects(struct capture *c, const struct capture_record *h)
 		return false;
 	if (c->flags & CAPTURE_ALL_SEGMENTS)
 		return true;
-	return h->segment >> SEGMENT_SWITCH_SHIFT == c->switch_number && c->segments[(in_switch / 64) & 127] >> (in_switch % 64) & 1;
+	return h->segment >> SEGMENT_SWITCH_SHIFT == c->switch_number &&
+	       c->segments[(in_switch / 64) & 127] >> (in_switch % 64) & 1;
 }
 
 /* Copies the frame behind the record's head, as a wire would carry it, at most snap bytes. False when it could not be read. */

@@ -32,13 +32,41 @@ INLINE struct capture_scratch *capture_scratch_of_cpu(void)
 
 /* Fields of an instruction's code (linux/bpf_common.h). */
 enum filter_code {
-	F_LD = 0, F_LDX = 1, F_ST = 2, F_STX = 3, F_ALU = 4, F_JMP = 5, F_RET = 6, F_MISC = 7,
-	F_IMM = 0x00, F_ABS = 0x20, F_IND = 0x40, F_MEM = 0x60, F_LEN = 0x80, F_MSH = 0xa0,
-	F_SIZE = 0x18, F_WORD = 0x00, F_HALF = 0x08, F_BYTE = 0x10,
+	F_LD = 0,
+	F_LDX = 1,
+	F_ST = 2,
+	F_STX = 3,
+	F_ALU = 4,
+	F_JMP = 5,
+	F_RET = 6,
+	F_MISC = 7,
+	F_IMM = 0x00,
+	F_ABS = 0x20,
+	F_IND = 0x40,
+	F_MEM = 0x60,
+	F_LEN = 0x80,
+	F_MSH = 0xa0,
+	F_SIZE = 0x18,
+	F_WORD = 0x00,
+	F_HALF = 0x08,
+	F_BYTE = 0x10,
 	F_USE_X = 0x08,
-	F_ADD = 0x00, F_SUB = 0x10, F_MUL = 0x20, F_DIV = 0x30, F_OR = 0x40, F_AND = 0x50,
-	F_LSH = 0x60, F_RSH = 0x70, F_NEG = 0x80, F_MOD = 0x90, F_XOR = 0xa0,
-	F_JA = 0x00, F_JEQ = 0x10, F_JGT = 0x20, F_JGE = 0x30, F_JSET = 0x40,
+	F_ADD = 0x00,
+	F_SUB = 0x10,
+	F_MUL = 0x20,
+	F_DIV = 0x30,
+	F_OR = 0x40,
+	F_AND = 0x50,
+	F_LSH = 0x60,
+	F_RSH = 0x70,
+	F_NEG = 0x80,
+	F_MOD = 0x90,
+	F_XOR = 0xa0,
+	F_JA = 0x00,
+	F_JEQ = 0x10,
+	F_JGT = 0x20,
+	F_JGE = 0x30,
+	F_JSET = 0x40,
 	F_RET_A = 0x10,
 	F_TXA = 0x80,
 };
@@ -61,7 +89,6 @@ INLINE bool filter_read(struct filter_run *r, u32 at, u32 size, u32 *value)
 	if (r->tagged && at < 16) {
 		for (u32 i = 0; i < 4; i++)
 			b[i] = r->s->head[(at + i) & 31];
-		size = size == 1 ? 1 : size;
 	} else {
 		s64 err;
 

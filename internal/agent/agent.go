@@ -92,6 +92,7 @@ type Agent struct {
 	teaming    teaming
 	adapters   guest.Adapters // what QEMU monitors showed
 	events     *event.Bus
+	captures   captures
 	quiet      quiet
 	adoptions  adoptions
 

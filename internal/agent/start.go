@@ -126,6 +126,7 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 		return a, err
 	}
 	a.kernel, a.closers = kernel, append(a.closers, kernel.Close)
+	a.captures.source = kernel.Captures()
 	dev, err := hostdev.Open()
 	if err != nil {
 		return a, err

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heddle/internal/abi"
 	"heddle/internal/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -283,4 +285,83 @@ func TestEvents_ArriveOneBatchAfterTheOtherAndEndWithTheServer(t *testing.T) {
 		_ = c.Events(context.Background(), Follow{}, func(Events) error { close(followed); return nil })
 	}()
 	<-followed
+}
+
+func (e *echo) EndCapture(_ context.Context, q EndCapture) error {
+	e.got = q
+	return e.err
+}
+
+func (e *echo) Capture(ctx context.Context, q Capture, emit func(CaptureEvent) error) error {
+	e.got = q
+	if e.err != nil {
+		return e.err
+	}
+	for _, v := range []CaptureEvent{
+		{Started: &CaptureStarted{ID: 7}},
+		{Port: &CapturePort{Number: 3, Switch: "s", Name: "vm1", Uplink: true}},
+		{Frame: &CaptureFrame{CaptureRecord: abi.CaptureRecord{At: 1_000_000_001, Slot: 3, Length: 9000, Captured: 4, Stage: abi.CaptureDrop, Reason: 6}, Data: []byte{1, 2, 3, 4}}},
+		{Counts: &CaptureCounts{Selected: 5, Lost: 4}},
+	} {
+		if err := emit(v); err != nil {
+			return err
+		}
+	}
+	if q.Snap == 1 { // until the client goes
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	if q.Snap == 2 { // without an end
+		return nil
+	}
+	return emit(CaptureEvent{Counts: &CaptureCounts{Selected: 5, Lost: 4, Ended: "done"}})
+}
+
+func TestCaptureCrossesTheSocket(t *testing.T) {
+	e := &echo{}
+	c, _ := serve(t, e)
+	var got []string
+	note := func(v CaptureEvent) error {
+		switch {
+		case v.Started != nil:
+			got = append(got, fmt.Sprintf("started %d", v.Started.ID))
+		case v.Port != nil:
+			got = append(got, fmt.Sprintf("port %+v", *v.Port))
+		case v.Frame != nil:
+			got = append(got, fmt.Sprintf("frame %d %s %x of %d at %d", v.Frame.Slot, StageName(v.Frame.Stage), v.Frame.Data, v.Frame.Length, v.Frame.Time().UnixNano()))
+		case v.Counts != nil:
+			got = append(got, fmt.Sprintf("counts %+v", *v.Counts))
+		}
+		return nil
+	}
+	if err := c.Capture(t.Context(), Capture{Ports: []string{"vm1"}}, note); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"started 7", "port {Number:3 Switch:s Name:vm1 Uplink:true}", "frame 3 drop 01020304 of 9000 at 1000000001",
+		"counts {Selected:5 Lost:4 Ended:}", "counts {Selected:5 Lost:4 Ended:done}"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	if err := c.Capture(t.Context(), Capture{Snap: 2}, note); !errors.Is(err, ErrEnded) {
+		t.Errorf("a capture without an end: %v", err)
+	}
+	enough := errors.New("enough")
+	if err := c.Capture(t.Context(), Capture{Snap: 1}, func(CaptureEvent) error { return enough }); !errors.Is(err, enough) {
+		t.Errorf("%v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := c.Capture(ctx, Capture{Snap: 1}, func(v CaptureEvent) error {
+		if v.Counts != nil {
+			cancel()
+		}
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("a client that leaves: %v", err)
+	}
+	e.err = NewError(Invalid, "no such port")
+	var refused *Error
+	if err := c.Capture(t.Context(), Capture{}, note); !errors.As(err, &refused) || refused.Kind != Invalid {
+		t.Errorf("%v", err)
+	}
 }

@@ -80,6 +80,8 @@ func handler(ctx context.Context, s Service) http.Handler {
 	get(mux, "/macs", s.MACs)
 	post(mux, "/trace", s.Trace)
 	mux.HandleFunc("POST /events", func(w http.ResponseWriter, r *http.Request) { serveEvents(ctx, w, r, s) })
+	mux.HandleFunc("POST /capture", func(w http.ResponseWriter, r *http.Request) { serveCapture(ctx, w, r, s) })
+	act(mux, "/capture/end", s.EndCapture)
 	post(mux, "/apply", s.Apply)
 	post(mux, "/ports/connect", s.Connect)
 	post(mux, "/ports/reconnect", s.Reconnect)

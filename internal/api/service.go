@@ -18,6 +18,9 @@ type Service interface {
 	Trace(context.Context, trace.Request) (*trace.Report, error)
 	// Events calls emit with what is kept and, unless q says otherwise, with what comes, until ctx ends or emit fails.
 	Events(ctx context.Context, q Follow, emit func(Events) error) error
+	// Capture calls emit with what is captured, until ctx ends, EndCapture is called or emit fails.
+	Capture(ctx context.Context, q Capture, emit func(CaptureEvent) error) error
+	EndCapture(context.Context, EndCapture) error
 	Apply(context.Context, Apply) (*Applied, error)
 	Connect(context.Context, spec.Port) (*Applied, error)
 	Reconnect(context.Context, spec.Port) (*Applied, error)

@@ -34,6 +34,7 @@ type standIn struct {
 	// adoption is the answer about host ports, hostPorts the list.
 	adoption  api.Adoption
 	hostPorts []api.HostPort
+	captured  []api.CaptureEvent
 }
 
 func (s *standIn) note(q any) error { s.asked = append(s.asked, q); return s.err }
@@ -360,3 +361,17 @@ func TestNamesInSeveralSwitchesHaveToBeToldApart(t *testing.T) {
 		t.Error(out)
 	}
 }
+
+func (s *standIn) Capture(_ context.Context, q api.Capture, emit func(api.CaptureEvent) error) error {
+	if err := s.note(q); err != nil {
+		return err
+	}
+	for _, e := range s.captured {
+		if err := emit(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *standIn) EndCapture(_ context.Context, q api.EndCapture) error { return s.note(q) }

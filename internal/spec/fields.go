@@ -97,6 +97,9 @@ func nearest(word string, known []string) string {
 	return best
 }
 
+// Nearest is the known word that whoever wrote word most likely meant, "" when none is near.
+func Nearest(word string, known []string) string { return nearest(word, known) }
+
 // edits is the distance between two words, in bytes inserted, removed, replaced, or swapped with their neighbour (the
 // optimal string alignment distance).
 func edits(a, b string) int {

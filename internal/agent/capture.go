@@ -1,0 +1,251 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"heddle/internal/api"
+	"heddle/internal/dataplane"
+	"heddle/internal/plan"
+)
+
+// Times of a capture.
+const (
+	// countsEvery is how often a client hears how many frames it has lost.
+	countsEvery = time.Second
+	// nameFor is how long a port's name is taken for granted: places are given to other ports.
+	nameFor = time.Second
+	// captureTurn bounds a wait for frames.
+	captureTurn = 100 * time.Millisecond
+	// leftOver bounds what is read after the end of a capture, where the ring still fills as fast as it is read.
+	leftOver = 2 * time.Second
+)
+
+// captures are those that run, by the number a client ends them with.
+type captures struct {
+	source *dataplane.Captures
+	mu     sync.Mutex
+	last   uint64
+	end    map[uint64]chan struct{}
+}
+
+func (c *captures) begin() (id uint64, end <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.end == nil {
+		c.end = map[uint64]chan struct{}{}
+	}
+	c.last++
+	ch := make(chan struct{})
+	c.end[c.last] = ch
+	return c.last, ch
+}
+
+// over closes the capture's channel, once; false when there is no such capture.
+func (c *captures) over(id uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ch, ok := c.end[id]
+	if ok {
+		close(ch)
+		delete(c.end, id)
+	}
+	return ok
+}
+
+// EndCapture ends a capture; what the kernel has captured until then is still given to its client.
+func (a *Agent) EndCapture(_ context.Context, q api.EndCapture) error {
+	if !a.captures.over(q.ID) {
+		return api.NewError(api.NotFound, fmt.Sprintf("there is no capture %d", q.ID))
+	}
+	return nil
+}
+
+// Capture captures for one client. It runs beside the loop, which it needs for the instant in which the devices are given
+// another program.
+func (a *Agent) Capture(ctx context.Context, q api.Capture, emit func(api.CaptureEvent) error) error {
+	var s dataplane.Selection
+	var uplinks map[plan.PortID]bool
+	err := a.do(ctx, func() (err error) {
+		uplinks = uplinksOf(a.plan)
+		s, err = selection(a.plan, q)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	run, err := a.captures.source.Start(s, a.inLoop)
+	if errors.Is(err, dataplane.ErrTooManyCaptures) {
+		return api.NewError(api.Invalid, err.Error()+": end one of them")
+	}
+	if err != nil {
+		return err
+	}
+	id, end := a.captures.begin()
+	defer a.captures.over(id)
+	a.log.Info("capture begins", "capture", id, "ports", len(s.Ports), "segments", len(s.Segments), "filter", len(s.Filter))
+	c := &capture{run: run, of: a.captures.source, emit: emit, uplinks: uplinks, names: map[uint16]named{}}
+	err = emit(api.CaptureEvent{Started: &api.CaptureStarted{ID: id}})
+	if err == nil {
+		err = c.follow(ctx, end)
+	}
+	a.log.Info("capture ends", "capture", id, "selected", c.counts.Selected, "lost", c.counts.Lost)
+	if errClose := run.Close(); errClose != nil {
+		a.log.Error("end a capture", "err", errClose)
+	}
+	return err
+}
+
+// inLoop runs f in the loop. Once the loop has ended the kernel's closing does what f would.
+func (a *Agent) inLoop(f func() error) error {
+	err := a.do(context.Background(), f)
+	select {
+	case <-a.stopped:
+		return nil
+	default:
+		return err
+	}
+}
+
+// capture is one client's.
+type capture struct {
+	run     *dataplane.Capture
+	of      *dataplane.Captures
+	emit    func(api.CaptureEvent) error
+	uplinks map[plan.PortID]bool
+	names   map[uint16]named
+	counts  api.CaptureCounts
+	counted time.Time
+	offset  int64 // from the kernel's clock to that of the calendar, ns
+}
+
+// named is what a number was last said to stand for, and when that was looked up.
+type named struct {
+	id plan.PortID
+	at time.Time
+}
+
+// follow gives the client what is captured until the capture is ended, then what is left, and the counts last.
+func (c *capture) follow(ctx context.Context, end <-chan struct{}) error {
+	if err := c.clock(); err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		select {
+		case <-end:
+			return c.finish("ended by the client")
+		default:
+		}
+		if err := c.turn(time.Now().Add(captureTurn)); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+		if time.Since(c.counted) >= countsEvery {
+			if err := c.clock(); err != nil {
+				return err
+			}
+			if err := c.count(""); err != nil {
+				return err
+			}
+		}
+	}
+	return c.finish("the agent ends") // or the client has, and hears nothing of it
+}
+
+// turn gives frames until the deadline, or until one has passed without any.
+func (c *capture) turn(deadline time.Time) error {
+	for time.Now().Before(deadline) {
+		f, err := c.run.Next(deadline)
+		if err != nil {
+			return err
+		}
+		if err := c.frame(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *capture) finish(why string) error {
+	if err := c.run.Stop(); err != nil {
+		return err
+	}
+	// Runs of the program that have selected a frame already put it into the ring in the meantime.
+	for until := time.Now().Add(leftOver); time.Now().Before(until); {
+		err := c.turn(time.Now().Add(captureTurn))
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return c.count(why)
+}
+
+func (c *capture) count(ended string) error {
+	selected, lost, err := c.run.Counts()
+	if err != nil {
+		return err
+	}
+	c.counts, c.counted = api.CaptureCounts{Selected: selected, Lost: lost, Ended: ended}, time.Now()
+	return c.emit(api.CaptureEvent{Counts: &c.counts})
+}
+
+// clock reads how far apart the clocks are: that of the calendar is set now and then.
+func (c *capture) clock() error {
+	var mono unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono); err != nil {
+		return fmt.Errorf("read the clock: %w", err)
+	}
+	c.offset = time.Now().UnixNano() - mono.Nano()
+	return nil
+}
+
+func (c *capture) frame(f dataplane.Captured) error {
+	for _, slot := range []uint16{f.Slot, f.Other} {
+		if slot != 0 {
+			if err := c.name(slot); err != nil {
+				return err
+			}
+		}
+	}
+	f.At += uint64(c.offset)
+	return c.emit(api.CaptureEvent{Frame: &api.CaptureFrame{CaptureRecord: f.CaptureRecord, Data: f.Frame}})
+}
+
+// name says what a number stands for, where that is news.
+func (c *capture) name(slot uint16) error {
+	have, ok := c.names[slot]
+	now := time.Now()
+	if ok && now.Sub(have.at) < nameFor {
+		return nil
+	}
+	id, err := c.of.Name(slot)
+	if err != nil {
+		return err
+	}
+	if id == (plan.PortID{}) {
+		id = have.id // gone since it sent the frame
+	}
+	c.names[slot] = named{id, now}
+	if ok && have.id == id {
+		return nil
+	}
+	return c.emit(api.CaptureEvent{Port: &api.CapturePort{Number: slot, Switch: id.Switch, Name: id.Name, Uplink: c.uplinks[id]}})
+}
+
+func uplinksOf(p *plan.Plan) map[plan.PortID]bool {
+	all := map[plan.PortID]bool{}
+	for _, sw := range p.Switches {
+		for _, u := range sw.Uplinks {
+			all[u.ID] = true
+		}
+	}
+	return all
+}

@@ -1,0 +1,264 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/abi"
+	"heddle/internal/api"
+)
+
+// anyPort as the port is every port, as with tcpdump.
+const anyPort = "any"
+
+// endPatience is how long the end of a capture may take before what is left is given up.
+const endPatience = 5 * time.Second
+
+// capture is one "heddle capture".
+type capture struct {
+	d        Deps
+	client   api.Service
+	ask      api.Capture
+	filter   string
+	write    string
+	format   string
+	count    uint64
+	duration time.Duration
+	// compile makes a program of a filter expression.
+	compile func(context.Context, string) ([]api.FilterInstruction, error)
+}
+
+func newCapture(d Deps) *cobra.Command {
+	t, f := &target{}, &capture{d: d, compile: compileFilter}
+	c := &cobra.Command{
+		Use: "capture [PORT [FILTER…]]", Short: "Show or record the frames of ports: as they enter, are delivered, or are dropped, and why",
+		Long: "Shows every frame that enters the switch by a port or is handed to it, and what is dropped with the reason, one line\n" +
+			"each, until interrupted; or writes them to a file that Wireshark opens. PORT is a port or an uplink, \"any\" is all of them.\n" +
+			"FILTER is an expression of pcap-filter(7), as tcpdump takes it, and needs tcpdump to be installed.\n" +
+			"Arrows: → enters by the port, ← is handed to its owner, ✗ goes no further.\n" +
+			"Stages: " + strings.Join(api.Stages(), ", ") + ". Reasons: see docs/reference/drop-reasons.md.",
+		Example: "  heddle capture vm1/eth0\n  heddle capture vm1/eth0 tcp port 443\n  heddle capture vm1/eth0 -w vm1.pcapng\n" +
+			"  heddle capture any --stage drop\n  heddle capture --segment 10 --reason forged-transmit\n  heddle capture uplink1 -w - | tshark -r -",
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			if err := f.arguments(args); err != nil {
+				return err
+			}
+			if f.client, err = t.client(); err != nil {
+				return err
+			}
+			return f.run(c.Context())
+		},
+	}
+	t.flags(d, c)
+	fl := c.Flags()
+	fl.StringArrayVar(&f.ask.Ports, "port", nil, "also this port or uplink; may be given several times")
+	fl.StringArrayVar(&f.ask.Uplinks, "uplink", nil, "also this uplink; may be given several times")
+	fl.StringSliceVar(&f.ask.Segments, "segment", nil, "only these segments of the switch: a VLAN such as 10, 10-20, untagged, ad:10")
+	fl.StringVar(&f.ask.Switch, "switch", "", "the switch, where several have the port or segment")
+	fl.StringSliceVar(&f.ask.Stages, "stage", nil, "only these stages: "+strings.Join(api.Stages(), ", "))
+	fl.StringSliceVar(&f.ask.Reasons, "reason", nil, "only what is dropped for these reasons")
+	fl.StringVarP(&f.filter, "filter", "f", "", "only what the pcap-filter expression matches; instead of FILTER")
+	fl.StringVarP(&f.write, "write", "w", "", "write pcapng to this file, - for standard output")
+	fl.IntVarP(&f.ask.Snap, "snap", "s", 0, "bytes of each frame to capture at most; 0 is all")
+	fl.Uint64VarP(&f.count, "count", "c", 0, "end after so many frames; 0 is never")
+	fl.DurationVar(&f.duration, "duration", 0, "end after this time, such as 10s; 0 is never")
+	fl.StringVarP(&f.format, "output", "o", "text", "output format: text, or json: one object a line")
+	completeCapture(c)
+	return c
+}
+
+func completeCapture(c *cobra.Command) {
+	words := func(list ...string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return list, cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+	var reasons []string
+	for r := abi.ReasonNone + 1; r < abi.ReasonCount; r++ {
+		reasons = append(reasons, r.String())
+	}
+	_ = c.RegisterFlagCompletionFunc("stage", words(api.Stages()...))
+	_ = c.RegisterFlagCompletionFunc("reason", words(reasons...))
+	_ = c.RegisterFlagCompletionFunc("output", words("text", "json"))
+}
+
+// arguments takes in the command line.
+func (f *capture) arguments(args []string) error {
+	if f.format != "text" && f.format != "json" {
+		return usagef("output format %q: use text, or json for one object a line", f.format)
+	}
+	if f.write != "" && f.format == "json" {
+		return usagef("-w writes pcapng and -o json prints lines: use one of them")
+	}
+	if f.ask.Snap < 0 || f.ask.Snap > abi.MaxSnap {
+		return usagef("--snap %d: it is 1 to %d bytes, or 0 for whole frames", f.ask.Snap, abi.MaxSnap)
+	}
+	if f.duration < 0 {
+		return usagef("--duration %s: it is not negative", f.duration)
+	}
+	if len(args) > 1 && f.filter != "" {
+		return usagef("the filter is given twice: %q and --filter %q", strings.Join(args[1:], " "), f.filter)
+	}
+	if len(args) > 0 && args[0] != anyPort {
+		f.ask.Ports = append(slices.Clip(f.ask.Ports), args[0])
+	}
+	if len(args) > 1 {
+		f.filter = strings.Join(args[1:], " ")
+	}
+	return nil
+}
+
+// run captures until it is enough, the time is over, or the user ends it.
+func (f *capture) run(ctx context.Context) (err error) {
+	if strings.TrimSpace(f.filter) != "" {
+		if f.ask.Filter, err = f.compile(ctx, f.filter); err != nil {
+			return err
+		}
+	}
+	out, err := f.output()
+	if err != nil {
+		return err
+	}
+	s := &captureSession{f: f, out: out, ports: map[uint16]api.CapturePort{}, started: make(chan uint64, 1), full: make(chan struct{})}
+	err = s.follow(ctx)
+	if closed := out.close(s.counts); err == nil {
+		err = closed
+	}
+	if s.begun {
+		s.summary(f.d.Stderr)
+	}
+	return err
+}
+
+// output is where frames go.
+func (f *capture) output() (*captureOutput, error) {
+	switch f.write {
+	case "":
+		return newCaptureOutput(f.d.Stdout, nil, &lineSink{json: f.format == "json", d: f.d})
+	case "-":
+		if f.d.Colour {
+			return nil, usagef("-w - would write a binary file to the terminal: name a file, or pipe it into a program such as tshark -r -")
+		}
+		return newCaptureOutput(f.d.Stdout, nil, &fileSink{snap: f.ask.Snap})
+	}
+	file, err := os.OpenFile(f.write, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("write the capture: %w", err)
+	}
+	return newCaptureOutput(file, file, &fileSink{snap: f.ask.Snap})
+}
+
+// captureSession is a capture under way.
+type captureSession struct {
+	f       *capture
+	out     *captureOutput
+	ports   map[uint16]api.CapturePort
+	counts  api.CaptureCounts
+	given   uint64
+	begun   bool
+	started chan uint64
+	full    chan struct{} // closed when as many frames have come as were asked for
+}
+
+// follow ends the capture at the agent when it is over here, and takes in what was captured until then.
+func (s *captureSession) follow(ctx context.Context) error {
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		s.watch(ctx, inner, cancel)
+	}()
+	err := s.f.client.Capture(inner, s.f.ask, s.take)
+	cancelled := inner.Err() != nil
+	cancel()
+	<-watched
+	if cancelled && errors.Is(err, context.Canceled) {
+		return nil // given up after the user's interrupt
+	}
+	return err
+}
+
+// watch waits for what ends the capture.
+func (s *captureSession) watch(ctx, inner context.Context, cancel context.CancelFunc) {
+	var over <-chan time.Time
+	var id uint64
+	select {
+	case id = <-s.started:
+	case <-ctx.Done():
+		cancel()
+		return
+	case <-inner.Done():
+		return
+	}
+	if s.f.duration > 0 {
+		timer := time.NewTimer(s.f.duration)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-inner.Done():
+		return
+	case <-ctx.Done():
+	case <-s.full:
+	case <-over:
+	}
+	if err := s.f.client.EndCapture(inner, api.EndCapture{ID: id}); err != nil {
+		cancel()
+		return
+	}
+	select {
+	case <-inner.Done():
+	case <-time.After(endPatience):
+		cancel()
+	}
+}
+
+// take takes in one event.
+func (s *captureSession) take(e api.CaptureEvent) error {
+	switch {
+	case e.Started != nil:
+		s.begun = true
+		if s.f.write != "" {
+			fmt.Fprintln(s.f.d.Stderr, "capturing; Ctrl-C ends it")
+		}
+		s.started <- e.Started.ID
+	case e.Port != nil:
+		s.ports[e.Port.Number] = *e.Port
+	case e.Counts != nil:
+		s.counts = *e.Counts
+	case e.Frame != nil:
+		return s.frame(e.Frame)
+	}
+	return nil
+}
+
+func (s *captureSession) frame(f *api.CaptureFrame) error {
+	if s.f.count > 0 && s.given >= s.f.count {
+		return nil
+	}
+	s.given++
+	if err := s.out.frame(sighting{CaptureFrame: f, port: s.ports[f.Slot], other: s.ports[f.Other]}); err != nil {
+		return err
+	}
+	if s.given == s.f.count {
+		close(s.full)
+	}
+	return nil
+}
+
+// summary says how the capture ended.
+func (s *captureSession) summary(w io.Writer) {
+	fmt.Fprintf(w, "%d frames captured, %d selected by the switch, %d lost because they came faster than they were read\n", s.given, s.counts.Selected, s.counts.Lost)
+	if s.counts.Ended == "" {
+		fmt.Fprintln(w, "the agent ended before the capture: what came last may be missing, and the counts are those of up to a second earlier")
+	}
+}

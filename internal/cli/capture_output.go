@@ -1,0 +1,310 @@
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"heddle/internal/abi"
+	"heddle/internal/api"
+	"heddle/internal/dissect"
+	"heddle/internal/pcapng"
+)
+
+// sighting is a captured frame with the names of its ports.
+type sighting struct {
+	*api.CaptureFrame
+	port, other api.CapturePort
+}
+
+// out says whether the frame was on its way out of the switch, to the port's owner.
+func (s sighting) out() bool { return s.Flags&abi.CaptureCopy != 0 }
+
+// disposition is the stage, and of a drop the reason.
+func (s sighting) disposition() string {
+	if s.Stage == abi.CaptureDrop {
+		return "drop " + abi.Reason(s.Reason).String()
+	}
+	return api.StageName(s.Stage)
+}
+
+// party is who the frame is from or for, where it is not the port's owner.
+func (s sighting) party() string {
+	switch {
+	case s.Flags&abi.CaptureToHost != 0:
+		return "to the host"
+	case s.Flags&abi.CaptureFromHost != 0 && (!s.out() || s.Slot == s.Other):
+		return "from the host"
+	case s.Flags&abi.CaptureFromHost != 0:
+		return "from the host behind " + portName(s.other, s.Other)
+	case s.out() && s.Slot != s.Other:
+		return "from " + portName(s.other, s.Other)
+	}
+	return ""
+}
+
+// vlan is the segment, "" when it is not known.
+func (s sighting) vlan() string {
+	n := s.Segment & abi.VIDMask
+	switch {
+	case s.Segment == 0:
+		return ""
+	case n == 0:
+		return "untagged"
+	case s.Segment&abi.SegmentAD != 0:
+		return fmt.Sprintf("ad:%d", n)
+	}
+	return fmt.Sprint(n)
+}
+
+func portName(p api.CapturePort, number uint16) string {
+	switch {
+	case number == 0:
+		return "no uplink" // a copy for the physical network that no uplink could take
+	case p.Name == "":
+		return "a port that is gone"
+	}
+	return p.Name
+}
+
+// captureSink writes frames in one format.
+type captureSink interface {
+	begin(w io.Writer) error
+	frame(s sighting) error
+	end(c api.CaptureCounts) error
+}
+
+// captureOutput writes what gathers, and a moment later at the latest what there is.
+type captureOutput struct {
+	mu    sync.Mutex
+	buf   *bufio.Writer
+	file  io.Closer // nil for standard output
+	sink  captureSink
+	err   error
+	timer *time.Timer
+}
+
+// outputDelay is how long a frame may wait to be shown.
+const outputDelay = 50 * time.Millisecond
+
+func newCaptureOutput(w io.Writer, file io.Closer, sink captureSink) (*captureOutput, error) {
+	o := &captureOutput{buf: bufio.NewWriterSize(w, 1<<16), file: file, sink: sink}
+	return o, sink.begin(o.buf)
+}
+
+func (o *captureOutput) frame(s sighting) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err == nil {
+		o.err = o.sink.frame(s)
+	}
+	if o.timer == nil {
+		o.timer = time.AfterFunc(outputDelay, o.flush)
+	}
+	return o.err
+}
+
+func (o *captureOutput) flush() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.timer = nil
+	if o.err == nil {
+		o.err = o.buf.Flush()
+	}
+}
+
+// close writes what is left.
+func (o *captureOutput) close(c api.CaptureCounts) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.timer != nil {
+		o.timer.Stop()
+	}
+	if o.err == nil {
+		o.err = errors.Join(o.sink.end(c), o.buf.Flush())
+	}
+	err := o.err
+	o.err = errors.New("the capture is over") // for a flush that is late
+	if o.file != nil {
+		err = errors.Join(err, o.file.Close())
+	}
+	return err
+}
+
+// lineSink prints one line a frame.
+type lineSink struct {
+	json bool
+	d    Deps
+	w    io.Writer
+}
+
+func (l *lineSink) begin(w io.Writer) error     { l.w = w; return nil }
+func (l *lineSink) end(api.CaptureCounts) error { return nil }
+func (l *lineSink) frame(s sighting) (err error) {
+	if l.json {
+		return json.NewEncoder(l.w).Encode(l.object(s))
+	}
+	arrow, colour := "→", ""
+	switch {
+	case s.Stage == abi.CaptureDrop:
+		arrow, colour = "✗", red
+	case s.out():
+		arrow = "←"
+	}
+	about := []string{l.d.coloured(colour, s.disposition())}
+	if p := s.party(); p != "" {
+		about = append(about, p)
+	}
+	if v := s.vlan(); v != "" {
+		about = append(about, "segment "+v)
+	}
+	_, err = fmt.Fprintf(l.w, "%s  %s %s %s  %s%s\n", s.Time().Local().Format("15:04:05.000000"), portName(s.port, s.Slot),
+		l.d.coloured(colour, arrow), strings.Join(about, ", "), dissect.Line(s.Data, int(s.Length)), segmented(s.GsoSize))
+	return err
+}
+
+// capturedFrame is what "-o json" prints of a frame.
+type capturedFrame struct {
+	Time      time.Time   `json:"time"`
+	Switch    string      `json:"switch"`
+	Port      string      `json:"port"`
+	Uplink    bool        `json:"uplink"`
+	Direction string      `json:"direction"` // "in" from the port's owner into the switch, or "out"
+	Stage     string      `json:"stage"`
+	Reason    *abi.Reason `json:"reason,omitempty"`
+	From      string      `json:"from,omitempty"` // of a copy: the port that sent it
+	Host      string      `json:"host,omitempty"` // "to", "from": the host's own stack has part in it
+	VLAN      string      `json:"vlan,omitempty"` // "untagged", "10", "ad:10"
+	Length    uint32      `json:"length"`
+	Captured  uint32      `json:"captured"`
+	GSOSize   uint32      `json:"gsoSize,omitempty"`
+	Summary   string      `json:"summary"`
+	Data      []byte      `json:"data"` // base64
+}
+
+func (l *lineSink) object(s sighting) capturedFrame {
+	o := capturedFrame{
+		Time: s.Time().UTC(), Switch: s.port.Switch, Port: s.port.Name, Uplink: s.port.Uplink, Direction: "in", Stage: api.StageName(s.Stage),
+		VLAN: s.vlan(), Length: s.Length, Captured: s.Captured, GSOSize: s.GsoSize, Summary: dissect.Line(s.Data, int(s.Length)), Data: s.Data,
+	}
+	if s.out() {
+		o.Direction, o.From = "out", s.other.Name
+	}
+	switch {
+	case s.Flags&abi.CaptureToHost != 0:
+		o.Host = "to"
+	case s.Flags&abi.CaptureFromHost != 0:
+		o.Host = "from"
+	}
+	if s.Stage == abi.CaptureDrop {
+		reason := abi.Reason(s.Reason)
+		o.Reason = &reason
+	}
+	return o
+}
+
+// segmented says that a frame stands for several, which its sender left to be cut.
+func segmented(size uint32) string {
+	if size == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (in segments of %d)", size)
+}
+
+// fileSink writes pcapng.
+type fileSink struct {
+	snap       int
+	w          *pcapng.Writer
+	interfaces map[api.CapturePort]*fileInterface
+	order      []*fileInterface
+	last       time.Time
+}
+
+// fileInterface is a port's interface in the file.
+type fileInterface struct {
+	number  int
+	packets uint64
+}
+
+func (f *fileSink) begin(w io.Writer) (err error) {
+	f.interfaces = map[api.CapturePort]*fileInterface{}
+	f.w, err = pcapng.NewWriter(w, pcapng.Section{Application: "heddle capture", OS: "Linux"})
+	return err
+}
+
+func (f *fileSink) of(p api.CapturePort, number uint16) (*fileInterface, error) {
+	p.Number = 0 // which may become another's
+	if i, ok := f.interfaces[p]; ok {
+		return i, nil
+	}
+	what := "port"
+	if p.Uplink {
+		what = "uplink"
+	}
+	n, err := f.w.Add(pcapng.Interface{Name: portName(p, number), Description: what + " of switch " + p.Switch, Snap: f.snap})
+	if err != nil {
+		return nil, err
+	}
+	i := &fileInterface{number: n}
+	f.interfaces[p], f.order = i, append(f.order, i)
+	return i, nil
+}
+
+func (f *fileSink) frame(s sighting) error {
+	i, err := f.of(s.port, s.Slot)
+	if err != nil {
+		return err
+	}
+	i.packets++
+	f.last = s.Time()
+	way := pcapng.Inbound
+	if s.out() {
+		way = pcapng.Outbound
+	}
+	return f.w.Packet(pcapng.Packet{Interface: i.number, Time: f.last, Direction: way, Comment: comment(s), Length: int(s.Length), Data: s.Data})
+}
+
+// comment is what the packet's comment says: port, direction, disposition, and what else is known.
+func comment(s sighting) string {
+	way := "in"
+	if s.out() {
+		way = "out"
+	}
+	words := []string{"port " + portName(s.port, s.Slot), way, s.disposition()}
+	if p := s.party(); p != "" {
+		words = append(words, p)
+	}
+	if v := s.vlan(); v != "" {
+		words = append(words, "segment "+v)
+	}
+	if s.GsoSize > 0 {
+		words = append(words, fmt.Sprintf("in segments of %d", s.GsoSize))
+	}
+	return strings.Join(words, ", ")
+}
+
+// end writes the statistics. Which port's the lost frames were is not known: they are with the first interface.
+func (f *fileSink) end(c api.CaptureCounts) error {
+	if len(f.order) == 0 && c.Lost > 0 {
+		if _, err := f.of(api.CapturePort{}, 1); err != nil {
+			return err
+		}
+	}
+	lost := c.Lost
+	for _, i := range f.order {
+		s := pcapng.Statistics{Interface: i.number, Time: f.last, Received: i.packets + lost, Dropped: lost}
+		if lost > 0 {
+			s.Comment = fmt.Sprintf("%d frames of all interfaces were lost because they came faster than they were read", lost)
+		}
+		if err := f.w.Statistics(s); err != nil {
+			return err
+		}
+		lost = 0
+	}
+	return nil
+}
