@@ -200,7 +200,10 @@ func (a *Agent) begin(given *givenConfig) error {
 		a.log.Warn(w)
 	}
 	a.distrust()
-	if err := a.reconcile(); err != nil {
+	a.commanded = len(a.state.Held) == 0 // with nothing in hand there is nothing to serve that cannot be written down
+	err = a.reconcile()
+	a.commanded = false
+	if err != nil {
 		if a.applied == nil {
 			return err
 		}
