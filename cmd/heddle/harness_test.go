@@ -69,7 +69,7 @@ func newHost(t *testing.T) *host {
 	t.Helper()
 	testkit.Root(t)
 	testkit.Tool(t, "ip", "ping")
-	h := &host{t: t, ns: testkit.NS(t, "host"), dir: t.TempDir(), log: &logBuffer{}}
+	h := &host{t: t, ns: testkit.NS(t, "host"), dir: shortDir(t), log: &logBuffer{}}
 	h.name = "t" + strings.ReplaceAll(h.ns.Name, "_", "-")
 	t.Cleanup(func() {
 		if h.agent != nil {
@@ -81,6 +81,22 @@ func newHost(t *testing.T) *host {
 		}
 	})
 	return h
+}
+
+// shortDir is a directory that goes with the test. t.TempDir's has the test's name in it, and the path of a socket has at most
+// 107 bytes (unix(7)).
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "heddle-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 func (h *host) command(args ...string) *exec.Cmd {
