@@ -3,6 +3,7 @@ package trace
 import (
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -29,15 +30,13 @@ func ParseHex(text string) ([]byte, error) {
 // hexLine reads one line, the first of whose bytes has that offset.
 func hexLine(line string, at int) ([]byte, error) {
 	line = strings.TrimSpace(line)
-	dump := false
-	if word, rest, ok := strings.Cut(line, " "); ok || strings.HasSuffix(word, ":") {
-		digits := strings.TrimPrefix(strings.TrimSuffix(word, ":"), "0x")
-		if dump = isOffset(word, digits, at); dump {
-			line = rest
-		}
-	}
-	if line, _, _ = strings.Cut(line, "|"); dump { // hexdump -C
-		line, _, _ = strings.Cut(strings.TrimLeft(line, " "), "  ") // the text beside the bytes
+	word, rest, _ := strings.Cut(line, " ")
+	rest, _, hexdump := strings.Cut(rest, "|")
+	switch {
+	case isOffset(word, ":", at): // tcpdump, xxd: the text stands behind two blanks
+		line, _, _ = strings.Cut(strings.TrimLeft(rest, " "), "  ")
+	case isOffset(word, "", at) && (hexdump || at > 0 && rest == ""): // hexdump -C, whose last line is an offset alone
+		line = rest
 	}
 	line = strings.NewReplacer(" ", "", "\t", "", "\r", "", ":", "", "-", "", "0x", "", ",", "").Replace(line)
 	b, err := hex.DecodeString(line)
@@ -45,17 +44,18 @@ func hexLine(line string, at int) ([]byte, error) {
 		return b, nil
 	}
 	if i := strings.IndexFunc(line, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF", r) }); i >= 0 {
-		return nil, fmt.Errorf("%q is not a hexadecimal digit", []rune(line[i:])[0])
+		return nil, fmt.Errorf("%q is not a hexadecimal digit", string([]rune(line[i:])[0]))
 	}
 	return nil, fmt.Errorf("%d digits: a byte is two", len(line))
 }
 
-// isOffset says whether a word is the offset that the next byte of a dump has.
-func isOffset(word, digits string, at int) bool {
-	if len(digits) < 4 || len(digits) > 8 || !strings.HasSuffix(word, ":") && len(digits) != 8 {
+// isOffset says whether a word is the offset that the next byte of a dump has, with what stands behind it.
+func isOffset(word, suffix string, at int) bool {
+	digits, ok := strings.CutSuffix(word, suffix)
+	digits = strings.TrimPrefix(digits, "0x")
+	if !ok || len(digits) < 4 || len(digits) > 8 || suffix == "" && len(digits) != 8 {
 		return false
 	}
-	var offset int
-	n, err := fmt.Sscanf(digits, "%x", &offset)
-	return n == 1 && err == nil && offset == at
+	offset, err := strconv.ParseUint(digits, 16, 32)
+	return err == nil && offset == uint64(at)
 }

@@ -1,0 +1,191 @@
+package trace
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"heddle/internal/abi"
+	"heddle/internal/model"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// fault is one reason, provoked by a frame, with what a trace has to say about it.
+type fault struct {
+	reason  string
+	name    string // what is special about it
+	config  string
+	change  func(*Host)
+	from    string // default vm1
+	frame   *Fields
+	bytes   []byte
+	port    string // who is refused; "" = the frame
+	policy  string
+	setBy   string
+	edit    string // object: set; "" = none
+	command string
+}
+
+const apply = "heddle apply -f lab.yaml"
+
+func faults() []fault {
+	web := "{name: web}"
+	one := config("", web, "vm1 web")
+	two := config("", web, "vm1 web", "vm2 web")
+	wire := func(sw string) string {
+		return config(sw, web, "vm1 web", "vm2 web")
+	}
+	dual := wire("uplinks: [{name: u1, device: p1}, {name: u2, device: p2}]\ndefaults: {teaming: {policy: explicit, active: [u1, u2]}}")
+	single := wire("uplinks: [{name: u1, device: p1}]")
+	learns := "{name: web, security: {forgedTransmits: accept, macLearning: {enabled: true, limit: 1}}}"
+	down := func(name string) func(*Host) {
+		return func(h *Host) { h.Facts[id(name)] = plan.Fact{MTU: 1500, DeviceMAC: h.Facts[id(name)].DeviceMAC} }
+	}
+	mtu := func(name string, mtu int) func(*Host) {
+		return func(h *Host) { f := h.Facts[id(name)]; f.MTU = mtu; h.Facts[id(name)] = f }
+	}
+	return []fault{
+		{reason: "malformed", config: two, bytes: []byte("\xff\xff\xff\xff\xff\xff\x02\x00\x00\x00\x00\x01\x81\x00\x00\x0a"), policy: "IEEE 802.3, 802.1Q", setBy: "always", command: "heddle port show vm1"},
+		{reason: "port-blocked", config: config("", "{name: web, blocked: true}", "vm1 web", "vm2 web"), frame: to(mac(2), Fields{}),
+			policy: "blocked", setBy: "port group web", command: "heddle port unblock vm1"},
+		{reason: "port-blocked", name: "the port group keeps it", config: config("", "{name: web, blocked: true, overrides: {blocked: false}}", "vm1 web", "vm2 web"), frame: to(mac(2), Fields{}),
+			policy: "blocked", setBy: "port group web", edit: "port group web of switch lab: blocked: false", command: apply},
+		{reason: "port-blocked", name: "an uplink", config: wire("uplinks: [{name: u1, device: p1, blocked: true}]"), from: "u1", frame: to(mac(2), Fields{}),
+			policy: "uplinks[].blocked", setBy: "uplink u1", edit: "uplink u1 of switch lab: blocked: false", command: apply},
+		{reason: "source-group", config: two, frame: to(mac(2), Fields{SrcMAC: &plan.MAC{3, 0, 0, 0, 0, 1}}), policy: "always on", setBy: "always", command: "heddle port show vm1"},
+		{reason: "source-zero", config: two, frame: to(mac(2), Fields{SrcMAC: &plan.MAC{}}), policy: "always on", setBy: "always", command: "heddle port show vm1"},
+		{reason: "guest-bpdu", config: two, frame: to(plan.MAC{1, 0x80, 0xc2}, Fields{}),
+			policy: "checks.blockGuestBPDU", setBy: "switch lab", edit: "switch lab: checks: {blockGuestBPDU: false}", command: apply},
+		{reason: "forged-transmit", config: two, frame: to(mac(2), Fields{SrcMAC: ptr(mac(9))}),
+			policy: "security.forgedTransmits", setBy: "built-in default", edit: "port group web of switch lab: security: {forgedTransmits: accept}", command: apply},
+		{reason: "forged-transmit", name: "set at the switch", config: config("defaults: {security: {forgedTransmits: reject}}", web, "vm1 web", "vm2 web"), frame: to(mac(2), Fields{SrcMAC: ptr(mac(9))}),
+			policy: "security.forgedTransmits", setBy: "switch lab", edit: "port group web of switch lab: security: {forgedTransmits: accept}", command: apply},
+		{reason: "forged-transmit", name: "set at the port", config: config("", "{name: web, overrides: {security: true}}", "vm1 web security: {forgedTransmits: reject}", "vm2 web"), frame: to(mac(2), Fields{SrcMAC: ptr(mac(9))}),
+			policy: "security.forgedTransmits", setBy: "port vm1", edit: "port vm1: security: {forgedTransmits: accept}", command: apply},
+		{reason: "forged-transmit", name: "set at a port connected by command", config: config("", "{name: web, overrides: {security: true}}", "vm1 web security: {forgedTransmits: reject, promiscuous: accept}", "vm2 web"),
+			change: func(h *Host) {
+				h.RunTime["vm1"] = spec.Port{Name: "vm1", PortGroup: "web", Device: "dev-vm1", Policy: spec.Policy{Security: spec.Security{ForgedTransmits: spec.Reject, Promiscuous: spec.Accept}}}
+			},
+			frame: to(mac(2), Fields{SrcMAC: ptr(mac(9))}), policy: "security.forgedTransmits", setBy: "port vm1",
+			command: "heddle port connect vm1 --replace --switch lab --port-group web --device dev-vm1 --promiscuous=accept --forged-transmits accept"},
+		{reason: "guest-tagged", config: config("", "{name: web, vlan: {access: 10}}", "vm1 web", "vm2 web"), frame: to(mac(2), Fields{VLAN: ptr(uint16(10))}),
+			policy: "vlan", setBy: "port group web", edit: `port group web of switch lab: vlan: {trunk: ["10"]}`, command: apply},
+		{reason: "vlan-not-allowed", config: config("", `{name: web, vlan: {trunk: ["10-12"]}}`, "vm1 web", "vm2 web"), frame: to(mac(2), Fields{VLAN: ptr(uint16(30))}),
+			policy: "vlan", setBy: "port group web", edit: `port group web of switch lab: vlan: {trunk: ["10-12", "30"]}`, command: apply},
+		{reason: "vlan-not-allowed", name: "the other tag protocol", config: config("", `{name: web, vlan: {trunk: ["10"]}}`, "vm1 web", "vm2 web"), frame: to(mac(2), Fields{Outer: ptr(uint16(10)), VLAN: ptr(uint16(5))}),
+			policy: "vlan", setBy: "port group web", edit: `port group web of switch lab: vlan: {trunk: ["10"], outer: 802.1ad}`, command: apply},
+		{reason: "mac-limit", config: config("", learns, "vm1 web", "vm2 web"), frame: to(mac(2), Fields{SrcMAC: ptr(mac(9))}),
+			change: func(h *Host) { h.Learned = []model.MAC{{Port: id("vm1"), MAC: mac(8), Seen: h.Now}} },
+			policy: "security.macLearning.limit", setBy: "port group web", edit: "port group web of switch lab: security: {macLearning: {limit: 16}}", command: apply},
+		{reason: "own-destination", config: two, frame: to(mac(1), Fields{}), policy: "security.macLearning", setBy: "always", command: "heddle mac show 02:00:00:00:00:01"},
+		{reason: "unknown-unicast", config: two, frame: to(mac(9), Fields{}), policy: "vlan", setBy: "built-in default", command: "heddle port list --switch lab"},
+		{reason: "no-receiver", config: one, frame: to(broadcast, Fields{}), policy: "vlan", setBy: "built-in default", command: "heddle port list --switch lab"},
+		{reason: "mtu-exceeded", name: "the switch's", config: two, frame: to(mac(2), Fields{Length: 1515}),
+			policy: "mtu", setBy: "switch lab", edit: "switch lab: mtu: 1501", command: apply},
+		{reason: "mtu-exceeded", name: "the receiver's", config: two, change: mtu("vm2", 1400), frame: to(mac(2), Fields{Length: 1514}), port: "vm2",
+			policy: "the device's MTU", setBy: "device dev-vm2", command: "ip link set dev dev-vm2 mtu 1500"},
+		{reason: "mtu-exceeded", name: "a host port's", config: config("", web, "vm1 web", "vmk2 web role: host, mtu: 1400"), change: mtu("vmk2", 1400), frame: to(mac(2), Fields{Length: 1514}), port: "vmk2",
+			policy: "ports[].mtu", setBy: "port vmk2", edit: "port vmk2: mtu: 1500", command: apply},
+		{reason: "mtu-exceeded", name: "the uplink's", config: single, change: mtu("u1", 1400), frame: to(mac(9), Fields{Length: 1514}), port: "u1",
+			policy: "the device's MTU", setBy: "device p1", command: "ip link set dev p1 mtu 1500"},
+		{reason: "uplink-vlan", name: "on the way out", config: config(`uplinks: [{name: u1, device: p1, vlans: ["0-19", "30"]}]`, "{name: web, vlan: {access: 20}}", "vm1 web"), frame: to(broadcast, Fields{}), port: "u1",
+			policy: "uplinks[].vlans", setBy: "uplink u1", edit: `uplink u1 of switch lab: vlans: ["0-20", "30"]`, command: apply},
+		{reason: "uplink-vlan", name: "on the way in", config: wire(`uplinks: [{name: u1, device: p1, vlans: ["10"]}]`), from: "u1", frame: to(mac(2), Fields{}),
+			policy: "uplinks[].vlans", setBy: "uplink u1", edit: `uplink u1 of switch lab: vlans: ["0", "10"]`, command: apply},
+		{reason: "no-uplink", config: single, change: down("u1"), frame: to(mac(9), Fields{}), policy: "teaming.active", setBy: "built-in default", command: "heddle uplink list"},
+		{reason: "no-uplink", name: "the teaming names none", config: wire("uplinks: [{name: u1, device: p1}]\ndefaults: {teaming: {active: []}}"), frame: to(mac(9), Fields{}),
+			policy: "teaming.active", setBy: "switch lab", edit: "port group web of switch lab: teaming: {active: [u1]}", command: apply},
+		{reason: "receiver-blocked", config: config("", web, "vm1 web", "vm2 web blocked: true"), frame: to(mac(2), Fields{}), port: "vm2",
+			policy: "blocked", setBy: "port vm2", command: "heddle port unblock vm2"},
+		{reason: "receiver-blocked", name: "an uplink", config: wire("uplinks: [{name: u1, device: p1, blocked: true}]"), frame: to(mac(9), Fields{}), port: "u1",
+			policy: "uplinks[].blocked", setBy: "uplink u1", edit: "uplink u1 of switch lab: blocked: false", command: apply},
+		{reason: "receiver-down", config: two, change: down("vm2"), frame: to(mac(2), Fields{}), port: "vm2", policy: "none: the device's state", setBy: "the device's state", command: "ip link set dev dev-vm2 up"},
+		{reason: "mac-change", config: two, frame: to(mac(2), Fields{}), port: "vm2",
+			change: func(h *Host) { h.Facts[id("vm2")] = plan.Fact{Up: true, MTU: 1500, SeenMAC: mac(7)} },
+			policy: "security.macChanges", setBy: "built-in default", edit: "port group web of switch lab: security: {macChanges: accept}", command: apply},
+		{reason: "reverse-path", config: dual, from: "u2", frame: to(broadcast, Fields{}), port: "vm1",
+			policy: "checks.reversePath", setBy: "switch lab", edit: "switch lab: checks: {reversePath: false}", command: apply},
+		{reason: "reflected", config: single, from: "u1", frame: to(broadcast, Fields{SrcMAC: ptr(mac(2))}), port: "vm1",
+			change: func(h *Host) { h.Sent = []model.Sent{{Switch: "lab", MAC: mac(2), At: h.Now - time.Second/2}} },
+			policy: "checks.reversePath", setBy: "switch lab", edit: "switch lab: checks: {reversePath: false}", command: apply},
+	}
+}
+
+// Every reason there is, provoked by a frame, names its policy, the level that set it, and a command; what it says to write into the
+// file makes the reason go away.
+func TestEveryReasonHasItsCauseAndRemedy(t *testing.T) {
+	seen := map[string]bool{
+		"device-refused": true, // no frame provokes it here: it is a full queue, which a dry run does not have; see below
+	}
+	for _, f := range faults() {
+		seen[f.reason] = true
+		t.Run(strings.TrimSpace(f.reason+" "+f.name), f.test)
+	}
+	for r := abi.ReasonNone + 1; r < abi.ReasonCount; r++ {
+		if !seen[r.String()] {
+			t.Errorf("no frame provokes %s", r)
+		}
+	}
+}
+
+func (f fault) test(t *testing.T) {
+	h := host(t, f.config)
+	if f.change != nil {
+		f.change(h)
+	}
+	q := Request{From: f.from, Frame: f.frame}
+	if q.From == "" {
+		q.From = "vm1"
+	}
+	if f.bytes != nil {
+		q.Frames = [][]byte{f.bytes}
+	}
+	c := f.find(run(t, h, q))
+	if c == nil {
+		t.Fatalf("no such cause in %+v", run(t, h, q).Frames[0])
+	}
+	edit := ""
+	if c.Edit != nil {
+		edit = c.Edit.Object() + ": " + c.Edit.Set
+	}
+	for _, x := range []struct{ what, got, want string }{{"policy", c.Policy, f.policy}, {"set by", c.From, f.setBy}, {"edit", edit, f.edit}, {"command", c.Command, f.command}} {
+		if x.got != x.want {
+			t.Errorf("%s: %q, want %q", x.what, x.got, x.want)
+		}
+	}
+	if c.Why == "" || c.Change == "" {
+		t.Errorf("nothing is said: %+v", c)
+	}
+	if c.Edit == nil {
+		return
+	}
+	next := host(t, edited(t, f.config, c.Edit))
+	next.Learned, next.Sent = h.Learned, h.Sent
+	if f.change != nil && f.reason != "mtu-exceeded" {
+		f.change(next)
+	}
+	if still := f.find(run(t, next, q)); still != nil {
+		t.Errorf("after %q it is still so: %+v", edit, still)
+	}
+}
+
+// find is the cause of that reason.
+func (f fault) find(r *Report) *Cause {
+	list := r.Frames[0].Causes
+	i := slices.IndexFunc(list, func(c Cause) bool { return c.Reason == f.reason && c.Port == f.port })
+	if i < 0 {
+		return nil
+	}
+	return &list[i]
+}
+
+// What a full queue refuses is explained though no dry run meets it.
+func TestARefusalByADeviceIsExplained(t *testing.T) {
+	tr := newTracer(host(t, config("", "{name: web}", "vm1 web", "vm2 web")))
+	s := tr.subject(tr.places[id("vm1")], nil, make([]byte, 60), &model.Result{})
+	if c := s.explain(tr.places[id("vm2")], abi.ReasonDeviceRefused); c.Command != "heddle stats vm2" || c.From != "the device's queue" {
+		t.Errorf("%+v", c)
+	}
+}
