@@ -2,6 +2,8 @@
 
 GO       ?= go
 DURATION ?= 60s
+# Packets a second of the stream that the soak kills and exchanges the agent under.
+RATE     ?= 100000
 # Flags for `go test` in the test targets, such as TESTFLAGS='-run TestS14 ./internal/model'.
 TESTFLAGS ?= ./...
 # DEPS=no installs nothing; tests whose programs are missing are then skipped.
@@ -41,9 +43,9 @@ endif
 endif
 	@$(GO) run ./internal/testkit/cmd/runtests -count=1 -parallel 4 -timeout 15m $(TESTFLAGS)
 
-soak: check-go ## hold the kernel program against the model for DURATION (default 60s), then kill the agent 120 times under traffic (root)
+soak: check-go ## hold the kernel program against the model for DURATION (default 60s), then kill the agent 120 times, and exchange it, under RATE packets a second (root)
 	HEDDLE_SOAK=$(DURATION) $(GO) test -count=1 -timeout 0 -v -run '^TestSoak' ./internal/difftest
-	HEDDLE_SOAK=$(DURATION) $(GO) test -count=1 -timeout 0 -v -run '^TestKilledAtRandom' ./cmd/heddle
+	HEDDLE_SOAK=$(DURATION) HEDDLE_RATE=$(RATE) $(GO) test -count=1 -timeout 0 -v -run '^(TestKilledAtRandom|TestUpgradeAndDowngrade)' ./cmd/heddle
 
 # KERNELS are kernel series that apt knows, or paths of .deb files.
 KERNELS ?= 6.12

@@ -7,11 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/mdlayher/packet"
 
 	"heddle/internal/api"
@@ -131,36 +133,57 @@ func speaks(t *testing.T, vm *netns.NS, macs int) {
 	}
 }
 
-func (h *host) learned() int {
+// learnedMACs are the learned addresses, each with its port and VLAN, sorted.
+func (h *host) learnedMACs() (list []string) {
 	h.t.Helper()
 	var macs []api.MAC
 	if err := json.Unmarshal([]byte(h.must("mac", "list", "-o", "json")), &macs); err != nil {
 		h.t.Fatal(err)
 	}
-	n := 0
 	for _, m := range macs {
 		if m.Kind == "learned" {
-			n++
+			list = append(list, fmt.Sprintf("%s VLAN %s at %s/%s", m.MAC, m.VLAN, m.Switch, m.Port))
 		}
 	}
-	return n
+	slices.Sort(list)
+	return list
 }
 
-// counted is how many frames were received from a port.
-func (h *host) counted(port string) (n uint64) {
+// counters are all counters of some ports, by port and name.
+func (h *host) counters(ports ...string) map[string]uint64 {
 	h.t.Helper()
 	var all []api.Stats
 	if err := json.Unmarshal([]byte(h.must("stats", "-o", "json")), &all); err != nil {
 		h.t.Fatal(err)
 	}
+	counts := map[string]uint64{}
 	for _, s := range all {
-		for _, c := range s.Counters {
-			if s.Name == port && strings.HasPrefix(c.Name, "packetsIn") && c.Name != "packetsInDropped" && c.Name != "packetsInException" {
-				n += c.Value
+		if slices.Contains(ports, s.Name) {
+			for _, c := range append(s.Counters, s.Extra...) {
+				counts[s.Name+" "+c.Name] = c.Value
 			}
 		}
 	}
-	return n
+	if len(counts) < len(ports) {
+		h.t.Fatalf("of the ports %q there are these counters alone: %v", ports, counts)
+	}
+	return counts
+}
+
+// runtimePorts are the ports that were connected by command, sorted.
+func (h *host) runtimePorts() (names []string) {
+	h.t.Helper()
+	var all []api.Port
+	if err := json.Unmarshal([]byte(h.must("port", "list", "-o", "json")), &all); err != nil {
+		h.t.Fatal(err)
+	}
+	for _, p := range all {
+		if p.Origin == api.FromRun {
+			names = append(names, p.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 const learningGuests = `
@@ -191,9 +214,13 @@ func TestUpgradeAndDowngradeLoseNoFrame(t *testing.T) {
 	}
 	const macs = 300
 	speaks(t, b, macs)
-	h.await("MACs are learned", func() bool { return h.learned() == macs })
+	var learned []string
+	h.await("MACs are learned", func() bool { learned = h.learnedMACs(); return len(learned) == macs })
+	knows(t, a, "192.0.2.11", "02:00:00:00:00:0b")
+	knows(t, b, "192.0.2.10", "02:00:00:00:00:0a")
+	before := h.counters("a", "b")
+	counted := before
 	s := startNumbered(t, a, b, "192.0.2.11")
-	counted := h.counted("a")
 	for i, binary := range []string{other, "", other, ""} {
 		h.kill(syscall.SIGKILL)
 		h.binary = binary
@@ -201,14 +228,16 @@ func TestUpgradeAndDowngradeLoseNoFrame(t *testing.T) {
 		for _, port := range []string{"a", "b", "c"} {
 			h.awaitPort(port, api.Up)
 		}
-		if n := h.learned(); n != macs {
-			t.Errorf("exchange %d: %d MACs", i, n)
+		if got := h.learnedMACs(); !slices.Equal(got, learned) {
+			t.Errorf("exchange %d: learned MACs %s", i, cmp.Diff(learned, got))
 		}
-		if n := h.counted("a"); n < counted {
-			t.Errorf("exchange %d: %d frames counted, there were %d", i, n, counted)
-		} else {
-			counted = n
+		now := h.counters("a", "b")
+		for name, n := range counted {
+			if now[name] < n {
+				t.Errorf("exchange %d: counter %s went from %d to %d", i, name, n, now[name])
+			}
 		}
+		counted = now
 		if p := h.port("c"); p.Origin != api.FromRun {
 			t.Errorf("exchange %d: port c %+v", i, p)
 		}
@@ -216,7 +245,10 @@ func TestUpgradeAndDowngradeLoseNoFrame(t *testing.T) {
 			t.Errorf("exchange %d: no traffic from c", i)
 		}
 	}
-	s.finish()
+	frames := s.finish()
+	if n := h.counters("a")["a packetsInUnicast"] - before["a packetsInUnicast"]; n != frames {
+		t.Errorf("%d unicast frames counted from a, whose stream had %d", n, frames)
+	}
 	if n := strings.Count(h.log.String(), "are taken over"); n != 4 {
 		t.Errorf("tables were taken over %d times: this test is void", n)
 	}

@@ -141,6 +141,7 @@ func sinkCommand() *cobra.Command {
 	var kind, at string
 	var size int
 	var nap time.Duration
+	var buffer int
 	c := &cobra.Command{
 		Use: "sink", Short: "Receive what a sender sends, until standard input ends", Args: cobra.NoArgs,
 		Example: "  heddle traffic sink --kind udp --listen 10.0.0.2:5001\n  heddle traffic sink --listen 10.0.0.2:0 --netns guest2",
@@ -153,19 +154,20 @@ func sinkCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serveUntilEOF(c, e, SinkOptions{Kind: Kind(kind), At: addr, Size: size, Nap: nap})
+			return serveUntilEOF(c, e, SinkOptions{Kind: Kind(kind), At: addr, Size: size, Nap: nap, Buffer: buffer})
 		},
 	}
 	end.add(c)
 	c.Flags().StringVar(&kind, "kind", string(KindStream), fmt.Sprintf("`kind` of traffic: %s, %s, %s or %s", KindStream, KindRR, KindCRR, KindUDP))
 	c.Flags().StringVar(&at, "listen", "", "`address:port` to listen at; port 0 = one that is free")
 	c.Flags().IntVar(&size, "size", 0, "`bytes` of a request and of its answer (default 1)")
+	c.Flags().IntVar(&buffer, "buffer", 0, "lag behind by at most so many `bytes` of packets, with the kernel's book-keeping; 0: 4 MiB (udp)")
 	c.Flags().DurationVar(&nap, "nap", 0, "look for packets at this `interval` instead of being woken by each (udp)")
 	return c
 }
 
 func (o SinkOptions) args() []string {
-	return []string{"sink", "--kind", string(o.Kind), "--listen", o.At.String(), "--size", strconv.Itoa(o.Size), "--nap", o.Nap.String()}
+	return []string{"sink", "--kind", string(o.Kind), "--listen", o.At.String(), "--size", strconv.Itoa(o.Size), "--nap", o.Nap.String(), "--buffer", strconv.Itoa(o.Buffer)}
 }
 
 func serveUntilEOF(c *cobra.Command, e Endpoint, opts SinkOptions) error {

@@ -7,10 +7,12 @@ const window = 1 << 20
 
 // Received is what became of numbered packets.
 type Received struct {
-	Sent       uint64 `json:"sent"`       // as the end mark says; without one, the highest number seen + 1
-	Complete   bool   `json:"complete"`   // an end mark arrived
-	Received   uint64 `json:"received"`   // different packets
-	Lost       uint64 `json:"lost"`       // of Sent
+	Sent     uint64 `json:"sent"`     // as the end mark says; without one, the highest number seen + 1
+	Complete bool   `json:"complete"` // an end mark arrived
+	Received uint64 `json:"received"` // different packets
+	Lost     uint64 `json:"lost"`     // of Sent
+	// Overflowed are those of Lost that came as far as the sink's socket and found its buffer full: this machine's loss and not that of the path.
+	Overflowed uint64 `json:"overflowed"`
 	Duplicated uint64 `json:"duplicated"` // copies beyond the first
 	Reordered  uint64 `json:"reordered"`  // arrived after one with a higher number
 	// LongestLoss is the longest run of consecutive numbers that never came, LongestGap the longest time without a packet.

@@ -22,7 +22,8 @@ const (
 	markEnd      = 'e' // carries how many measured packets were sent
 )
 
-const endMarks = 3 // end marks sent, since the path may lose some
+// EndMarks is how many packets a sender adds to say that there are no more: the path may lose some.
+const EndMarks = 3
 
 // header is the start of a numbered packet.
 type header struct {
@@ -119,7 +120,7 @@ func dialUDP(to netip.AddrPort) (int, error) {
 func end(fd int, p header, buf []byte) {
 	p.mark = markEnd
 	p.put(buf)
-	for i := range endMarks {
+	for i := range EndMarks {
 		if i > 0 {
 			time.Sleep(time.Millisecond) // apart, so that one overflow does not take them all
 		}

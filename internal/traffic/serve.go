@@ -124,6 +124,9 @@ func (s *Sink) countPackets() error {
 
 func (s *Sink) take(p header, size int, now time.Time) {
 	if s.count == nil || p.run != s.run {
+		if s.count != nil { // what overflowed before the first packet was read is of the first run
+			s.overflowed, _ = overflow(s.fd) // an error is the same when the sink ends, and told then
+		}
 		s.count, s.run, s.cpu = &counter{}, p.run, 0
 		s.result = SinkResult{}
 	}

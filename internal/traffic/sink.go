@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -28,6 +29,8 @@ type SinkOptions struct {
 	// Nap makes a sink of packets look for them at this interval instead of being woken by each. Waking a thread on another
 	// CPU is the sender's work, and on virtual CPUs dearer than the path. Times of arrival are only as exact as this. 0 = woken.
 	Nap time.Duration
+	// Buffer is how many bytes of packets, with the kernel's book-keeping, the sink may lag behind; 0 = 4 MiB.
+	Buffer int
 }
 
 // Sink is a receiving end: it swallows a stream, answers requests, or counts packets, for one client at a time.
@@ -44,8 +47,10 @@ type Sink struct {
 	result SinkResult
 	count  *counter
 	run    uint64
-	cpu    time.Duration
-	err    error
+	// overflowed is what the socket had thrown away before the run.
+	overflowed uint32
+	cpu        time.Duration
+	err        error
 }
 
 // Listen opens a sink. It serves until Finish.
@@ -107,12 +112,14 @@ func (s *Sink) Finish() (SinkResult, error) {
 		s.abort.Store(true)
 		<-s.done
 	}
+	overflowed, err := overflow(s.fd)
 	unix.Close(s.fd)
 	if s.count != nil {
 		total := s.count.total()
+		total.Overflowed = uint64(overflowed - s.overflowed)
 		s.result.Packets = &total
 	}
-	return s.result, s.err
+	return s.result, errors.Join(s.err, err)
 }
 
 // stopping says whether a sink with nothing to read shall end.
@@ -139,9 +146,10 @@ func (s *Sink) open() error {
 // bind prepares the socket. Accepted connections inherit its options.
 func (s *Sink) bind(sa unix.Sockaddr, kind int) error {
 	if kind == unix.SOCK_DGRAM {
+		size := cmp.Or(s.opts.Buffer, receiveBuffer)
 		// The forced size needs CAP_NET_ADMIN; without it the system's limit applies.
-		if unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) != nil {
-			_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer)
+		if unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, size) != nil {
+			_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, size)
 		}
 	}
 	if err := unix.Bind(s.fd, sa); err != nil {

@@ -297,3 +297,27 @@ func TestEchoCountsReplies(t *testing.T) {
 		t.Errorf("a host that is not there answered: %+v", *e)
 	}
 }
+
+// What a sink's own socket throws away is told apart from what the path loses: on a path that loses nothing, the one is all.
+func TestWhatTheSocketThrowsAwayIsNotThePathsLoss(t *testing.T) {
+	sink, err := Listen(Endpoint{}, SinkOptions{Kind: KindUDP, At: netip.MustParseAddrPort("127.0.0.1:0"), Buffer: 16 << 10, Nap: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent, err := Send(t.Context(), Endpoint{}, Load{Kind: KindUDP, Duration: 200 * time.Millisecond}, sink.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := sink.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := got.Packets
+	if p.Overflowed == 0 {
+		t.Fatalf("%+v: nothing was thrown away, this test is void", *p)
+	}
+	// The marks of the end may be among what is thrown away.
+	if all := p.Received + p.Overflowed; all < sent.Sent.Packets || all > sent.Sent.Packets+EndMarks {
+		t.Errorf("%d sent; %d received and %d thrown away", sent.Sent.Packets, p.Received, p.Overflowed)
+	}
+}
