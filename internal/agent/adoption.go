@@ -106,6 +106,15 @@ func (a *Agent) adopted(name string) *adopt.Record {
 	return nil
 }
 
+// cutsOff is the error for a command that would take the host off its network (S81): its own addresses are at the port.
+func (a *Agent) cutsOff(name string) error {
+	r := a.adopted(name)
+	if r == nil {
+		return nil
+	}
+	return api.NewError(api.Invalid, fmt.Sprintf("port %s has the addresses that this host had on %s, and would be cut off: move them back first (heddle host-port release %s)", name, r.Config.Device, name))
+}
+
 // watchAdoptions asks gateways and the clock, and takes back what has to be; with the agent's every tick.
 func (a *Agent) watchAdoptions() {
 	if a.adoptions.journal == nil {

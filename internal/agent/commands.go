@@ -59,6 +59,9 @@ func (a *Agent) Block(ctx context.Context, q api.Block) (*api.Applied, error) {
 		if p := planned(a.plan, q.Port); p != nil && p.Policy.Blocked.V == q.Blocked {
 			return nil
 		}
+		if err := a.cutsOff(q.Port); err != nil && q.Blocked {
+			return err
+		}
 		o := a.state.Overrides[q.Port]
 		o.Blocked = nil
 		// No override is better than one that says what holds anyway.
@@ -103,6 +106,9 @@ func (a *Agent) Move(ctx context.Context, q api.Move) (*api.Applied, error) {
 		}
 		if from == q.PortGroup {
 			return nil
+		}
+		if err := a.cutsOff(q.Port); err != nil {
+			return err
 		}
 		out.Changes = append(out.Changes, api.Change{Kind: api.Changed, Object: "port " + q.Port, Field: "portGroup", Old: from, New: q.PortGroup})
 		return a.timed(out, q.ReadAt, func() error { return a.change(edit) })

@@ -13,7 +13,7 @@ import (
 // and NetworkManager say is about the machine's first network namespace.
 func (Net) Managers(name string, index uint32) (out []string) {
 	if firstNamespace() {
-		out = services(name, index)
+		out = services("/run", name, index)
 	}
 	return append(out, clients(name)...)
 }
@@ -28,14 +28,15 @@ func firstNamespace() bool {
 	return err != nil || own == first
 }
 
-func services(name string, index uint32) (out []string) {
-	if b, err := os.ReadFile(fmt.Sprintf("/run/systemd/netif/links/%d", index)); err == nil && !bytes.Contains(b, []byte("ADMIN_STATE=unmanaged")) {
+// services are those that say under the directory run what they manage.
+func services(run, name string, index uint32) (out []string) {
+	if b, err := os.ReadFile(fmt.Sprintf("%s/systemd/netif/links/%d", run, index)); err == nil && !bytes.Contains(b, []byte("ADMIN_STATE=unmanaged")) {
 		out = append(out, fmt.Sprintf("systemd-networkd manages %s and may give it its addresses again: put [Link] Unmanaged=yes into its .network file, and write one for the host port", name))
 	}
-	if b, err := os.ReadFile(fmt.Sprintf("/run/NetworkManager/devices/%d", index)); err == nil && bytes.Contains(b, []byte("managed=true")) {
+	if b, err := os.ReadFile(fmt.Sprintf("%s/NetworkManager/devices/%d", run, index)); err == nil && bytes.Contains(b, []byte("managed=true")) {
 		out = append(out, fmt.Sprintf("NetworkManager manages %s and may give it its addresses again: run nmcli device set %s managed no", name, name))
 	}
-	if b, err := os.ReadFile("/run/network/ifstate." + name); err == nil && len(bytes.TrimSpace(b)) > 0 {
+	if b, err := os.ReadFile(run + "/network/ifstate." + name); err == nil && len(bytes.TrimSpace(b)) > 0 {
 		out = append(out, fmt.Sprintf("ifupdown has brought %s up and would take its addresses away with ifdown: change /etc/network/interfaces to \"iface %s inet manual\", and write a stanza for the host port", name, name))
 	}
 	return out

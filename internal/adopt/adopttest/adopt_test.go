@@ -119,7 +119,7 @@ func (e *estate) settled() (all []string) {
 		all = e.snapshot()
 		return slices.Equal(before, all) && !slices.ContainsFunc(all, func(l string) bool { return strings.Contains(l, `"tentative"`) }) &&
 			slices.ContainsFunc(all, func(l string) bool {
-				return strings.Contains(l, `"2001:db8::11"`) && strings.Contains(l, `"local"`) && strings.Contains(l, "route")
+				return strings.Contains(l, `"2001:db8::1`) && strings.Contains(l, `"local"`) && strings.Contains(l, "route")
 			})
 	})
 	return all
@@ -296,6 +296,12 @@ func TestS81_AnAdoptionThatIsConfirmedStaysAndIsReleased(t *testing.T) {
 	if err := e.Disconnect(t.Context(), api.Disconnect{Port: "vmk0"}); err == nil {
 		t.Error("disconnected the host's own addresses")
 	}
+	for _, args := range []string{"port move vmk0 --port-group web", "port block vmk0"} {
+		if err := e.heddle(strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), "host-port release vmk0") {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+	e.reaches()
 	if err := e.heddle("host-port", "release", "vmk0"); err != nil {
 		t.Fatal(err)
 	}
@@ -338,6 +344,41 @@ func TestS81_AnAdoptionIsTakenBackWhenNobodyConfirms(t *testing.T) {
 	e.end(s)
 	if err := e.heddle("host-port", "confirm", "mgmt0"); err == nil {
 		t.Error("confirmed what was taken back")
+	}
+}
+
+// The machine starts again: its boot has another name, interfaces made by the agent are gone, and the host's own network
+// configuration puts the addresses where it always does.
+func TestS81_AfterARebootTheHostsOwnConfigurationCounts(t *testing.T) {
+	e := newEstate(t)
+	if err := e.heddle("host-port", "adopt", "eth0"); err != nil {
+		t.Fatal(err)
+	}
+	e.reaches()
+	if err := e.heddle("host-port", "confirm"); err != nil {
+		t.Fatal(err)
+	}
+	e.kill(syscall.SIGKILL)
+	e.run("ip link delete vmk0")
+	for _, c := range []string{"ip address add 192.0.2.10/24 dev eth0", "ip address add 2001:db8::10/64 dev eth0 nodad",
+		"ip route add default via 192.0.2.1 dev eth0", "ip -6 route add default via 2001:db8::1 dev eth0"} {
+		e.run(c)
+	}
+	e.reboot()
+	before := e.settled()
+	e.start("")
+	e.up()
+	e.reaches()
+	e.restored(before, "after the reboot")
+	all, err := e.HostPorts(t.Context())
+	if err != nil || len(all) != 0 {
+		t.Errorf("%v: %+v", err, all)
+	}
+	if n, text := e.happened(event.Reverted); n != 1 || !strings.Contains(text, "started again") {
+		t.Errorf("%d reverted: %s", n, text)
+	}
+	if err := e.heddle("host-port", "adopt", "eth0", "--dry-run"); err != nil {
+		t.Errorf("adopting again: %v", err)
 	}
 }
 

@@ -107,6 +107,28 @@ func (h *host) kill(s syscall.Signal) {
 	h.agent = nil
 }
 
+// reboot has everything that the agent remembers be of an earlier boot.
+func (h *host) reboot() {
+	h.t.Helper()
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(h.dir, "state", "default", "*.json"))
+	if err != nil || len(files) < 2 {
+		h.t.Fatalf("%v: %v", err, files)
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err == nil {
+			err = os.WriteFile(f, bytes.ReplaceAll(b, bytes.TrimSpace(boot), []byte("another boot")), 0o600)
+		}
+		if err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}
+
 func (h *host) apply(config string) {
 	h.t.Helper()
 	if _, err := h.Apply(h.t.Context(), api.Apply{File: "heddle.yaml", Content: config}); err != nil {
