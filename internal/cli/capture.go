@@ -44,7 +44,7 @@ func newCapture(d Deps) *cobra.Command {
 			"each, until interrupted; or writes them to a file that Wireshark opens. PORT is a port or an uplink, \"any\" is all of them.\n" +
 			"FILTER is an expression of pcap-filter(7), as tcpdump takes it, and needs tcpdump to be installed.\n" +
 			"Arrows: → enters by the port, ← is handed to its owner, ✗ goes no further.\n" +
-			"Stages: " + strings.Join(api.Stages(), ", ") + ". Reasons: see docs/reference/drop-reasons.md.",
+			"Stages: " + strings.Join(api.Stages(), ", ") + ". Reasons: see docs/reference/reasons.md.",
 		Example: "  heddle capture vm1/eth0\n  heddle capture vm1/eth0 tcp port 443\n  heddle capture vm1/eth0 -w vm1.pcapng\n" +
 			"  heddle capture any --stage drop\n  heddle capture --segment 10 --reason forged-transmit\n  heddle capture uplink1 -w - | tshark -r -",
 		RunE: func(c *cobra.Command, args []string) (err error) {

@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/gopacket/gopacket/pcapgo"
+
+	"heddle/internal/abi"
+	"heddle/internal/api"
+)
+
+// capturedFrames are what an agent says of a frame that is delivered, one that is dropped, and one of the host's.
+func capturedFrames() []api.CaptureEvent {
+	frame := append([]byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5}, make([]byte, 46)...)
+	at := func(n int, r abi.CaptureRecord) api.CaptureEvent {
+		r.At, r.Length, r.Captured = uint64(time.Date(2026, 1, 2, 3, 4, 5, n*1000, time.Local).UnixNano()), 60, 60
+		return api.CaptureEvent{Frame: &api.CaptureFrame{CaptureRecord: r, Data: frame}}
+	}
+	const ten = 1<<abi.SegmentSwitchShift | 10
+	return []api.CaptureEvent{
+		{Started: &api.CaptureStarted{ID: 3}},
+		{Port: &api.CapturePort{Number: 1, Switch: "lab", Name: "vm1/eth0"}},
+		at(1, abi.CaptureRecord{Slot: 1, Stage: abi.CaptureAdmit, Segment: ten}),
+		{Port: &api.CapturePort{Number: 2, Switch: "lab", Name: "vm2/eth0"}},
+		at(2, abi.CaptureRecord{Slot: 2, Other: 1, Stage: abi.CaptureDeliver, Flags: abi.CaptureCopy, Segment: ten, GsoSize: 1448}),
+		at(3, abi.CaptureRecord{Slot: 1, Stage: abi.CaptureDrop, Reason: uint8(abi.ReasonForgedTransmit)}),
+		at(4, abi.CaptureRecord{Slot: 2, Other: 1, Stage: abi.CaptureDrop, Reason: uint8(abi.ReasonReceiverDown), Flags: abi.CaptureCopy, Segment: ten | abi.SegmentAD}),
+		{Port: &api.CapturePort{Number: 5, Switch: "lab", Name: "uplink1", Uplink: true}},
+		at(5, abi.CaptureRecord{Slot: 5, Other: 5, Stage: abi.CaptureDeliver, Flags: abi.CaptureCopy | abi.CaptureToHost, Segment: ten &^ 10}),
+		at(6, abi.CaptureRecord{Slot: 5, Stage: abi.CaptureAdmit, Flags: abi.CaptureFromHost, Segment: ten}),
+		at(7, abi.CaptureRecord{Slot: 2, Other: 5, Stage: abi.CaptureDeliver, Flags: abi.CaptureCopy | abi.CaptureFromHost, Segment: ten}),
+		at(8, abi.CaptureRecord{Other: 1, Stage: abi.CaptureDrop, Reason: uint8(abi.ReasonNoUplink), Flags: abi.CaptureCopy, Segment: ten}),
+		{Counts: &api.CaptureCounts{Selected: 10, Lost: 2, Ended: "done"}},
+	}
+}
+
+// captureWith runs a capture against a stand-in of the agent.
+func captureWith(t *testing.T, f *capture, args ...string) (stdout, stderr string, s *standIn, err error) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	s = &standIn{captured: capturedFrames()}
+	f.d = Deps{Stdout: &out, Stderr: &errs}
+	f.client = s
+	if f.format == "" {
+		f.format = "text"
+	}
+	if f.compile == nil {
+		f.compile = func(context.Context, string) ([]api.FilterInstruction, error) {
+			return []api.FilterInstruction{{Code: 6, K: 1}}, nil
+		}
+	}
+	if err = f.arguments(args); err == nil {
+		err = f.run(t.Context())
+	}
+	return out.String(), errs.String(), s, err
+}
+
+func TestCaptureShowsOneLineAFrame(t *testing.T) {
+	out, errs, s, err := captureWith(t, &capture{}, "vm1/eth0", "tcp", "port", "80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const about = "  02:00:00:00:00:01 > 02:00:00:00:00:02, type 0x88b5, 60 bytes"
+	want := "03:04:05.000001  vm1/eth0 → admit, segment 10" + about + "\n" +
+		"03:04:05.000002  vm2/eth0 ← deliver, from vm1/eth0, segment 10" + about + " (in segments of 1448)\n" +
+		"03:04:05.000003  vm1/eth0 ✗ drop forged-transmit" + about + "\n" +
+		"03:04:05.000004  vm2/eth0 ✗ drop receiver-down, from vm1/eth0, segment ad:10" + about + "\n" +
+		"03:04:05.000005  uplink1 ← deliver, to the host, segment untagged" + about + "\n" +
+		"03:04:05.000006  uplink1 → admit, from the host, segment 10" + about + "\n" +
+		"03:04:05.000007  vm2/eth0 ← deliver, from the host behind uplink1, segment 10" + about + "\n" +
+		"03:04:05.000008  no uplink ✗ drop no-uplink, from vm1/eth0, segment 10" + about + "\n"
+	if d := cmp.Diff(want, out); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	if errs != "8 frames captured, 10 selected by the switch, 2 lost because they came faster than they were read\n" {
+		t.Errorf("at the end: %s", errs)
+	}
+	asked := s.asked[0].(api.Capture)
+	if d := cmp.Diff(api.Capture{Ports: []string{"vm1/eth0"}, Filter: []api.FilterInstruction{{Code: 6, K: 1}}}, asked); d != "" {
+		t.Errorf("asked (-want +got):\n%s", d)
+	}
+}
+
+func TestCaptureWritesObjects(t *testing.T) {
+	out, _, _, err := captureWith(t, &capture{format: "json"}, anyPort)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if err != nil || len(lines) != 8 {
+		t.Fatalf("%d lines, %v", len(lines), err)
+	}
+	for i, want := range []string{
+		`"switch":"lab","port":"vm1/eth0","uplink":false,"direction":"in","stage":"admit","vlan":"10","length":60,"captured":60,"summary":`,
+		`"direction":"out","stage":"deliver","from":"vm1/eth0","vlan":"10","length":60,"captured":60,"gsoSize":1448,`,
+		`"direction":"in","stage":"drop","reason":"forged-transmit","length":60`,
+	} {
+		if !strings.Contains(lines[i], want) {
+			t.Errorf("%s lacks %s", lines[i], want)
+		}
+	}
+}
+
+func TestCaptureWritesAFileOfItsOwner(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.pcapng")
+	if _, errs, _, err := captureWith(t, &capture{write: path}); err != nil || !strings.HasPrefix(errs, "capturing; Ctrl-C ends it\n") {
+		t.Fatalf("%v, %s", err, errs)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := pcapgo.NewNgReader(bytes.NewReader(b), pcapgo.DefaultNgReaderOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for {
+		_, info, err := r.ReadPacketData()
+		if err != nil {
+			break
+		}
+		i, err := r.Interface(info.InterfaceIndex)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, i.Name)
+	}
+	want := []string{"vm1/eth0", "vm2/eth0", "vm1/eth0", "vm2/eth0", "uplink1", "uplink1", "vm2/eth0", "no uplink"}
+	if d := cmp.Diff(want, names); d != "" {
+		t.Errorf("interfaces (-want +got):\n%s", d)
+	}
+	for _, comment := range []string{"port vm1/eth0, in, drop forged-transmit", "port vm2/eth0, out, deliver, from vm1/eth0, segment 10, in segments of 1448", "2 frames of all interfaces were lost"} {
+		if !bytes.Contains(b, []byte(comment)) {
+			t.Errorf("no comment %q", comment)
+		}
+	}
+}
+
+func TestCaptureEndsAfterTheFramesAskedFor(t *testing.T) {
+	out, errs, _, err := captureWith(t, &capture{count: 2})
+	if err != nil || strings.Count(out, "\n") != 2 || !strings.HasPrefix(errs, "2 frames captured, 10 selected") {
+		t.Errorf("%v\n%s%s", err, out, errs)
+	}
+}
+
+func TestCaptureRefusesWhatMakesNoSense(t *testing.T) {
+	for _, c := range []struct {
+		f    capture
+		args []string
+		want string
+	}{
+		{capture{format: "yaml"}, nil, `output format "yaml"`},
+		{capture{format: "json", write: "x"}, nil, "use one of them"},
+		{capture{filter: "tcp"}, []string{"vm1", "udp"}, `the filter is given twice: "udp" and --filter "tcp"`},
+		{capture{ask: api.Capture{Snap: abi.MaxSnap + 1}}, nil, "--snap 65793"},
+		{capture{duration: -1}, nil, "not negative"},
+	} {
+		_, _, s, err := captureWith(t, &c.f, c.args...)
+		var usage *UsageError
+		if !errors.As(err, &usage) || !strings.Contains(err.Error(), c.want) || len(s.asked) > 0 {
+			t.Errorf("%v, want %s", err, c.want)
+		}
+	}
+	if _, _, _, err := captureWith(t, &capture{write: filepath.Join(t.TempDir(), "no", "such")}); err == nil {
+		t.Error("a file that cannot be written is no error")
+	}
+}
