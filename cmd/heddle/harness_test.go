@@ -73,6 +73,7 @@ func newHost(t *testing.T) *host {
 	h.name = "t" + strings.ReplaceAll(h.ns.Name, "_", "-")
 	t.Cleanup(func() {
 		if h.agent != nil {
+			h.accounts()
 			h.kill(syscall.SIGKILL)
 		}
 		h.must("down", "--purge")
@@ -97,6 +98,15 @@ func shortDir(t *testing.T) string {
 		}
 	})
 	return dir
+}
+
+// accounts holds the counters against the accounting invariant (S94). An agent that a test has left hanging, or of another version,
+// is not asked again.
+func (h *host) accounts() {
+	h.t.Helper()
+	if out, errs, status := h.heddle("stats", "--check"); status != 0 && strings.Contains(errs, "do not add up") {
+		h.t.Errorf("at the end of the test:\n%s%s", out, errs)
+	}
 }
 
 func (h *host) command(args ...string) *exec.Cmd {

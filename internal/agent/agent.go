@@ -32,6 +32,7 @@ type Kernel interface {
 	// Adopted says whether the device was attached already when this process began.
 	Adopted(ifindex uint32) bool
 	Counters() (map[plan.PortID]dataplane.Counters, error)
+	CounterReader() *dataplane.CounterReader
 	MACs() ([]dataplane.MACEntry, error)
 	Snapshot() (*dataplane.Snapshot, error)
 	Sweep() (int, error)
@@ -56,6 +57,7 @@ type Agent struct {
 	log     *slog.Logger
 	dev     Devices
 	kernel  Kernel
+	losses  Losses
 	store   *state.Store
 	state   *state.State
 	started time.Time

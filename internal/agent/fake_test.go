@@ -248,10 +248,13 @@ func (k *fakeKernel) Snapshot() (*dataplane.Snapshot, error) {
 }
 
 func (k *fakeKernel) Counters() (map[plan.PortID]dataplane.Counters, error) { return k.counters, nil }
-func (k *fakeKernel) MACs() ([]dataplane.MACEntry, error)                   { return k.macs, nil }
-func (k *fakeKernel) Sweep() (int, error)                                   { return 0, nil }
-func (k *fakeKernel) Repin() (int, error)                                   { return 0, nil }
-func (k *fakeKernel) Close() error                                          { return nil }
+func (k *fakeKernel) CounterReader() *dataplane.CounterReader {
+	return dataplane.FixedCounters(k.counters)
+}
+func (k *fakeKernel) MACs() ([]dataplane.MACEntry, error) { return k.macs, nil }
+func (k *fakeKernel) Sweep() (int, error)                 { return 0, nil }
+func (k *fakeKernel) Repin() (int, error)                 { return 0, nil }
+func (k *fakeKernel) Close() error                        { return nil }
 
 func (k *fakeKernel) last() dataplane.Desired { return k.applied[len(k.applied)-1] }
 

@@ -50,19 +50,6 @@ func (a *Agent) neighboursOf(uplink plan.PortID) (linkproto.LLDPStatus, bool) {
 	return a.neighbours.Status(uplink)
 }
 
-// Stats are the counters of every uplink and port, in the plan's order (S80, D7).
-func (a *Agent) Stats(ctx context.Context) (out []api.Stats, err error) {
-	err = a.do(ctx, func() error {
-		counters, err := a.kernel.Counters()
-		if err != nil {
-			return err
-		}
-		out = view.Stats(a.plan, counters)
-		return nil
-	})
-	return out, err
-}
-
 // MACs are the ports' own addresses and the learned ones.
 func (a *Agent) MACs(ctx context.Context) (out []api.MAC, err error) {
 	err = a.do(ctx, func() error {

@@ -132,6 +132,11 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 		return a, err
 	}
 	a.dev, a.closers = dev, append(a.closers, func() error { dev.Close(); return nil })
+	losses, err := hostdev.OpenLosses()
+	if err != nil {
+		return a, err
+	}
+	a.losses, a.closers = losses, append(a.closers, losses.Close)
 	a.teaming.announcer = announce.Start(o.Log, func() (announce.Sender, error) { return wire.OpenSender() })
 	a.closers = append(a.closers, a.teaming.announcer.Close)
 	// Commands wait from here on and are answered when the plan is in force.

@@ -51,6 +51,11 @@ func (c *Client) Stats(ctx context.Context) ([]Stats, error) {
 	return call[[]Stats](ctx, c, http.MethodGet, "/stats", nil)
 }
 
+// Accounts says of every port and uplink whether its counters add up.
+func (c *Client) Accounts(ctx context.Context) ([]PortAccount, error) {
+	return call[[]PortAccount](ctx, c, http.MethodGet, "/accounts", nil)
+}
+
 // MACs are the addresses the switches know.
 func (c *Client) MACs(ctx context.Context) ([]MAC, error) {
 	return call[[]MAC](ctx, c, http.MethodGet, "/macs", nil)

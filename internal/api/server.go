@@ -77,6 +77,7 @@ func handler(ctx context.Context, s Service) http.Handler {
 	mux := http.NewServeMux()
 	get(mux, "/state", s.State)
 	get(mux, "/stats", s.Stats)
+	get(mux, "/accounts", s.Accounts)
 	get(mux, "/macs", s.MACs)
 	post(mux, "/trace", s.Trace)
 	mux.HandleFunc("POST /events", func(w http.ResponseWriter, r *http.Request) { serveEvents(ctx, w, r, s) })

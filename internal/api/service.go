@@ -13,6 +13,8 @@ import (
 type Service interface {
 	State(context.Context) (*State, error)
 	Stats(context.Context) ([]Stats, error)
+	// Accounts holds the counters of every port and uplink against what must be true of them (S94).
+	Accounts(context.Context) ([]PortAccount, error)
 	MACs(context.Context) ([]MAC, error)
 	// Trace says what would become of frames; nothing leaves and nothing changes.
 	Trace(context.Context, trace.Request) (*trace.Report, error)

@@ -141,6 +141,47 @@ type Stats struct {
 	Extra    []Counter  `json:"extra"`
 	Drops    []ReasonNo `json:"drops"`
 	Refused  []ReasonNo `json:"refused"`
+	// PortGroup is a port's; "" of an uplink.
+	PortGroup string `json:"portGroup,omitempty"`
+	// ReadAt is when the counters were read, in nanoseconds of CLOCK_MONOTONIC.
+	ReadAt int64 `json:"readAt"`
+	// Device is what the port's device lost by its own account, Peer what the other end of a veth did; nil where it can't be seen.
+	Device *DeviceLosses `json:"deviceLosses,omitempty"`
+	Peer   *DeviceLosses `json:"peerLosses,omitempty"`
+}
+
+// DeviceLosses are a device's own counters of lost frames since it was made, seen from the device: what the host's end of a guest's
+// device receives, the guest sent. No program of the switch saw these frames, or they were lost after it had handed them over.
+type DeviceLosses struct {
+	Device    string `json:"device,omitempty"`
+	RxDropped uint64 `json:"rxDropped"`
+	TxDropped uint64 `json:"txDropped"`
+	RxErrors  uint64 `json:"rxErrors"`
+	TxErrors  uint64 `json:"txErrors"`
+	RxMissed  uint64 `json:"rxMissed"`
+}
+
+// Total is all of them.
+func (l *DeviceLosses) Total() uint64 {
+	if l == nil {
+		return 0
+	}
+	return l.RxDropped + l.TxDropped + l.RxErrors + l.TxErrors + l.RxMissed
+}
+
+// PortAccount says whether the counters of a port or uplink add up (S94): every frame received was delivered or dropped.
+type PortAccount struct {
+	Switch string `json:"switch"`
+	Name   string `json:"name"`
+	// State is "exact" (at rest, and every frame has its fate), "open" (frames were passing: those without a fate lie between Least
+	// and Most, which allows for none), "broken" (Fault says why) or "new" (the counters began anew meanwhile).
+	State     string `json:"state"`
+	Received  uint64 `json:"received"`
+	Delivered uint64 `json:"delivered"`
+	Dropped   uint64 `json:"dropped"`
+	Least     int64  `json:"least"`
+	Most      int64  `json:"most"`
+	Fault     string `json:"fault,omitempty"`
 }
 
 // Counter is one counter; its name is VMware's where there is one.

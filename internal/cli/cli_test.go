@@ -23,14 +23,17 @@ import (
 
 // standIn is an agent that answers with what the test put there and remembers what it was asked.
 type standIn struct {
-	state   api.State
-	stats   []api.Stats
-	macs    []api.MAC
-	applied api.Applied
-	events  []api.Events
-	trace   trace.Report
-	err     error
-	asked   []any
+	state api.State
+	stats []api.Stats
+	macs  []api.MAC
+	// readings are answered one after the other, then stats.
+	readings [][]api.Stats
+	accounts []api.PortAccount
+	applied  api.Applied
+	events   []api.Events
+	trace    trace.Report
+	err      error
+	asked    []any
 	// adoption is the answer about host ports, hostPorts the list.
 	adoption  api.Adoption
 	hostPorts []api.HostPort
@@ -39,8 +42,14 @@ type standIn struct {
 
 func (s *standIn) note(q any) error { s.asked = append(s.asked, q); return s.err }
 
-func (s *standIn) State(context.Context) (*api.State, error)  { return &s.state, s.err }
-func (s *standIn) Stats(context.Context) ([]api.Stats, error) { return s.stats, s.err }
+func (s *standIn) State(context.Context) (*api.State, error) { return &s.state, s.err }
+func (s *standIn) Stats(context.Context) ([]api.Stats, error) {
+	if len(s.readings) > 0 {
+		s.stats, s.readings = s.readings[0], s.readings[1:]
+	}
+	return s.stats, s.err
+}
+func (s *standIn) Accounts(context.Context) ([]api.PortAccount, error) { return s.accounts, s.err }
 func (s *standIn) Trace(_ context.Context, q trace.Request) (*trace.Report, error) {
 	return &s.trace, s.note(q)
 }

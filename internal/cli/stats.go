@@ -2,26 +2,45 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
+	"heddle/internal/stats"
 )
 
+// statsQuery is what one "heddle stats" asks for.
+type statsQuery struct {
+	d        Deps
+	t        target
+	o        output
+	sw       string
+	by       string
+	zero     bool
+	check    bool
+	rates    bool
+	watch    bool
+	interval time.Duration
+	count    int
+}
+
 func newStats(d Deps) *cobra.Command {
-	t, o := &target{}, &output{}
-	var sw string
-	var zero bool
+	q := &statsQuery{d: d}
 	c := &cobra.Command{
-		Use: "stats [PORT]", Short: "Show the counters of ports and uplinks",
+		Use: "stats [PORT]", Short: "Show the counters of ports, port groups and switches",
 		Long: "Show the counters of all ports and uplinks, one line each, or all counters of one: the 18 of a distributed switch under their\n" +
 			"names, frames dropped and copies refused by reason. In is from the port's owner into the switch. Counters that are 0 are left\n" +
-			"out of tables unless --zero is given. Frames to a guest in another namespace do not show in the host device's own counters.",
-		Example: "  heddle stats\n  heddle stats vm1/eth0\n  heddle stats vm1/eth0 -o json",
+			"out of tables unless --zero is given. Frames to a guest in another namespace do not show in the host device's own counters;\n" +
+			"what the devices at both ends lost by their own account is LOST.\n\n" +
+			"--check holds the counters against what must be true of them: a frame received was delivered, or dropped with one reason. At\n" +
+			"rest that is exact. While frames pass, those without a fate lie between two bounds that the readings leave.",
+		Example: "  heddle stats\n  heddle stats vm1/eth0\n  heddle stats --by portgroup --rates\n  heddle stats --watch --interval 2s\n  heddle stats --check",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef("%s takes at most one PORT; %d given", c.CommandPath(), len(args))
@@ -29,59 +48,192 @@ func newStats(d Deps) *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.check(); err != nil {
+			if err := q.valid(len(args) > 0); err != nil {
 				return err
 			}
-			all, err := ask(c, t, func(ctx context.Context, s api.Service) ([]api.Stats, error) { return s.Stats(ctx) })
-			if err != nil {
-				return err
+			switch {
+			case q.check:
+				return q.accounts(c)
+			case q.watch || q.rates:
+				return q.follow(c, args)
 			}
-			all = ofSwitch(all, sw, func(s api.Stats) string { return s.Switch })
-			if len(args) == 0 {
-				return o.print(d, all, func(w io.Writer) error { return statsTable(w, all) })
-			}
-			s, err := pick(all, "port", args[0], "", func(s api.Stats) (string, string) { return s.Switch, s.Name })
-			if err != nil {
-				return err
-			}
-			return o.print(d, s, func(w io.Writer) error { return statsOne(w, s, zero) })
+			return q.once(c, args)
 		},
 	}
-	t.flags(d, c)
-	o.flag(c)
-	switchFlag(c, &sw)
-	c.Flags().BoolVar(&zero, "zero", false, "show counters that are 0, too")
+	q.t.flags(d, c)
+	q.o.flag(c)
+	switchFlag(c, &q.sw)
+	f := c.Flags()
+	f.BoolVar(&q.zero, "zero", false, "show counters that are 0, too")
+	f.StringVar(&q.by, "by", string(stats.Port), "one line for each: "+strings.Join(stats.Kinds(), ", "))
+	f.BoolVar(&q.check, "check", false, "say whether the counters add up; exit with status 1 when they do not")
+	f.BoolVar(&q.rates, "rates", false, "measure for an interval and show what passed a second")
+	f.BoolVar(&q.watch, "watch", false, "show rates every interval, until interrupted; with -o json one document a line")
+	f.DurationVar(&q.interval, "interval", time.Second, "time between two readings")
+	f.IntVar(&q.count, "count", 0, "with --watch, how often; 0 is without end")
+	_ = c.RegisterFlagCompletionFunc("by", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return stats.Kinds(), cobra.ShellCompDirectiveNoFileComp
+	})
 	return c
 }
 
-// sum adds the counters whose name begins with prefix and ends with a class of frames.
-func sum(s api.Stats, prefix string) uint64 {
-	var n uint64
-	for _, c := range s.Counters {
-		switch strings.TrimPrefix(c.Name, prefix) {
-		case "Unicast", "Multicast", "Broadcast":
-			n += c.Value
-		}
+func (q *statsQuery) valid(one bool) error {
+	switch {
+	case q.o.check() != nil:
+		return q.o.check()
+	case !stats.By(q.by).Valid():
+		return usagef("--by %q: use one of %s", q.by, strings.Join(stats.Kinds(), ", "))
+	case one && stats.By(q.by) != stats.Port:
+		return usagef("one port's counters are no sum: leave out --by, or the PORT")
+	case q.check && (one || q.rates || q.watch):
+		return usagef("--check is about all ports, and about no rates: give it alone")
+	case q.interval <= 0:
+		return usagef("--interval %v: it is a time above 0, such as 1s", q.interval)
+	case q.count < 0:
+		return usagef("--count %d: it is 0 or more", q.count)
 	}
-	return n
+	return nil
 }
 
-func counter(s api.Stats, name string) uint64 {
-	for _, c := range s.Counters {
-		if c.Name == name {
-			return c.Value
-		}
-	}
-	return 0
+// read asks for all counters, of one switch where --switch says so.
+func (q *statsQuery) read(c *cobra.Command) ([]api.Stats, error) {
+	all, err := ask(c, &q.t, func(ctx context.Context, s api.Service) ([]api.Stats, error) { return s.Stats(ctx) })
+	return ofSwitch(all, q.sw, func(s api.Stats) string { return s.Switch }), err
 }
 
-func statsTable(w io.Writer, all []api.Stats) error {
-	tab := &table{head: []string{"SWITCH", "PORT", "PACKETS IN", "BYTES IN", "PACKETS OUT", "BYTES OUT", "IN DROPPED", "OUT DROPPED"},
-		right: map[int]bool{2: true, 3: true, 4: true, 5: true, 6: true, 7: true}, keep: map[int]bool{2: true, 3: true, 4: true, 5: true, 6: true, 7: true}}
-	for _, s := range all {
-		text := func(n uint64) string { return strconv.FormatUint(n, 10) }
-		tab.add(s.Switch, s.Name, text(sum(s, "packetsIn")), text(sum(s, "bytesIn")), text(sum(s, "packetsOut")), text(sum(s, "bytesOut")),
-			text(counter(s, "packetsInDropped")+counter(s, "packetsInException")), text(counter(s, "packetsOutDropped")+counter(s, "packetsOutException")))
+func pickStats(all []api.Stats, name string) (api.Stats, error) {
+	return pick(all, "port", name, "", func(s api.Stats) (string, string) { return s.Switch, s.Name })
+}
+
+// once shows the counters as they are.
+func (q *statsQuery) once(c *cobra.Command, args []string) error {
+	all, err := q.read(c)
+	if err != nil {
+		return err
+	}
+	if len(args) > 0 {
+		s, err := pickStats(all, args[0])
+		if err != nil {
+			return err
+		}
+		return q.o.print(q.d, s, func(w io.Writer) error { return statsOne(w, s, q.zero) })
+	}
+	if by := stats.By(q.by); by != stats.Port {
+		lines := stats.Sum(stats.Lines(nil, all), by)
+		return q.o.print(q.d, withoutRates(lines), func(w io.Writer) error { return statsTable(w, lines, by) })
+	}
+	return q.o.print(q.d, all, func(w io.Writer) error { return statsTable(w, stats.Lines(nil, all), stats.Port) })
+}
+
+// follow shows what passed a second, once or again and again.
+func (q *statsQuery) follow(c *cobra.Command, args []string) error {
+	ctx := c.Context()
+	var before stats.Reading
+	count := q.count
+	if !q.watch {
+		count = 1
+	}
+	for n := 0; count == 0 || n <= count; n++ {
+		all, err := q.read(c)
+		if ctx.Err() != nil {
+			return nil // interrupted: it has shown what there was
+		}
+		if err == nil && len(args) > 0 {
+			var one api.Stats
+			one, err = pickStats(all, args[0])
+			all = []api.Stats{one}
+		}
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			if err := q.show(stats.Sum(stats.Lines(before, all), stats.By(q.by)), n); err != nil {
+				return err
+			}
+		}
+		before = stats.Read(all)
+		if n == count && count > 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(q.interval):
+		}
+	}
+	return nil
+}
+
+func (q *statsQuery) show(lines []stats.Line, n int) error {
+	if q.watch && q.o.format == "json" {
+		return json.NewEncoder(q.d.Stdout).Encode(lines)
+	}
+	if q.watch && n > 1 {
+		between := "\n"
+		if q.o.format == "yaml" {
+			between = "---\n"
+		}
+		if _, err := io.WriteString(q.d.Stdout, between); err != nil {
+			return err
+		}
+	}
+	return q.o.print(q.d, lines, func(w io.Writer) error { return ratesTable(w, lines, stats.By(q.by)) })
+}
+
+func withoutRates(lines []stats.Line) []stats.Line {
+	for i := range lines {
+		lines[i].Rates = nil
+	}
+	return lines
+}
+
+// lineNames are the cells that name a line, and their headings.
+func lineNames(by stats.By) (head []string, cells func(stats.Line) []string) {
+	switch by {
+	case stats.Switch:
+		return []string{"SWITCH", "PORTS"}, func(l stats.Line) []string { return []string{l.Switch, strconv.Itoa(l.Ports)} }
+	case stats.PortGroup:
+		return []string{"SWITCH", "PORT GROUP"}, func(l stats.Line) []string { return []string{l.Switch, l.PortGroup} }
+	}
+	return []string{"SWITCH", "PORT"}, func(l stats.Line) []string { return []string{l.Switch, l.Port} }
+}
+
+// numbers is a table of two names and numbers beside them, which are never cut.
+func numbers(names, heads []string) *table {
+	t := &table{head: append(names, heads...), right: map[int]bool{}, keep: map[int]bool{}}
+	for i := range heads {
+		t.right[len(names)+i], t.keep[len(names)+i] = true, true
+	}
+	return t
+}
+
+func statsTable(w io.Writer, lines []stats.Line, by stats.By) error {
+	head, names := lineNames(by)
+	tab := numbers(head, []string{"PACKETS IN", "BYTES IN", "PACKETS OUT", "BYTES OUT", "IN DROPS", "OUT DROPS", "LOST"})
+	for _, l := range lines {
+		cells := names(l)
+		for _, n := range []uint64{l.Counts.PacketsIn, l.Counts.BytesIn, l.Counts.PacketsOut, l.Counts.BytesOut, l.Counts.InDropped, l.Counts.OutDropped, l.Counts.DeviceLost} {
+			cells = append(cells, strconv.FormatUint(n, 10))
+		}
+		tab.add(cells...)
+	}
+	return tab.write(w)
+}
+
+func ratesTable(w io.Writer, lines []stats.Line, by stats.By) error {
+	head, names := lineNames(by)
+	tab := numbers(head, []string{"IN PKT/S", "IN BIT/S", "OUT PKT/S", "OUT BIT/S", "IN DROP/S", "OUT DROP/S", "LOST/S"})
+	for _, l := range lines {
+		cells := names(l)
+		r := l.Rates
+		if r == nil {
+			tab.add(append(cells, "-", "-", "-", "-", "-", "-", "-")...)
+			continue
+		}
+		for _, n := range []float64{r.PacketsIn, 8 * r.BytesIn, r.PacketsOut, 8 * r.BytesOut, r.InDropped, r.OutDropped, r.DeviceLost} {
+			cells = append(cells, stats.Short(n))
+		}
+		tab.add(cells...)
 	}
 	return tab.write(w)
 }
@@ -106,9 +258,29 @@ func statsOne(w io.Writer, s api.Stats, zero bool) error {
 	for _, r := range s.Refused {
 		tab.add("refused, "+r.Reason, strconv.FormatUint(r.Value, 10))
 	}
+	addLosses(tab, "device", s.Device, zero)
+	addLosses(tab, "its other end", s.Peer, zero)
 	if len(tab.rows) == 0 {
 		_, err := fmt.Fprintln(w, "all counters are 0 (--zero shows them)")
 		return err
 	}
 	return tab.write(w)
+}
+
+// addLosses adds what a device lost by its own account.
+func addLosses(tab *table, what string, l *api.DeviceLosses, zero bool) {
+	if l == nil {
+		return
+	}
+	if l.Device != "" {
+		what += " " + l.Device
+	}
+	for _, c := range []struct {
+		name  string
+		value uint64
+	}{{"rx dropped", l.RxDropped}, {"tx dropped", l.TxDropped}, {"rx errors", l.RxErrors}, {"tx errors", l.TxErrors}, {"rx missed", l.RxMissed}} {
+		if c.value > 0 || zero {
+			tab.add(what+", "+c.name, strconv.FormatUint(c.value, 10))
+		}
+	}
 }

@@ -1,11 +1,6 @@
 package dataplane
 
 import (
-	"fmt"
-	"slices"
-
-	"github.com/cilium/ebpf"
-
 	"heddle/internal/abi"
 	"heddle/internal/plan"
 )
@@ -16,22 +11,13 @@ func (k *Kernel) Counters() (map[plan.PortID]Counters, error) {
 }
 
 func readCounters(m *vswitchMaps, s *slots) (map[plan.PortID]Counters, error) {
-	out := make(map[plan.PortID]Counters, len(s.ports))
-	perCPU := make([]abi.Counters, ebpf.MustPossibleCPU())
-	for id, slot := range s.ports {
-		if err := m.Counts.Lookup(slot, &perCPU); err != nil {
-			return nil, fmt.Errorf("read counters of %s: %w", id, err)
+	r := newCounterReader(m, s)
+	out := make(map[plan.PortID]Counters, len(r.slots))
+	for id := range r.slots {
+		c, err := r.Read(id)
+		if err != nil {
+			return nil, err
 		}
-		var before abi.Counters
-		if err := m.CountsBefore.Lookup(slot, &before); err != nil {
-			return nil, fmt.Errorf("read earlier counters of %s: %w", id, err)
-		}
-		var held uint64
-		if err := m.Held.Lookup(slot, &held); err != nil {
-			return nil, fmt.Errorf("read learned MACs of %s: %w", id, err)
-		}
-		c := sum(append(slices.Clip(perCPU), before))
-		c.MACsHeld = held
 		out[id] = c
 	}
 	return out, nil

@@ -1,10 +1,12 @@
 package difftest
 
 import (
+	"fmt"
 	"maps"
 	"time"
 
 	"heddle/internal/abi"
+	"heddle/internal/accounts"
 	"heddle/internal/dataplane"
 	"heddle/internal/model"
 	"heddle/internal/plan"
@@ -87,6 +89,9 @@ func (k *Kernel) Counters() (map[plan.PortID]model.Counters, error) {
 	}
 	out := make(map[plan.PortID]model.Counters, len(all))
 	for id, c := range all {
+		if err := accounts.AtRest(&c); err != nil { // S94, whatever the model says
+			return nil, fmt.Errorf("port %s: %w", id, err)
+		}
 		out[id] = counters(c)
 	}
 	return out, nil

@@ -1,16 +1,20 @@
 package kerneltest
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"heddle/internal/accounts"
 	"heddle/internal/dataplane"
 	"heddle/internal/netns"
 	"heddle/internal/plan"
@@ -212,7 +216,39 @@ func (h *host) edit(from, to string) {
 	h.inForce(h.plan())
 }
 
+// settled awaits that nothing is under way, and then holds the books of every port against the accounting invariant (S94), to the
+// frame.
+func (h *host) settled() {
+	h.t.Helper()
+	if h.k == nil || h.t.Failed() {
+		return
+	}
+	reader := h.k.CounterReader()
+	var ids []plan.PortID
+	for id := range h.d.Facts {
+		if reader.Has(id) {
+			ids = append(ids, id)
+		}
+	}
+	for deadline := time.Now().Add(patience); ; {
+		all, err := accounts.Check(context.Background(), reader, ids)
+		if err != nil {
+			h.t.Error(err)
+			return
+		}
+		i := slices.IndexFunc(all, func(a accounts.Account) bool { return a.State != accounts.Exact })
+		if i < 0 {
+			return
+		}
+		if all[i].State == accounts.Broken || time.Now().After(deadline) {
+			h.t.Errorf("the accounts do not come out: %+v", all[i])
+			return
+		}
+	}
+}
+
 func (h *host) close() {
+	h.settled()
 	for _, e := range h.ends {
 		e.close()
 	}

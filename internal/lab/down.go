@@ -29,12 +29,14 @@ var ErrLeft = errors.New("something is left of the lab")
 
 // Down removes everything the named lab consists of: processes in its namespaces, pinned kernel objects, namespaces with
 // their devices, its directory and its record, whatever part of it there is. ErrUnknown when there is no such lab. It goes on
-// after a failure and keeps the record then, so that it can be called again.
+// after a failure and keeps the record then, so that it can be called again. Before, it looks whether the counters of the lab's hosts
+// add up; where they do not, the lab is gone all the same, and the error is ErrAccounts.
 func Down(ctx context.Context, runDir, name string) error {
 	r, err := Find(runDir, name)
 	if err != nil {
 		return err
 	}
+	unsound := r.CheckAccounts(ctx)
 	errs := []error{
 		endProcesses(ctx, r),
 		unmountBelow(r.Dir),
@@ -46,7 +48,7 @@ func Down(ctx context.Context, runDir, name string) error {
 	}
 	errs = append(errs, os.RemoveAll(r.Dir))
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("%w: take down lab %q: %w; try again with: heddle lab down %s", ErrLeft, name, err, name)
+		return fmt.Errorf("%w: take down lab %q: %w; try again with: heddle lab down %s", ErrLeft, name, errors.Join(err, unsound), name)
 	}
 	if err := os.Remove(recordFile(runDir, name)); err != nil {
 		return err
@@ -57,7 +59,7 @@ func Down(ctx context.Context, runDir, name string) error {
 			break
 		}
 	}
-	return nil
+	return unsound
 }
 
 // removeNamespace removes a named namespace, also one whose making was interrupted between its file and its mount.

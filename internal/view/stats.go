@@ -12,18 +12,32 @@ import (
 	"heddle/internal/plan"
 )
 
-// Stats are the counters of every uplink and port, in the plan's order (S80, D7).
-func Stats(p *plan.Plan, counters map[plan.PortID]dataplane.Counters) []api.Stats {
-	out := []api.Stats{}
+// Member is a port or uplink whose counters are shown.
+type Member struct {
+	ID        plan.PortID
+	PortGroup string // "" of an uplink
+	Uplink    bool
+}
+
+// Members are the uplinks and ports of a plan, in its order.
+func Members(p *plan.Plan) []Member {
+	out := []Member{}
 	for _, sw := range p.Switches {
 		for _, u := range sw.Uplinks {
-			out = append(out, statsOf(u.ID, true, counters[u.ID]))
+			out = append(out, Member{ID: u.ID, Uplink: true})
 		}
 		for _, p := range sw.Ports {
-			out = append(out, statsOf(p.ID, false, counters[p.ID]))
+			out = append(out, Member{ID: p.ID, PortGroup: p.PortGroup})
 		}
 	}
 	return out
+}
+
+// Stats are a port's or uplink's counters (S80, D7), read at an instant of CLOCK_MONOTONIC in nanoseconds.
+func Stats(m Member, c dataplane.Counters, at int64) api.Stats {
+	s := statsOf(m.ID, m.Uplink, c)
+	s.PortGroup, s.ReadAt = m.PortGroup, at
+	return s
 }
 
 // statsOf puts a port's counters under their public names. What is dropped is split as docs/reference/frame-rules.md §7 says:

@@ -1,0 +1,145 @@
+package agent
+
+import (
+	"context"
+
+	"heddle/internal/accounts"
+	"heddle/internal/api"
+	"heddle/internal/dataplane"
+	"heddle/internal/hostdev"
+	"heddle/internal/plan"
+	"heddle/internal/view"
+)
+
+// Losses is what the devices themselves count as lost; nil where they can't be asked.
+type Losses interface {
+	All() (map[uint32]hostdev.Losses, error)
+	Peer(hostdev.Peer) (l hostdev.Losses, seen bool, err error)
+}
+
+// counting is what the loop gives to who reads counters, so that reading a thousand ports does not keep the loop.
+type counting struct {
+	members []view.Member
+	reader  *dataplane.CounterReader
+	devices map[plan.PortID]hostdev.Device // of the ports that are connected; nil when not asked for
+}
+
+// counting takes in the loop what reading the counters needs.
+func (a *Agent) counting(devices bool) (c counting, err error) {
+	c = counting{members: view.Members(a.plan), reader: a.kernel.CounterReader()}
+	if !devices || a.losses == nil {
+		return c, nil
+	}
+	c.devices = make(map[plan.PortID]hostdev.Device, len(a.applied.Attachments))
+	for i := range a.state.Held {
+		h := &a.state.Held[i]
+		d, ok, err := a.dev.Device(h.Device)
+		if err != nil {
+			return c, err
+		}
+		if at, attached := a.applied.Attachments[h.ID]; ok && attached && at.Ifindex == d.Index {
+			c.devices[h.ID] = d
+		}
+	}
+	return c, nil
+}
+
+// unmoved drops, in the loop, what was read of ports whose counters became another port's meanwhile.
+func unmoved[T any](ctx context.Context, a *Agent, c counting, read []T, id func(T) plan.PortID) ([]T, error) {
+	out := make([]T, 0, len(read))
+	err := a.do(ctx, func() error {
+		now := a.kernel.CounterReader()
+		for _, r := range read {
+			if c.reader.Unmoved(id(r), now) {
+				out = append(out, r)
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Stats are the counters of every uplink and port, in the plan's order (S80, D7), and the devices' own losses beside them.
+func (a *Agent) Stats(ctx context.Context) ([]api.Stats, error) {
+	var c counting
+	err := a.do(ctx, func() (err error) { c, err = a.counting(true); return err })
+	if err != nil {
+		return nil, err
+	}
+	out := make([]api.Stats, 0, len(c.members))
+	for _, m := range c.members {
+		if !c.reader.Has(m.ID) { // the plan that has it is not in force yet
+			continue
+		}
+		n, err := c.reader.Read(m.ID)
+		if err != nil {
+			return nil, err
+		}
+		at, err := dataplane.Monotonic()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, view.Stats(m, n, at))
+	}
+	if err := a.addLosses(c, out); err != nil {
+		return nil, err
+	}
+	return unmoved(ctx, a, c, out, func(s api.Stats) plan.PortID { return plan.PortID{Switch: s.Switch, Name: s.Name} })
+}
+
+// addLosses puts the devices' own losses beside the counters.
+func (a *Agent) addLosses(c counting, to []api.Stats) error {
+	if len(c.devices) == 0 {
+		return nil
+	}
+	all, err := a.losses.All()
+	if err != nil {
+		return err
+	}
+	for i := range to {
+		s := &to[i]
+		d, ok := c.devices[plan.PortID{Switch: s.Switch, Name: s.Name}]
+		if !ok {
+			continue
+		}
+		if l, ok := all[d.Index]; ok {
+			s.Device = view.Losses(d.Name, l)
+		}
+		if d.Kind != hostdev.Veth {
+			continue
+		}
+		l, seen := all[d.Peer.Index]
+		if d.Peer.Elsewhere {
+			if l, seen, err = a.losses.Peer(d.Peer); err != nil {
+				return err
+			}
+		}
+		if seen {
+			s.Peer = view.Losses("", l)
+		}
+	}
+	return nil
+}
+
+// Accounts holds the counters of every uplink and port against the accounting invariant, under traffic (S94).
+func (a *Agent) Accounts(ctx context.Context) ([]api.PortAccount, error) {
+	var c counting
+	err := a.do(ctx, func() (err error) { c, err = a.counting(false); return err })
+	if err != nil {
+		return nil, err
+	}
+	var ids []plan.PortID
+	for _, m := range c.members {
+		if c.reader.Has(m.ID) {
+			ids = append(ids, m.ID)
+		}
+	}
+	all, err := accounts.Check(ctx, c.reader, ids)
+	if err != nil {
+		return nil, err
+	}
+	if all, err = unmoved(ctx, a, c, all, func(x accounts.Account) plan.PortID { return x.ID }); err != nil {
+		return nil, err
+	}
+	return view.Accounts(all), nil
+}

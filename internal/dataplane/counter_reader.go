@@ -1,0 +1,82 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/cilium/ebpf"
+
+	"heddle/internal/abi"
+	"heddle/internal/plan"
+)
+
+// ErrNoCounters is wrapped where a port has no counters: it was not in the plan when the reader was made.
+var ErrNoCounters = errors.New("no counters are kept of it")
+
+// CounterReader reads the counters of the ports and uplinks there were when it was made. One goroutine may use it, beside the one
+// that uses the Kernel, until the Kernel is closed. What it reads of a port whose place another got meanwhile is the other's:
+// see Unmoved.
+type CounterReader struct {
+	slots map[plan.PortID]uint32
+	read  func(id plan.PortID, slot uint32) (Counters, error)
+}
+
+// CounterReader makes a reader of the ports there are now.
+func (k *Kernel) CounterReader() *CounterReader {
+	return newCounterReader(&k.objects.vswitchMaps, k.slots)
+}
+
+// FixedCounters is a reader of given counters, for what stands in for a Kernel.
+func FixedCounters(of map[plan.PortID]Counters) *CounterReader {
+	r := &CounterReader{slots: make(map[plan.PortID]uint32, len(of))}
+	for id := range of {
+		r.slots[id] = uint32(len(r.slots))
+	}
+	r.read = func(id plan.PortID, _ uint32) (Counters, error) { return of[id], nil }
+	return r
+}
+
+func newCounterReader(m *vswitchMaps, s *slots) *CounterReader {
+	// The last place is for what the counters were before the tables' layout changed.
+	perCPU := make([]abi.Counters, ebpf.MustPossibleCPU(), ebpf.MustPossibleCPU()+1)
+	return &CounterReader{slots: maps.Clone(s.ports), read: func(id plan.PortID, slot uint32) (Counters, error) {
+		if err := m.Counts.Lookup(slot, &perCPU); err != nil {
+			return Counters{}, fmt.Errorf("read counters of %s: %w", id, err)
+		}
+		var before abi.Counters
+		if err := m.CountsBefore.Lookup(slot, &before); err != nil {
+			return Counters{}, fmt.Errorf("read earlier counters of %s: %w", id, err)
+		}
+		var held uint64
+		if err := m.Held.Lookup(slot, &held); err != nil {
+			return Counters{}, fmt.Errorf("read learned MACs of %s: %w", id, err)
+		}
+		c := sum(append(perCPU, before))
+		c.MACsHeld = held
+		return c, nil
+	}}
+}
+
+// Read reads the counters of one port or uplink. The counters of one port are not read at one instant: while frames pass, a frame
+// may be in one of them and not yet in another.
+func (r *CounterReader) Read(id plan.PortID) (Counters, error) {
+	slot, ok := r.slots[id]
+	if !ok {
+		return Counters{}, fmt.Errorf("port %s: %w", id, ErrNoCounters)
+	}
+	return r.read(id, slot)
+}
+
+// Has says whether counters are kept of the port.
+func (r *CounterReader) Has(id plan.PortID) bool {
+	_, ok := r.slots[id]
+	return ok
+}
+
+// Unmoved says whether the port has the same place in the reader made later: what was read in between is the port's own.
+func (r *CounterReader) Unmoved(id plan.PortID, later *CounterReader) bool {
+	slot, ok := r.slots[id]
+	now, still := later.slots[id]
+	return ok && still && slot == now
+}

@@ -1,0 +1,153 @@
+package hostdev
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// Losses are what a device itself counts as lost since it was made, in frames (struct rtnl_link_stats64). Received and sent are seen
+// from the device: what the host's end of a guest's device receives, the guest sent.
+type Losses struct {
+	RxDropped, TxDropped uint64 // no room, or nobody who takes it
+	RxErrors, TxErrors   uint64
+	RxMissed             uint64 // a full ring of the device
+}
+
+// Total is all of them.
+func (l Losses) Total() uint64 {
+	return l.RxDropped + l.TxDropped + l.RxErrors + l.TxErrors + l.RxMissed
+}
+
+// LossReader asks the kernel for the losses of the devices of one network namespace: the one of the thread that calls
+// OpenLosses. Any goroutine may use it.
+type LossReader struct {
+	mu  sync.Mutex
+	ask *asker // nil after Close
+}
+
+// OpenLosses makes a reader with a socket of its own.
+func OpenLosses() (*LossReader, error) {
+	ask, err := newAsker()
+	if err != nil {
+		return nil, err
+	}
+	return &LossReader{ask: ask}, nil
+}
+
+// Close ends the reader; what it is asked after that it answers with nothing.
+func (r *LossReader) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ask != nil {
+		r.ask.close()
+		r.ask = nil
+	}
+	return nil
+}
+
+// statsHeader is the length of struct if_stats_msg, whose ifindex is at 4 and whose filter_mask is at 8.
+const statsHeader = 12
+
+// statsOfLinks is the filter of IFLA_STATS_LINK_64, statsLink its attribute.
+const (
+	statsOfLinks = 1
+	statsLink    = 1
+)
+
+// statsMessage is the body of a request for every device's counters.
+type statsMessage struct{}
+
+func (statsMessage) Len() int { return statsHeader }
+func (statsMessage) Serialize() []byte {
+	b := make([]byte, statsHeader)
+	b[0] = unix.AF_UNSPEC
+	binary.NativeEndian.PutUint32(b[8:], statsOfLinks)
+	return b
+}
+
+// All are the losses of every device of the namespace, by ifindex.
+func (r *LossReader) All() (map[uint32]Losses, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ask == nil {
+		return nil, nil
+	}
+	for range dumpTries {
+		req := nl.NewNetlinkRequest(unix.RTM_GETSTATS, unix.NLM_F_DUMP)
+		req.Sockets = map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: r.ask.socket}
+		req.AddData(statsMessage{})
+		answers, err := req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWSTATS)
+		if errors.Is(err, nl.ErrDumpInterrupted) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the devices' own counters: %w", err)
+		}
+		return lossesOf(answers)
+	}
+	return nil, fmt.Errorf("read the devices' own counters: the devices changed during each of %d attempts", dumpTries)
+}
+
+func lossesOf(answers [][]byte) (map[uint32]Losses, error) {
+	all := make(map[uint32]Losses, len(answers))
+	for _, b := range answers {
+		if len(b) < statsHeader {
+			return nil, errShort
+		}
+		attrs, err := nl.ParseRouteAttr(b[statsHeader:])
+		if err != nil {
+			return nil, fmt.Errorf("netlink: counters of a device: %w", err)
+		}
+		for _, a := range attrs {
+			if a.Attr.Type == statsLink {
+				all[binary.NativeEndian.Uint32(b[4:])] = parseLosses(a.Value)
+			}
+		}
+	}
+	return all, nil
+}
+
+// Peer are the losses of a veth's other end, in another namespace that this one knows and may look into; seen is false otherwise.
+func (r *LossReader) Peer(p Peer) (l Losses, seen bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ask == nil || p.Index == 0 || !p.Elsewhere {
+		return Losses{}, false, nil
+	}
+	req := nl.NewNetlinkRequest(unix.RTM_GETLINK, 0)
+	req.Sockets = map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: r.ask.socket}
+	msg := nl.NewIfInfomsg(unix.AF_UNSPEC)
+	msg.Index = int32(p.Index)
+	req.AddData(msg)
+	req.AddData(nl.NewRtAttr(unix.IFLA_TARGET_NETNSID, nl.Uint32Attr(uint32(p.NSID))))
+	answers, err := req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWLINK)
+	if err != nil || len(answers) == 0 || len(answers[0]) < unix.SizeofIfInfomsg {
+		return Losses{}, false, nil // as asker.one: it is gone, or does not let itself be looked into
+	}
+	attrs, err := nl.ParseRouteAttr(answers[0][unix.SizeofIfInfomsg:])
+	if err != nil {
+		return Losses{}, false, fmt.Errorf("netlink: counters of a device: %w", err)
+	}
+	for _, a := range attrs {
+		if a.Attr.Type == unix.IFLA_STATS64 {
+			return parseLosses(a.Value), true, nil
+		}
+	}
+	return Losses{}, false, nil
+}
+
+// parseLosses reads struct rtnl_link_stats64; fields that an older kernel's is too short for are 0.
+func parseLosses(b []byte) Losses {
+	field := func(n int) uint64 {
+		if len(b) < 8*n+8 {
+			return 0
+		}
+		return binary.NativeEndian.Uint64(b[8*n:])
+	}
+	return Losses{RxErrors: field(4), TxErrors: field(5), RxDropped: field(6), TxDropped: field(7), RxMissed: field(14)}
+}

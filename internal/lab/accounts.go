@@ -1,0 +1,37 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrAccounts is wrapped when the counters of a host of a lab did not add up.
+var ErrAccounts = errors.New("the counters do not add up")
+
+// accountsWait bounds what asking one agent for its accounts may take.
+const accountsWait = 5 * time.Second
+
+// CheckAccounts holds the counters of every host of the lab against what must be true of them (S94): each frame received from a
+// port was delivered, or dropped with one reason. Agents that do not answer are passed over; an experiment may have killed them.
+func (r *Record) CheckAccounts(ctx context.Context) error {
+	var faults []error
+	for _, n := range r.Nodes {
+		if !n.Agent {
+			continue
+		}
+		ask, cancel := context.WithTimeout(ctx, accountsWait)
+		all, err := r.Agent(n.Name).Accounts(ask)
+		cancel()
+		if err != nil {
+			continue
+		}
+		for _, a := range all {
+			if a.State == "broken" {
+				faults = append(faults, fmt.Errorf("%w: host %s, port %s of switch %s: %s", ErrAccounts, n.Name, a.Name, a.Switch, a.Fault))
+			}
+		}
+	}
+	return errors.Join(faults...)
+}
