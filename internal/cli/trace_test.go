@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heddle/internal/plan"
+	"heddle/internal/trace"
+)
+
+// twoFrames is a pcap file with two frames of 14 bytes.
+const twoFrames = "\xd4\xc3\xb2\xa1\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\x00\x00\x01\x00\x00\x00" +
+	"\x00\x00\x00\x00\x00\x00\x00\x00\x0e\x00\x00\x00\x0e\x00\x00\x00\x02\x00\x00\x00\x00\x02\x02\x00\x00\x00\x00\x01\x88\xb5" +
+	"\x00\x00\x00\x00\x00\x00\x00\x00\x0e\x00\x00\x00\x0e\x00\x00\x00\x02\x00\x00\x00\x00\x03\x02\x00\x00\x00\x00\x01\x88\xb5"
+
+func TestTraceFlagsMakeTheRequest(t *testing.T) {
+	s := &standIn{trace: trace.Report{From: "lab/vm1", Frames: []trace.Frame{{Kernel: "agrees"}}, Agree: true}}
+	c := newConsole(t, s)
+	file := filepath.Join(t.TempDir(), "vm1.pcap")
+	if err := os.WriteFile(file, []byte(twoFrames), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first, second := []byte(twoFrames[40:54]), []byte(twoFrames[70:84])
+	vlan, outer, kind, dst, src := uint16(10), uint16(100), uint16(0x88cc), plan.MAC{2, 0, 0, 0, 0, 2}, plan.MAC{2, 0, 0, 0, 0, 9}
+	a, b := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	for line, want := range map[string]trace.Request{
+		"--from vm1 --to vm2": {From: "vm1", To: "vm2"},
+		"--from vm1 --to vm2 --ip 192.0.2.1,192.0.2.2 --tcp 443":             {From: "vm1", To: "vm2", Frame: &trace.Fields{IP: &trace.Addresses{Src: a, Dst: b}, TCP: &trace.Ports{Dst: 443}}},
+		"--from vm1 --ip 192.0.2.2 --udp 53,5353 --length 100":               {From: "vm1", Frame: &trace.Fields{IP: &trace.Addresses{Dst: b}, UDP: &trace.Ports{Src: 53, Dst: 5353}, Length: 100}},
+		"--from vm1 --arp 192.0.2.2":                                         {From: "vm1", Frame: &trace.Fields{ARP: &trace.Addresses{Dst: b}}},
+		"--from u1 --vlan 10 --qinq 100 --to vm2 --ethertype 0x88cc":         {From: "u1", To: "vm2", Frame: &trace.Fields{VLAN: &vlan, Outer: &outer, EtherType: &kind}},
+		"--from vm1 --dst-mac 02:00:00:00:00:02 --src-mac 02:00:00:00:00:09": {From: "vm1", Frame: &trace.Fields{DstMAC: &dst, SrcMAC: &src}},
+		"--from vm1 --to vm2 --ip6 2001:db8::2 --icmp":                       {From: "vm1", To: "vm2", Frame: &trace.Fields{IP: &trace.Addresses{Dst: netip.MustParseAddr("2001:db8::2")}, ICMP: true}},
+		"--from vm1 --hex 02000000000202000000000188b5":                      {From: "vm1", Frames: [][]byte{first}},
+		"--from vm1 --pcap " + file:                                          {From: "vm1", Frames: [][]byte{first, second}},
+		"--from vm1 --packet 2 --pcap " + file:                               {From: "vm1", Frames: [][]byte{first, second}, Packet: 2},
+	} {
+		s.asked = nil
+		if _, errs, status := c.run(append([]string{"trace"}, strings.Fields(line)...)...); status != ExitOK {
+			t.Errorf("%s: %s", line, errs)
+			continue
+		}
+		if d := cmp.Diff([]any{want}, s.asked, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); d != "" {
+			t.Errorf("%s (-want +got):\n%s", line, d)
+		}
+	}
+}
+
+func TestTraceMistakesAreToldAndAskNobody(t *testing.T) {
+	s := &standIn{}
+	c := newConsole(t, s)
+	file := filepath.Join(t.TempDir(), "x.pcap")
+	if err := os.WriteFile(file, []byte(twoFrames), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{
+		"":                                     "say where the frame enters, with --from PORT or --from UPLINK",
+		"--from vm1 --hex ff --pcap x":         "--hex and --pcap exclude each other",
+		"--from vm1 --hex ff --vlan 3":         "a frame from --hex or --pcap is taken as it is: leave out --vlan",
+		"--from vm1 --packet 1":                "--packet is the number of a frame of --pcap, counted from 1",
+		"--from vm1 --pcap x --packet 0":       "--packet is the number of a frame of --pcap, counted from 1",
+		"--from vm1 --packet 3 --pcap " + file: "--packet 3: the file has 2",
+		"--from vm1 --hex xy":                  `--hex: line 1: "x" is not a hexadecimal digit`,
+		"--from vm1 --ip 1.2.3.4 --ip6 ::1":    "--ip and --ip6 exclude each other",
+		"--from vm1 --ip ::1":                  `--ip: "::1" is not an IPv4 address`,
+		"--from vm1 --ip6 1.2.3.4":             `--ip6: "1.2.3.4" is not an IPv6 address`,
+		"--from vm1 --ip 1.2.3.4,":             `--ip: "1.2.3.4,": give the destination, or source and destination with a comma between them`,
+		"--from vm1 --ip 1.2.3.4 --tcp 0":      `--tcp: "0": give the destination port, or source and destination port with a comma between them, each 1–65535`,
+		"--from vm1 --ip 1.2.3.4 --tcp x":      `--tcp: "x": give the destination port, or source and destination port with a comma between them, each 1–65535`,
+		"--from vm1 --dst-mac 1":               `--dst-mac: "1" is not a MAC address such as 02:00:00:00:01:01`,
+		"--from vm1 --to vm2 --ethertype LLDP": `--ethertype: "LLDP" is not a type such as 0x88cc`,
+		"--from vm1 --to vm2 --length 13":      "--length 13: a frame has at least 14 bytes",
+		"--from vm1 --to vm2 --length -1":      "--length -1: a frame has at least 14 bytes",
+		"--from vm1 --pcap /nowhere/at/all":    "open /nowhere/at/all: no such file or directory",
+		"--from vm1 --to vm2 extra":            "heddle trace takes no argument; 1 given",
+		"--from vm1 --to vm2 -o xml":           `output format "xml": use table, json or yaml`,
+	} {
+		_, errs, status := c.run(append([]string{"trace"}, strings.Fields(line)...)...)
+		if status != ExitUsage || !strings.Contains(errs, want) {
+			t.Errorf("%s: status %d, %swant %s", line, status, errs, want)
+		}
+	}
+	if len(s.asked) > 0 {
+		t.Errorf("the agent was asked: %v", s.asked)
+	}
+}
+
+// What people see is at most as wide as a table, but for the command, which is to be copied; a disagreement is told and is a failure.
+func TestATraceIsToldWithinTheWidthOfATable(t *testing.T) {
+	long := strings.Repeat("many words ", 20)
+	s := &standIn{trace: trace.Report{From: "lab/vm1", Notes: []string{long}, Frames: []trace.Frame{{
+		Number: 1, Summary: "02:00:00:00:00:01 → everybody, " + long, Length: 60, Assumed: []string{long}, Reason: "forged-transmit", Kernel: "disagrees",
+		Steps:       []trace.Step{{Stage: "admit", Text: long}, {Stage: "admit", Text: "second"}},
+		Causes:      []trace.Cause{{Reason: "forged-transmit", Why: long, Policy: "security.forgedTransmits", Value: "reject", From: "port group web", Change: long, Edit: &trace.Edit{File: "lab.yaml", Switch: "lab", Kind: trace.EditGroup, Name: "web", Set: "security: {forgedTransmits: accept}"}, Command: "heddle apply -f " + strings.Repeat("x", 120)}},
+		Differences: []string{"the model says delivered, the kernel program dropped (forged-transmit)"},
+	}}}}
+	out, _, status := newConsole(t, s).run("trace", "--from", "vm1", "--to", "vm2")
+	if status != ExitFailure {
+		t.Errorf("status %d", status)
+	}
+	for line := range strings.Lines(out) {
+		if utf8.RuneCountInString(strings.TrimRight(line, "\n")) > tableWidth && !strings.HasPrefix(line, "  command: ") {
+			t.Errorf("%d columns: %s", utf8.RuneCountInString(line), line)
+		}
+	}
+	for _, want := range []string{
+		"\ndropped (forged-transmit): nobody gets it\n", "\n  policy:  security.forgedTransmits = reject\n", "\n  set by:  port group web\n",
+		"\n  edit:    in lab.yaml, port group web of switch lab: security: {forgedTransmits: accept}\n", "\n  command: heddle apply -f xxx",
+		"\nmodel and kernel program disagree: this is a fault of Heddle", "\n  the model says delivered, the kernel program dropped (forged-transmit)\n", "\n          second\n", "\nnote: many",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in\n%s", want, out)
+		}
+	}
+}
+
+func TestSeveralFramesAreToldInALineEach(t *testing.T) {
+	s := &standIn{trace: trace.Report{From: "lab/vm1", Agree: true, Frames: []trace.Frame{
+		{Number: 1, Length: 60, Summary: "a → b", Delivered: true, Copies: []trace.Copy{{To: "vm2"}, {To: "u1"}}, Kernel: "agrees"},
+		{Number: 2, Length: 1514, Summary: "a → c", Reason: "mtu-exceeded", Kernel: "agrees"},
+	}}}
+	out, _, _ := newConsole(t, s).run("trace", "--from", "vm1", "--to", "vm2")
+	want := `PACKET  BYTES  OUTCOME       TO      FRAME
+     1     60  delivered     vm2,u1  a → b
+     2   1514  mtu-exceeded  -       a → c
+
+model and kernel program agree
+
+one of them in full: --packet N
+`
+	if out != want {
+		t.Errorf("got\n%swant\n%s", out, want)
+	}
+}

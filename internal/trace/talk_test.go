@@ -1,0 +1,94 @@
+package trace
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"heddle/internal/plan"
+)
+
+// answer is a talk in short: each protocol's verdict, the reasons of the causes, and the notes.
+func answer(r *Report) (verdicts string, reasons []string) {
+	var parts []string
+	for _, p := range r.Talk.Protocols {
+		parts = append(parts, fmt.Sprintf("%s %s", p.Name, p.Verdict))
+	}
+	for _, c := range r.Talk.Causes {
+		reasons = append(reasons, c.Port+" "+c.Reason)
+	}
+	return strings.Join(parts, ", "), reasons
+}
+
+const (
+	allYes     = "ARP yes, IPv4 yes, IPv6 yes"
+	allNo      = "ARP no, IPv4 no, IPv6 no"
+	allUnknown = "ARP unknown, IPv4 unknown, IPv6 unknown"
+)
+
+func TestWhetherTwoPortsCanTalk(t *testing.T) {
+	groups := "{name: web, vlan: {access: 10}}\n{name: db, vlan: {access: 20}}\n{name: trunk, vlan: {trunk: [\"10-20\"]}}"
+	text := config("uplinks: [{name: u1, device: p1}, {name: u2, device: p2}]\ndefaults: {teaming: {policy: explicit, active: [u1]}}", groups, "vm1 web", "vm2 web", "vm3 db", "vm4 trunk", "vm5 web blocked: true")
+	for _, x := range []struct {
+		from, to string
+		want     string
+		causes   []string
+		path     string // of IPv4
+		note     string
+	}{
+		{"vm1", "vm2", allYes, nil, "on this host", "IP addresses of guests are not known here"},
+		{"vm1", "vm4", allYes, nil, "on this host", "vm4 is a trunk"},
+		{"vm3", "vm4", allYes, nil, "on this host", "vm4 is a trunk"},
+		{"vm1", "vm3", allNo, []string{"vm3 other-segment", "vm1 other-segment"}, "packet from vm1: other-segment; packet from vm3: other-segment", "from one VLAN to another packets go by a router"},
+		{"vm1", "vm5", allNo, []string{"vm5 receiver-blocked", " port-blocked"}, "packet from vm1: receiver-blocked; packet from vm5: port-blocked", ""},
+		{"vm1", "u1", allYes, nil, "leaves by u1, VLAN 10; on this host", "beyond the uplink"},
+		{"u1", "vm3", allYes, nil, "on this host; leaves by u1, VLAN 20", "u1 stands for a station beyond it"},
+		{"vm1", "u2", allNo, []string{"u2 other-uplink", "vm1 reverse-path"}, "packet from vm1: other-uplink; on this host", ""},
+	} {
+		r := run(t, host(t, text), Request{From: x.from, To: x.to})
+		got, causes := answer(r)
+		if got != x.want || !slices.Equal(causes, x.causes) || r.Talk.Protocols[1].Path != x.path {
+			t.Errorf("%s and %s: %s, %q, %q\nwant %s, %q, %q", x.from, x.to, got, causes, r.Talk.Protocols[1].Path, x.want, x.causes, x.path)
+		}
+		if !strings.Contains(strings.Join(r.Notes, "\n"), x.note) {
+			t.Errorf("%s and %s: notes %q, want %q", x.from, x.to, r.Notes, x.note)
+		}
+		if len(r.Talk.Hops) != 10 {
+			t.Errorf("%d hops", len(r.Talk.Hops))
+		}
+	}
+}
+
+// Ports of two switches are joined, if at all, by the physical network.
+func TestWhatLeavesTheHostIsUnknown(t *testing.T) {
+	h := host(t, config("uplinks: [{name: u1, device: p1}]", "{name: web, vlan: {access: 10}}", "vm1 web"))
+	o := host(t, strings.ReplaceAll(strings.ReplaceAll(config("uplinks: [{name: u9, device: p9}]", "{name: web, vlan: {access: 10}}", "vm2 web"), "lab", "far"), "p1", "p9"))
+	// A switch of another name, on the same host.
+	h.Plan.Switches = append(h.Plan.Switches, o.Plan.Switches...)
+	for id := range o.Plan.Switches[0].Ports {
+		h.Facts[o.Plan.Switches[0].Ports[id].ID] = plan.Fact{Up: true, MTU: 1500}
+	}
+	h.Facts[o.Plan.Switches[0].Uplinks[0].ID] = plan.Fact{Up: true, MTU: 1500, DeviceMAC: mac(0xb1)}
+	r := run(t, h, Request{From: "vm1", To: "vm2"})
+	if got, _ := answer(r); got != allUnknown {
+		t.Errorf("%s: %+v", got, r.Talk.Hops)
+	}
+	if !strings.Contains(strings.Join(r.Notes, "\n"), "whether the physical network, or a router beyond it, brings it to vm2 cannot be known") {
+		t.Errorf("notes %q", r.Notes)
+	}
+}
+
+func TestTalkNeedsTwoThatAreThere(t *testing.T) {
+	text := config("uplinks: [{name: u1, device: p1}, {name: u2, device: p2}]", "{name: web}", "vm1 web", "vm2 web")
+	for want, q := range map[string]Request{
+		"u1 and u2 are both uplinks: nothing goes from uplink to uplink": {From: "u1", To: "u2"},
+		"port vm2 is not connected: no device is bound to it":            {From: "vm1", To: "vm2"},
+	} {
+		h := host(t, text)
+		delete(h.Facts, id("vm2"))
+		if _, err := Run(h, q); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
