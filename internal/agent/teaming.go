@@ -112,6 +112,11 @@ func (a *Agent) failOver() {
 	a.applied, a.flip = &d, at
 	a.state.Uses = now.Remember(d.Plan)
 	a.moved(now)
+	for _, id := range lost { // the next report may come only when they are back
+		o := a.last[id]
+		o.up = false
+		a.last[id] = a.logChange("uplink", id, o)
+	}
 }
 
 // lostUplinks are those that were up in what is in force and are not any more.
