@@ -69,7 +69,7 @@ func collectLabs(runDir string) (*labList, error) {
 		}
 		l.Experiments = append(l.Experiments, labEntry{name, e.Title})
 	}
-	l.Experiments = append(l.Experiments, labEntry{live.Name, live.Title}, labEntry{outage.Name, outage.Title})
+	l.Experiments = append(l.Experiments, labEntry{live.Name, live.Title}, labEntry{outage.Name, outage.Title}, labEntry{outage.TeamingName, outage.TeamingTitle})
 	return l, nil
 }
 

@@ -39,16 +39,19 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 		Long: "Runs an experiment: builds the lab of every row, measures, removes the lab, and prints the table with what\n" +
 			"it shows. With --simulate nothing is built: the model of a switch and a simulated network say how often a\n" +
 			"ping is answered and which links its frames take, exactly and without root; throughput is left out.\n" +
-			"There are: " + strings.Join(append(experiment.Names(), live.Name, outage.Name), ", ") + "; " + live.Name + " and " + outage.Name + " on\n" +
-			"real traffic only.",
+			"There are: " + strings.Join(append(experiment.Names(), live.Name, outage.Name, outage.TeamingName), ", ") + "; " + live.Name + ", " + outage.Name + "\n" +
+			"and " + outage.TeamingName + " on real traffic only.",
 		Example: "  heddle lab run nested-mac-learning\n  heddle lab run nested-mac-learning --simulate\n  heddle lab run placement-paths --quick -o json",
 		Args:    exactly("EXPERIMENT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.out.check(); err != nil {
 				return err
 			}
-			if args[0] == outage.Name {
-				return f.onOutages(c.Context(), d)
+			switch args[0] {
+			case outage.Name:
+				return f.onOutages(c.Context(), d, outage.Name, outage.Options.Check, outage.Run)
+			case outage.TeamingName:
+				return f.onOutages(c.Context(), d, outage.TeamingName, outage.Options.CheckTeaming, outage.RunTeaming)
 			}
 			if args[0] == live.Name {
 				return f.liveChange(c.Context(), d)
@@ -124,14 +127,14 @@ func (f *labRun) liveChange(ctx context.Context, d Deps) error {
 	return f.show(d, rep)
 }
 
-// onOutages lets uplinks fail in a real lab.
-func (f *labRun) onOutages(ctx context.Context, d Deps) error {
+// onOutages lets uplinks fail or fill in a real lab.
+func (f *labRun) onOutages(ctx context.Context, d Deps, name string, check func(outage.Options) error, measure func(context.Context, outage.Options) (*report.Report, error)) error {
 	o := outage.Options{RunDir: *f.runDir, Quick: f.quick, Rows: f.rows}
-	if err := o.Check(); err != nil {
+	if err := check(o); err != nil {
 		return &UsageError{Err: err}
 	}
 	if f.simulate {
-		return usagef("%s measures time, which the model has none of: leave --simulate out", outage.Name)
+		return usagef("%s measures time, which the model has none of: leave --simulate out", name)
 	}
 	if err := needRoot("run an experiment"); err != nil {
 		return err
@@ -141,7 +144,7 @@ func (f *labRun) onOutages(ctx context.Context, d Deps) error {
 	busy := run.BusyNote()
 	p := newProgress(d.Stderr)
 	o.Progress = p.say
-	rep, err := outage.Run(ctx, o)
+	rep, err := measure(ctx, o)
 	p.clear()
 	if err != nil {
 		return interrupted(ctx, err)

@@ -26,6 +26,8 @@ type Options struct {
 	Program string
 	// Progress, when set, is told in a few words what is being done now.
 	Progress func(string)
+	// Env is added to the environment of agents and kept guests, as NAME=VALUE.
+	Env []string
 }
 
 // Lab is a lab that runs.

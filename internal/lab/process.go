@@ -35,7 +35,7 @@ func (l *Lab) start(ns *netns.NS, log string, args ...string) (*process, error) 
 	if err := os.MkdirAll(temporary, 0o700); err != nil {
 		return nil, err
 	}
-	p.cmd.Env = append(os.Environ(), "TMPDIR="+temporary)
+	p.cmd.Env = append(append(os.Environ(), l.opts.Env...), "TMPDIR="+temporary)
 	p.cmd.Stdout, p.cmd.Stderr = f, f
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := ns.Start(p.cmd); err != nil {

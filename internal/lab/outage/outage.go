@@ -1,5 +1,6 @@
 // Package outage measures what a guest notices when an uplink of its host fails: numbered packets in both directions while the
-// link goes down, the device is set down, or the link comes back, with few and with many ports on the switch.
+// link goes down, the device is set down, or the link comes back, with few and with many ports on the switch. A second experiment
+// measures beacon probing and load-based teaming.
 package outage
 
 import (
@@ -28,6 +29,8 @@ type Options struct {
 	RunDir, Program string
 	// Quick takes fewer rounds and ports.
 	Quick bool
+	// Rounds, when set, is how many rounds the rows of the experiment on teaming have.
+	Rounds int
 	// Rows selects rows by name; empty: all.
 	Rows []string
 	// Progress, when set, is told what is being done now.
@@ -48,14 +51,15 @@ type row struct {
 type outageEvent uint8
 
 const (
-	linkDown  outageEvent = iota // the far end of the cable goes down
-	adminDown                    // the host's device is set down
-	linkUp                       // the link that was down comes back
-	nothing                      // to show the machine's own unrest
+	linkDown    outageEvent = iota // the far end of the cable goes down
+	adminDown                      // the host's device is set down
+	linkUp                         // the link that was down comes back
+	nothing                        // to show the machine's own unrest
+	networkGone                    // the network behind the far switch is gone; no link of the host sees that
 )
 
 func (e outageEvent) String() string {
-	return [...]string{"link down", "device set down", "link back", "none"}[e]
+	return [...]string{"link down", "device set down", "link back", "none", "network gone"}[e]
 }
 
 func rows() []row {

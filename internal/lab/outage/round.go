@@ -40,7 +40,7 @@ func (s *scene) round(ctx context.Context, m *measured) (err error) {
 	if err := s.skipEvents(ctx); err != nil {
 		return err
 	}
-	if err := s.count(ctx, m); err != nil {
+	if err := s.count(ctx, m, duration); err != nil {
 		return err
 	}
 	if m.row.event == nothing {
@@ -71,6 +71,8 @@ func (s *scene) happen(e outageEvent) error {
 		return s.set(host, "eno1", false)
 	case linkUp:
 		return s.set(far, "down", true)
+	case networkGone:
+		return s.set(far, "up", false)
 	}
 	return nil
 }
@@ -103,9 +105,9 @@ func (s *scene) answers(ctx context.Context, vm string) error {
 	}
 }
 
-// count sends packets in the row's directions and has the event happen in between.
-func (s *scene) count(ctx context.Context, m *measured) error {
-	load := traffic.Load{Kind: traffic.KindUDP, Warmup: warmup, Duration: duration, Rate: rate}
+// count sends packets for that long in the row's directions and has the event happen in between.
+func (s *scene) count(ctx context.Context, m *measured, length time.Duration) error {
+	load := traffic.Load{Kind: traffic.KindUDP, Warmup: warmup, Duration: length, Rate: rate}
 	guest, other := traffic.Endpoint{NS: s.nodes[m.row.vm]}, traffic.Endpoint{NS: s.nodes[outside]}
 	var out, in traffic.Result
 	g, gctx := errgroup.WithContext(ctx)
@@ -172,13 +174,22 @@ func (s *scene) note(b api.Events) {
 }
 
 // failover is the next failover that concerns every port.
-func (s *scene) failover(ctx context.Context) (found event.Event, err error) {
+func (s *scene) failover(ctx context.Context) (event.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
+	e, err := s.told(ctx, func(e event.Event) bool { return e.Kind == event.Failover && e.Ports == s.ports })
+	if err != nil {
+		return e, errors.Join(fmt.Errorf("the agent told of no failover of %d ports within %v", s.ports, answerTime), err)
+	}
+	return e, nil
+}
+
+// told is the next event of that kind.
+func (s *scene) told(ctx context.Context, is func(event.Event) bool) (found event.Event, err error) {
 	err = s.agent.Events(ctx, api.Follow{After: s.seen, Last: -1}, func(b api.Events) error {
 		s.note(b)
 		for _, e := range b.Events {
-			if e.Kind == event.Failover && e.Ports == s.ports {
+			if is(e) {
 				found = e
 				return errSeen
 			}
@@ -188,5 +199,5 @@ func (s *scene) failover(ctx context.Context) (found event.Event, err error) {
 	if errors.Is(err, errSeen) {
 		return found, nil
 	}
-	return found, errors.Join(fmt.Errorf("the agent told of no failover of %d ports within %v", s.ports, answerTime), err)
+	return found, errors.Join(errors.New("the agent told nothing of it"), err)
 }

@@ -82,6 +82,10 @@ var ends = map[string]struct {
 	loud:    {"10.7.0.1", plan.MAC{2, 0, 0, 0, 2, 1}},
 	quiet:   {"10.7.0.2", plan.MAC{2, 0, 0, 0, 2, 2}},
 	outside: {"10.7.0.9", plan.MAC{2, 0, 0, 0, 2, 9}},
+	probe:   {"10.7.0.3", plan.MAC{2, 0, 0, 0, 2, 3}},
+	"a1":    {"10.7.0.11", plan.MAC{2, 0, 0, 0, 2, 0x11}},
+	"a2":    {"10.7.0.12", plan.MAC{2, 0, 0, 0, 2, 0x12}},
+	"a3":    {"10.7.0.13", plan.MAC{2, 0, 0, 0, 2, 0x13}},
 }
 
 // scene is a lab that is up, with all its ports.
@@ -108,14 +112,14 @@ func build(ctx context.Context, o Options, ports int) (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scene{lab: l, agent: l.Agent(host), ports: ports, nodes: map[string]*netns.NS{}}
+	s := newScene(l, ports)
 	o.say(fmt.Sprintf("connecting %d ports", ports))
 	err = s.find(host, far, outside, rest, loud, quiet)
 	if err == nil {
 		err = s.connect(ports - 2)
 	}
 	if err == nil {
-		err = s.resolve()
+		err = s.resolve([2]string{loud, outside}, [2]string{quiet, outside}, [2]string{outside, loud}, [2]string{outside, quiet})
 	}
 	if err == nil {
 		err = s.await(ctx, "every port uses uplink1", func(st *api.State) bool {
@@ -131,6 +135,10 @@ func build(ctx context.Context, o Options, ports int) (*scene, error) {
 		return nil, errors.Join(err, l.Down())
 	}
 	return s, nil
+}
+
+func newScene(l *lab.Lab, ports int) *scene {
+	return &scene{lab: l, agent: l.Agent(host), ports: ports, nodes: map[string]*netns.NS{}}
 }
 
 // find finds the namespaces of the nodes.
@@ -179,8 +187,8 @@ func (s *scene) connect(n int) error {
 }
 
 // resolve makes the address resolution of the ends last, so that no end asks, and is heard, while packets are counted.
-func (s *scene) resolve() error {
-	for _, pair := range [][2]string{{loud, outside}, {quiet, outside}, {outside, loud}, {outside, quiet}} {
+func (s *scene) resolve(pairs ...[2]string) error {
+	for _, pair := range pairs {
 		to := ends[pair[1]]
 		err := s.nodes[pair[0]].Do(func() error {
 			l, err := netlink.LinkByName("eth0")
