@@ -200,3 +200,32 @@ func (f seeded) cause(r *trace.Report) *trace.Cause {
 	}
 	return nil
 }
+
+// Traffic changes the tables while they are copied: a trace is made again rather than tell of a disagreement that there is not.
+func TestATraceUnderTrafficFindsNoDisagreement(t *testing.T) {
+	h, guest := traceLab(t)
+	stop, done := make(chan struct{}), make(chan struct{})
+	sent := 0
+	go func() {
+		defer close(done)
+		frame := append([]byte("\xff\xff\xff\xff\xff\xff\x02\x00\x00\x00\x04\x00\x88\xb5"), make([]byte, 46)...)
+		for ; ; sent++ {
+			select {
+			case <-stop:
+				return
+			default:
+				frame[11] = byte(sent)
+				emit(t, guest["nest"], frame)
+			}
+		}
+	}()
+	for i := range 4 {
+		src := fmt.Sprintf("02:00:00:00:04:%02x", 60*i)
+		h.traced([]string{"trace", "--from", "nest/eth0", "--to", "vm1/eth0", "--src-mac", src})
+	}
+	close(stop)
+	<-done
+	if sent < 100 {
+		t.Errorf("only %d frames were sent meanwhile", sent)
+	}
+}
