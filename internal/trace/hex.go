@@ -3,16 +3,28 @@ package trace
 import (
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // ParseHex reads a frame written in hexadecimal: digits with or without blanks, colons, dashes or "0x" between the bytes, or a
 // dump with an offset at the beginning of each line, as tcpdump -xx, xxd and hexdump -C write it. The text beside a dump's
-// bytes is left out. An error says where.
+// bytes, and tcpdump's words before them, are left out. An error says where.
 func ParseHex(text string) ([]byte, error) {
 	var out []byte
-	for n, line := range strings.Split(text, "\n") {
+	lines := strings.Split(text, "\n")
+	dump := slices.ContainsFunc(lines, func(l string) bool { return isOffset(firstWord(l), ":", 0) })
+	for n, line := range lines {
+		if dump && !strings.HasSuffix(firstWord(line), ":") {
+			continue // tcpdump's words about the packet
+		}
+		if dump && len(out) > 0 && isOffset(firstWord(line), ":", 0) {
+			return nil, fmt.Errorf("line %d: a second frame begins: give one", n+1)
+		}
+		if dump && !isOffset(firstWord(line), ":", len(out)) {
+			return nil, fmt.Errorf("line %d: %q is not the offset %#04x that comes next", n+1, firstWord(line), len(out))
+		}
 		b, err := hexLine(line, len(out))
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n+1, err)
@@ -47,6 +59,12 @@ func hexLine(line string, at int) ([]byte, error) {
 		return nil, fmt.Errorf("%q is not a hexadecimal digit", string([]rune(line[i:])[0]))
 	}
 	return nil, fmt.Errorf("%d digits: a byte is two", len(line))
+}
+
+// firstWord is what stands before the first blank.
+func firstWord(line string) string {
+	word, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+	return word
 }
 
 // isOffset says whether a word is the offset that the next byte of a dump has, with what stands behind it.

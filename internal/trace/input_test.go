@@ -24,6 +24,8 @@ func TestHexIsReadAsPeopleHaveIt(t *testing.T) {
 		"0x":         "0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02, " + plainHex[14:],
 		"tcpdump -xx": "\t0x0000:  ffff ffff ffff 0200 0000 0001 0806 0001\n\t0x0010:  0800 0604 0001 0200 0000 0001 0a00 0001\n" +
 			"\t0x0020:  0000 0000 0000 0a00 0002\n",
+		"tcpdump -xx with its words": "ARP, Request who-has 10.0.0.2 tell 10.0.0.1, length 28\n\t0x0000:  ffff ffff ffff 0200 0000 0001 0806 0001\n\t0x0010:  0800 0604 0001 0200 0000 0001 0a00 0001\n" +
+			"\t0x0020:  0000 0000 0000 0a00 0002\n",
 		"tcpdump -XX": "\t0x0000:  ffff ffff ffff 0200 0000 0001 0806 0001  ................\n\t0x0010:  0800 0604 0001 0200 0000 0001 0a00 0001  ..........:cafe.\n" +
 			"\t0x0020:  0000 0000 0000 0a00 0002                 ..........\n",
 		"xxd": "00000000: ffff ffff ffff 0200 0000 0001 0806 0001  ................\n00000010: 0800 0604 0001 0200 0000 0001 0a00 0001  ................\n" +
@@ -40,12 +42,14 @@ func TestHexIsReadAsPeopleHaveIt(t *testing.T) {
 
 func TestHexThatIsNoFrameIsRefusedWithItsPlace(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                "there is no frame in it",
-		" \n ":                            "there is no frame in it",
-		"fff":                             "line 1: 3 digits: a byte is two",
-		"ffff\n12zz":                      `line 2: "z" is not a hexadecimal digit`,
-		"12é4":                            `line 1: "é" is not a hexadecimal digit`,
-		strings.Repeat("00", MaxLength+1): "line 1: the frame is longer than 9200 bytes",
+		"":     "there is no frame in it",
+		" \n ": "there is no frame in it",
+		"fff":  "line 1: 3 digits: a byte is two",
+		"words\n\t0x0000:  ffff\n\t0x0000:  0101": "line 3: a second frame begins: give one",
+		"\t0x0000:  ffff\n\t0x0010:  0101":        `line 2: "0x0010:" is not the offset 0x0002 that comes next`,
+		"ffff\n12zz":                              `line 2: "z" is not a hexadecimal digit`,
+		"12é4":                                    `line 1: "é" is not a hexadecimal digit`,
+		strings.Repeat("00", MaxLength+1):         "line 1: the frame is longer than 9200 bytes",
 	} {
 		if got, err := ParseHex(text); err == nil || err.Error() != want {
 			t.Errorf("%.20q: %x, %v, want %s", text, got, err, want)
