@@ -45,34 +45,13 @@ INLINE bool selects(struct capture *c, const struct capture_record *h)
 	       c->segments[(in_switch / 64) & 127] >> (in_switch % 64) & 1;
 }
 
-/* Copies the frame behind the record's head, as a wire would carry it, at most snap bytes. False when it could not be read. */
-INLINE bool copy_frame(struct __sk_buff *skb, struct capture_scratch *s, u32 snap)
-{
-	u32 head = 12, rest = snap < s->record.length ? snap : s->record.length;
-
-	s->record.captured = rest;
-	if (bpf_skb_load_bytes(skb, 0, s->frame, 12))
-		return false;
-	if (skb->vlan_present) {
-		be16 tag[2] = { (be16)skb->vlan_proto, HTONS(skb->vlan_tci) };
-
-		__builtin_memcpy(s->frame + 12, tag, 4);
-		head = 16;
-	}
-	if (rest <= head)
-		return true;
-	rest -= head;
-	if (rest > MAX_SNAP - 16)
-		return false;
-	return !bpf_skb_load_bytes(skb, 12, s->frame + head, rest);
-}
-
 /* One capture, one frame. Verified by itself, so that the switch's own paths do not multiply with those in here. */
 SEPARATE s32 capture_one(struct __sk_buff *skb, u32 id, u64 what, u32 segment)
 {
 	struct capture *c = bpf_map_lookup_elem(&captures, &id);
 	struct capture_counts *counted = bpf_map_lookup_elem(&capture_counts, &id);
 	struct capture_scratch *s = capture_scratch_of_cpu();
+	u64 wake = RINGBUF_NO_WAKE;
 	void *ring;
 	u32 size;
 
@@ -100,9 +79,12 @@ SEPARATE s32 capture_one(struct __sk_buff *skb, u32 id, u64 what, u32 segment)
 	size = s->record.captured;
 	if (size > MAX_SNAP)
 		size = MAX_SNAP;
-	/* A reader looks often enough; it is woken when much waits for it. */
-	if (bpf_ringbuf_output(ring, s, sizeof(s->record) + size,
-			       bpf_ringbuf_query(ring, RINGBUF_UNREAD) > c->wake_at ? RINGBUF_WAKE : RINGBUF_NO_WAKE))
+	/* A reader looks often enough. When much waits for it it is woken, but not for each frame: that takes microseconds. */
+	if (s->record.at - counted->woken > CAPTURE_WAKE_NS && bpf_ringbuf_query(ring, RINGBUF_UNREAD) > c->wake_at) {
+		counted->woken = s->record.at;
+		wake = RINGBUF_WAKE;
+	}
+	if (bpf_ringbuf_output(ring, s, sizeof(s->record) + size, wake))
 		counted->lost++;
 	return 0;
 }

@@ -83,12 +83,12 @@ struct filter_run {
 INLINE bool filter_read(struct filter_run *r, u32 at, u32 size, u32 *value)
 {
 	u8 b[4] = {};
+	u8 *p = b;
 
 	if (at > MAX_SNAP || at + size > r->length)
 		return false;
-	if (r->tagged && at < 16) {
-		for (u32 i = 0; i < 4; i++)
-			b[i] = r->s->head[(at + i) & 31];
+	if (at <= FILTER_HEAD - 4) {
+		p = &r->s->frame[at];
 	} else {
 		s64 err;
 
@@ -102,8 +102,7 @@ INLINE bool filter_read(struct filter_run *r, u32 at, u32 size, u32 *value)
 		if (err)
 			return false;
 	}
-	*value = (u32)b[0] << 24 | (u32)b[1] << 16 | (u32)b[2] << 8 | b[3];
-	*value >>= 32 - 8 * size;
+	*value = ((u32)p[0] << 24 | (u32)p[1] << 16 | (u32)p[2] << 8 | p[3]) >> (32 - 8 * size);
 	return true;
 }
 
@@ -258,22 +257,36 @@ static s64 filter_step(u32 i, struct filter_run *r)
 	return 0;
 }
 
-/* Does the capture's filter accept the frame? */
+/* Copies the frame behind the record's head, as a wire would carry it, at most snap bytes. False when it could not be read. */
+INLINE bool copy_frame(struct __sk_buff *skb, struct capture_scratch *s, u32 snap)
+{
+	u32 head = 12, rest = snap < s->record.length ? snap : s->record.length;
+
+	s->record.captured = rest;
+	if (bpf_skb_load_bytes(skb, 0, s->frame, 12))
+		return false;
+	if (skb->vlan_present) {
+		be16 tag[2] = { (be16)skb->vlan_proto, HTONS(skb->vlan_tci) };
+
+		__builtin_memcpy(s->frame + 12, tag, 4);
+		head = 16;
+	}
+	if (rest <= head)
+		return true;
+	rest -= head;
+	if (rest > MAX_SNAP - 16)
+		return false;
+	return !bpf_skb_load_bytes(skb, 12, s->frame + head, rest);
+}
+
+/* Does the capture's filter accept the frame? Nearly all that filters read is in its head. */
 INLINE bool filter_accepts(struct __sk_buff *skb, struct capture *c, struct capture_scratch *s)
 {
 	struct filter_run r = { .skb = skb, .c = c, .s = s, .length = s->record.length, .tagged = skb->vlan_present };
 
+	if (!copy_frame(skb, s, FILTER_HEAD))
+		return false;
 	s->pc = s->a = s->x = s->accepted = 0;
-	if (r.tagged) {
-		be16 tag[2] = { (be16)skb->vlan_proto, HTONS(skb->vlan_tci) };
-
-		if (skb->len < ETH_HEADER || bpf_skb_load_bytes(skb, 0, s->head, 12))
-			return false;
-		__builtin_memcpy(s->head + 12, tag, 4);
-		/* what a read that begins in the tag may go on into */
-		if (bpf_skb_load_bytes(skb, 12, s->head + 16, 3) && bpf_skb_load_bytes(skb, 12, s->head + 16, 2))
-			return false;
-	}
 	bpf_loop(c->filter_length < MAX_FILTER ? c->filter_length : MAX_FILTER, filter_step, &r, 0);
 	return s->accepted;
 }

@@ -8,6 +8,8 @@ enum capture_limits {
 	MAX_FILTER = 1024, /* instructions */
 	MAX_SNAP = 65792, /* bytes: the longest frame with segmentation offload, and tags */
 	FILTER_MEMORY = 16,
+	CAPTURE_WAKE_NS = 1000000,
+	FILTER_HEAD = 128, /* bytes of a frame that are at hand for a filter */
 };
 
 enum capture_stage { CAPTURE_ADMIT = 1, CAPTURE_DELIVER = 2, CAPTURE_DROP = 3 };
@@ -67,6 +69,7 @@ struct capture_control {
 struct capture_counts {
 	u64 selected; /* frames and copies that were asked for */
 	u64 lost; /* of these, those the ring had no room for */
+	u64 woken; /* ns, when this CPU last woke the reader */
 };
 
 /* What one CPU works with. */
@@ -80,5 +83,4 @@ struct capture_scratch {
 	u32 x;
 	u32 accepted;
 	u32 memory[FILTER_MEMORY];
-	u8 head[32]; /* of a frame with its tag beside it, as it would be with the tag in it */
 };

@@ -172,10 +172,12 @@ const (
 
 // Values of enum capture_limits.
 const (
-	MaxCaptures  = 8
-	MaxFilter    = 1024
-	MaxSnap      = 65792
-	FilterMemory = 16
+	MaxCaptures   = 8
+	MaxFilter     = 1024
+	MaxSnap       = 65792
+	FilterMemory  = 16
+	CaptureWakeNs = 1000000
+	FilterHead    = 128
 )
 
 // Values of enum capture_stage.
@@ -414,6 +416,7 @@ type CaptureCounts struct {
 	_        structs.HostLayout
 	Selected uint64
 	Lost     uint64
+	Woken    uint64
 }
 
 // CaptureRecord is struct capture_record.

@@ -31,6 +31,8 @@ type CaptureOptions struct {
 	Progress func(done, total int, what string)
 	// Now tells the time, for the report.
 	Now func() time.Time
+
+	measure func(context.Context, traffic.Pair, traffic.Load) (traffic.Result, error)
 }
 
 // Quick sets rounds and times so that all of it takes less than a minute.
@@ -43,18 +45,22 @@ const captureOff = "off"
 
 // captureState is a capture that runs while the guests exchange traffic.
 type captureState struct {
-	name string
-	args []string // of "heddle capture"; nil = none runs
+	name    string
+	args    []string // of "heddle capture"; nil = none runs
+	segment uint16   // what the arguments say, for the program alone
+	filter  string
+	snap    int
 }
 
 // captureStates are all of them. The guests' frames are Ethernet of IP, so that the filter looks at each and matches none.
 func captureStates() []captureState {
+	const filter = "tcp port 1 or udp port 1"
 	return []captureState{
-		{captureOff, nil},
-		{"nothing on such a segment", []string{"any", "--segment", "4000"}},
-		{"filter matches nothing", []string{"any", "--filter", "tcp port 1 or udp port 1"}},
-		{"everything, 96 bytes each", []string{"any", "-s", "96"}},
-		{"everything, whole", []string{"any"}},
+		{name: captureOff},
+		{name: "of another segment", args: []string{"any", "--segment", "4000"}, segment: 4000},
+		{name: "filter matches nothing", args: []string{"any", "--filter", filter}, filter: filter},
+		{name: "everything, 96 bytes", args: []string{"any", "-s", "96"}, snap: 96},
+		{name: "everything, whole", args: []string{"any"}},
 	}
 }
 
@@ -74,6 +80,9 @@ type captureRun struct {
 // Capture measures what captures cost the traffic between two guests: in each round all states follow one another, in an order that
 // rotates. It leaves nothing behind, also when ctx ends.
 func Capture(ctx context.Context, opts CaptureOptions) (rep *report.Report, err error) {
+	if opts.measure == nil {
+		opts.measure = traffic.Processes{Program: append(slices.Clone(opts.Heddle), "traffic")}.Measure
+	}
 	r := &captureRun{opts: opts, samples: map[cell][]traffic.Result{}, shares: map[string][]float64{}}
 	for _, t := range switchTests() {
 		if t.name != "crr" { // it says what udp and rr say
@@ -94,7 +103,13 @@ func Capture(ctx context.Context, opts CaptureOptions) (rep *report.Report, err 
 		}
 		return nil, err
 	}
-	return r.report(env), nil
+	frames, err := measureFrames(ctx, opts.Rounds)
+	if err != nil {
+		return nil, err
+	}
+	rep = r.report(env)
+	rep.Rows = append(rep.Rows, frames.rows()...)
+	return rep, nil
 }
 
 // setup joins the guests as setupHeddle does, and remembers how to ask the agent.
@@ -151,8 +166,7 @@ func (r *captureRun) under(ctx context.Context, s captureState, round int) error
 			server = r.cpus[1:]
 		}
 		load := traffic.Load{Kind: t.kind, Warmup: r.opts.Warmup, Duration: r.opts.Duration}
-		measure := traffic.Processes{Program: append(slices.Clone(r.opts.Heddle), "traffic")}.Measure
-		res, err := measure(ctx, r.path.pair(client, server), load)
+		res, err := r.opts.measure(ctx, r.path.pair(client, server), load)
 		if err != nil {
 			return err
 		}
@@ -272,6 +286,7 @@ func (r *captureRun) report(env report.Environment) *report.Report {
 		}
 	}
 	rep.Notes = append(rep.Notes, fmt.Sprintf("%d interleaved rounds of %v per test after %v of warm-up; ratios are medians (quartiles) of the rounds' ratios. "+
+		"program is the kernel program alone on one 60-byte frame from port to port, by repeated test runs: captured, it is captured twice. "+
 		"CPU is the time both ends took, with what the kernel does for them, per GB, transaction or packet; lost is the part of what a capture "+
 		"selected that its reader was too slow for. Captures write to %s. The reader, the sender and the receiver share %d CPUs: what a capture of everything takes from the "+
 		"guests is mostly the CPU that copying and writing needs. Off, the devices have the live program, which knows nothing of captures.",

@@ -227,9 +227,7 @@ func (s *captureSession) take(e api.CaptureEvent) error {
 	switch {
 	case e.Started != nil:
 		s.begun = true
-		if s.f.write != "" {
-			fmt.Fprintln(s.f.d.Stderr, "capturing; Ctrl-C ends it")
-		}
+		fmt.Fprintln(s.f.d.Stderr, "capturing; Ctrl-C ends it")
 		s.started <- e.Started.ID
 	case e.Port != nil:
 		s.ports[e.Port.Number] = *e.Port

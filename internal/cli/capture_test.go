@@ -80,7 +80,7 @@ func TestCaptureShowsOneLineAFrame(t *testing.T) {
 	if d := cmp.Diff(want, out); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	if errs != "8 frames captured, 10 selected by the switch, 2 lost because they came faster than they were read\n" {
+	if errs != "capturing; Ctrl-C ends it\n8 frames captured, 10 selected by the switch, 2 lost because they came faster than they were read\n" {
 		t.Errorf("at the end: %s", errs)
 	}
 	asked := s.asked[0].(api.Capture)
@@ -147,7 +147,7 @@ func TestCaptureWritesAFileOfItsOwner(t *testing.T) {
 
 func TestCaptureEndsAfterTheFramesAskedFor(t *testing.T) {
 	out, errs, _, err := captureWith(t, &capture{count: 2})
-	if err != nil || strings.Count(out, "\n") != 2 || !strings.HasPrefix(errs, "2 frames captured, 10 selected") {
+	if err != nil || strings.Count(out, "\n") != 2 || !strings.Contains(errs, "\n2 frames captured, 10 selected") {
 		t.Errorf("%v\n%s%s", err, out, errs)
 	}
 }

@@ -3,6 +3,7 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -193,4 +194,31 @@ func (b *FrameBench) Empty(repeat int) (time.Duration, error) {
 	defer p.Close()
 	_, d, err := p.Benchmark(make([]byte, 60), repeat, nil)
 	return d, err
+}
+
+// Capture has One measure the capturing build with a capture of the selection. drain empties its ring, end gives One the live program
+// back.
+func (b *FrameBench) Capture(s Selection) (drain, end func() error, err error) {
+	k := &Kernel{objects: b.objects, hz: b.hz, slots: b.slots}
+	k.captures = &Captures{kernel: k}
+	if err := k.captures.follow(b.slots); err != nil {
+		return nil, nil, err
+	}
+	c, err := k.captures.Start(s, func(func() error) error { return nil }) // there are no devices to exchange programs of
+	if err != nil {
+		return nil, nil, err
+	}
+	live := b.objects.HeddleIngress
+	b.objects.HeddleIngress = c.build.capturing.Programs["heddle_ingress"]
+	drain = func() error {
+		for {
+			switch _, err := c.Next(time.Now()); {
+			case errors.Is(err, os.ErrDeadlineExceeded):
+				return nil
+			case err != nil:
+				return err
+			}
+		}
+	}
+	return drain, func() error { b.objects.HeddleIngress = live; return c.Close() }, nil
 }

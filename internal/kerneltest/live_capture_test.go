@@ -176,3 +176,25 @@ func TestCaptureSelectsByPortSegmentStageReasonAndFilter(t *testing.T) {
 	h.expectTaken(nothing)
 	h.expectTaken(short, fmt.Sprintf("deliver vm3 from vm1 segment 10: %x", wire("vm3 vm1 8100 000a 0800 [100]")[:20]))
 }
+
+func TestCaptureShowsTheHostsPart(t *testing.T) {
+	h := newHost(t, `
+  uplinks: [{name: u1, device: dev1, vlans: ["0", "10-20"]}]
+  portGroups:
+  - {name: web}
+  - {name: ten, vlan: {access: 10}}
+  - {name: shut, blocked: true}
+`, "vm1 web", "vm2 ten", "vm5 shut")
+	h.hostTraffic(true)
+	all := h.capture(everything())
+	h.emitHost("vm1 dev1 0800", 0, to("vm1"))
+	h.expectTaken(all, line("admit u1 from-host segment 0", "vm1 dev1 0800"), line("deliver vm1 from u1 from-host segment 0", "vm1 dev1 0800"))
+	h.emitHost("all dev1 q10 0806", 0, to("u1"), to("vm2", "all dev1 0806"))
+	h.expectTaken(all, line("admit u1 from-host segment 10", "all dev1 q10 0806"), line("deliver vm2 from u1 from-host segment 10", "all dev1 0806"),
+		line("deliver u1 from u1 from-host segment 10", "all dev1 q10 0806"))
+	h.emitHost("vm5 dev1 0800", 0, refused("vm5", "receiver-blocked"))
+	h.expectTaken(all, line("admit u1 from-host segment 0", "vm5 dev1 0800"), line("drop vm5 from u1 from-host receiver-blocked segment 0", "vm5 dev1 0800"),
+		line("drop u1 from-host receiver-blocked segment 0", "vm5 dev1 0800"))
+	h.emit("vm2", "dev1 vm2 0800", to("host"))
+	h.expectTaken(all, line("admit vm2 segment 10", "dev1 vm2 0800"), line("deliver u1 from vm2 to-host segment 10", "dev1 vm2 q10 0800"))
+}
