@@ -163,6 +163,74 @@ func TestARebootBringsDeclaredAndRunTimePortsBack(t *testing.T) {
 	}
 }
 
+const rebootedHost = `
+switches:
+  - name: lab
+    uplinks: [{name: u1, device: up1}, {name: u2, device: up2}]
+    defaults: {teaming: {policy: explicit, active: [u1, u2]}}
+    portGroups:
+      - {name: web, vlan: {none: true}}
+ports:
+  - {name: vmk0, switch: lab, portGroup: web, role: host, mac: "02:00:00:00:00:10", addresses: [192.0.2.1/24]}
+  - {name: a, switch: lab, portGroup: web, device: pa, mac: "02:00:00:00:00:0a"}
+`
+
+// A reboot takes host ports' devices as well: they are made again at once, with their MACs and addresses, also that one which was
+// connected by command. Uplinks serve as their devices appear, in any order, set up for it in full.
+func TestARebootBringsUplinksAndHostPortsBack(t *testing.T) {
+	h := newHost(t)
+	wire := h.wired(2)
+	run(t, wire, "ip addr add 192.0.2.99/24 dev far2")
+	a := h.guest("pa", "02:00:00:00:00:0a", "192.0.2.10/24")
+	h.start("--config", h.file("heddle.yaml", rebootedHost))
+	h.must("port", "connect", "vmk1", "--port-group", "web", "--role", "host")
+	h.uses("at first", "a u1", "vmk0 u1", "vmk1 u1")
+	mac := h.port("vmk1").MAC
+	h.kill(syscall.SIGKILL)
+	for _, device := range []string{"pa", "up1", "up2", "vmk0", "vmk1"} {
+		h.ip("link del " + device)
+	}
+	h.forgetBoot()
+	h.start()
+	h.awaitPort("vmk0", api.Up)
+	h.awaitPort("vmk1", api.Up)
+	for device, want := range map[string][]string{"vmk0": {"02:00:00:00:00:10", "inet 192.0.2.1/24"}, "vmk1": {mac}} {
+		for _, w := range want {
+			if got := run(t, h.ns, "ip -o addr show "+device) + run(t, h.ns, "ip -o link show "+device); !strings.Contains(got, w) {
+				t.Errorf("device %s has no %s:\n%s", device, w, got)
+			}
+		}
+	}
+	if p := h.port("vmk1"); p.Origin != api.FromRun {
+		t.Errorf("port vmk1: %+v", p)
+	}
+	for _, uplink := range []string{"u1", "u2"} {
+		if state := h.uplinkState(uplink); state != api.Pending {
+			t.Errorf("uplink %s, whose device is not there, is %s", uplink, state)
+		}
+	}
+	h.plug(wire, 2)
+	run(t, wire, "ip addr add 192.0.2.99/24 dev far2")
+	h.uses("up2 is there", "vmk0 u2", "vmk1 u2")
+	if link := run(t, h.ns, "ip -o link show up2"); !strings.Contains(link, "PROMISC") {
+		t.Errorf("an uplink's device is not promiscuous: %s", link)
+	}
+	h.ip("link add pa type veth peer name eth0 address 02:00:00:00:00:0a netns " + a.Name)
+	run(t, a, "ip link set eth0 up")
+	run(t, a, "ip addr add 192.0.2.10/24 dev eth0")
+	h.awaitPort("a", api.Up)
+	for _, to := range []string{"192.0.2.99", "192.0.2.1"} {
+		if !pings(a, to) {
+			t.Errorf("a does not reach %s", to)
+		}
+	}
+	if !pings(h.ns, "192.0.2.99") {
+		t.Error("the host does not reach the network by its host port")
+	}
+	h.plug(wire, 1)
+	h.uses("up1 is there", "a u1", "vmk0 u1", "vmk1 u1")
+}
+
 // forgetBoot makes the host look as after a reboot.
 func (h *host) forgetBoot() {
 	h.t.Helper()
