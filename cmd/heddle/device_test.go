@@ -47,3 +47,35 @@ func TestSwitchEndOfAHostPortServesNoOtherPort(t *testing.T) {
 		t.Error("the host port lost its traffic")
 	}
 }
+
+// An uplink's device that was in another namespace while the agent was killed and started again is given back as it was before it
+// was an uplink: promiscuous mode went with it and came back with it.
+func TestUplinkDeviceThatWasAwayOverARestartIsGivenBack(t *testing.T) {
+	h := newHost(t)
+	h.wired(1)
+	elsewhere := testkit.NS(t, "elsewhere")
+	promiscuous := func() bool { return strings.Contains(run(t, h.ns, "ip -o link show up1"), "PROMISC") }
+	if promiscuous() {
+		t.Fatal("the device is promiscuous before: this test is void")
+	}
+	h.start("--config", h.file("heddle.yaml", "switches:\n  - {name: lab, uplinks: [{name: u1, device: up1}], portGroups: [{name: web}]}\n"))
+	h.await("u1 is up", func() bool { return h.uplinkState("u1") == api.Up })
+	if !promiscuous() {
+		t.Fatal("an uplink's device is not promiscuous")
+	}
+	h.ip("link set up1 netns " + elsewhere.Name)
+	h.await("u1 is missed", func() bool { return h.uplinkState("u1") == api.Pending })
+	for range 2 {
+		h.kill(syscall.SIGKILL)
+		h.start()
+	}
+	run(t, elsewhere, "ip link set up1 netns "+h.ns.Name)
+	h.await("u1 is back", func() bool { return h.uplinkState("u1") == api.Up })
+	if !promiscuous() {
+		t.Error("the device came back without promiscuous mode: this test is void")
+	}
+	h.must("down")
+	if promiscuous() {
+		t.Error("the device stays promiscuous")
+	}
+}

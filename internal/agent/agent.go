@@ -81,10 +81,9 @@ type Agent struct {
 	lastErr   string
 
 	attaching attaching
-	born      map[plan.PortID]uint64     // of the devices in hand, hostdev.Device.Born
-	departed  map[plan.PortID]state.Held // how devices were that left; see depart
-	hardware  map[plan.PortID]hardware   // what is known of the uplinks' devices
-	bonds     map[plan.PortID]bond       // the uplinks that are bonds
+	born      map[plan.PortID]uint64   // of the devices in hand, hostdev.Device.Born
+	hardware  map[plan.PortID]hardware // what is known of the uplinks' devices
+	bonds     map[plan.PortID]bond     // the uplinks that are bonds
 
 	followers []follower
 	// lags and neighbours are two of the followers once they follow; neighbours is nil before.

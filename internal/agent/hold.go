@@ -45,14 +45,14 @@ type Devices interface {
 // takeHold compares the devices that ports have now with those in hand. What changed is written down, with how new devices
 // were, before anything is done to them, so that a crash cannot lose that. On an error everything in hand is as before.
 func (a *Agent) takeHold(bounds []bound) (changed bool, err error) {
-	held, released, overrides, cfg := a.state.Held, slices.Clip(a.state.Released), a.state.Overrides, a.cfg
+	held, released, departed, overrides, cfg := a.state.Held, slices.Clip(a.state.Released), a.state.Departed, a.state.Overrides, a.cfg
 	a.state.Released, a.state.Overrides = released, maps.Clone(overrides)
 	changed, lost, err := a.compareHold(bounds)
 	if err == nil && changed {
 		err = a.store.Save(a.state)
 	}
 	if err != nil {
-		a.state.Held, a.state.Released, a.state.Overrides, a.cfg = held, released, overrides, cfg
+		a.state.Held, a.state.Released, a.state.Departed, a.state.Overrides, a.cfg = held, released, departed, overrides, cfg
 		return false, err
 	}
 	a.born = make(map[plan.PortID]uint64, len(bounds))
@@ -154,22 +154,22 @@ func (a *Agent) holdOf(b bound) (state.Held, error) {
 		}
 	}
 	// A device that was moved to another namespace and back has kept what was done to it, and cannot be given back there.
-	if r, ok := a.departed[b.id]; ok && r.Index == d.Index && r.Own == d.MAC && r.Uplink == h.Uplink {
+	if r, ok := a.state.Return(b.id, d.Index, d.MAC); ok && h.Uplink {
 		h.WasPromiscuous, h.Offloads = r.WasPromiscuous, r.Offloads
 	}
-	delete(a.departed, b.id)
 	return h, err
 }
 
-// depart remembers how a device was that left the host's namespace, or that is gone, should it come back.
+// depart remembers how an uplink's device was that left the host's namespace, or that is gone, should it come back, also to the
+// next agent. Of other devices nothing is kept: what was done to them does not go with them.
 func (a *Agent) depart(h state.Held) {
-	if h.Made {
+	if !h.Uplink || h.Made {
 		return
 	}
-	if a.departed == nil || len(a.departed) >= abi.MaxPorts {
-		a.departed = map[plan.PortID]state.Held{}
+	if len(a.state.Departed) >= abi.MaxPorts { // uplinks of configurations that are gone
+		a.state.Departed = nil
 	}
-	a.departed[h.ID] = h
+	a.state.Depart(h)
 }
 
 // adoptable says whether the owner's adapter has an address to take: it is up for the first time. Before that its owner is

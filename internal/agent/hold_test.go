@@ -193,10 +193,15 @@ func TestADeviceThatWasAwayIsGivenBackAsItWasBefore(t *testing.T) {
 	if !nic.FlagPromiscuous {
 		t.Fatal("the uplink's device is not promiscuous")
 	}
-	for _, noticed := range []bool{true, false} { // or it was back before anybody looked
-		if noticed {
+	for _, c := range []struct{ noticed, restarted bool }{{noticed: true}, {noticed: false}, {noticed: true, restarted: true}} { // or it was back before anybody looked
+		if c.noticed {
 			delete(r.dev.byName, "eno1")
 			r.settle()
+		}
+		if c.restarted { // another agent finds it, that knows of it what is written down
+			if err := r.restart(base); err != nil {
+				t.Fatal(err)
+			}
 		}
 		nic.AdminUp, nic.Born = false, nic.Born+1
 		r.dev.byName["eno1"] = nic

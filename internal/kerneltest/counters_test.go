@@ -29,7 +29,7 @@ func vds(c dataplane.Counters) map[string]uint64 {
 }
 
 // A frame of 46 bytes of payload has 60, and 64 with a tag.
-func TestS80_D7_TheEighteenCountersMatchTheTraffic(t *testing.T) {
+func TestS80_D7_D20_TheEighteenCountersMatchTheTraffic(t *testing.T) {
 	r := newRig(t, `
   uplinks: [{name: u1, device: dev1}]
   portGroups: [{name: ten, vlan: {access: 10}}]

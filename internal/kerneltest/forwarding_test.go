@@ -1,6 +1,7 @@
 package kerneltest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -135,6 +136,25 @@ func TestS91_OurOwnFrameComingBackIsNotCopied(t *testing.T) {
 	r.learned()
 }
 
+func TestS91_D14_GroupsAndCopiesOfUnicastHaveASettingEach(t *testing.T) {
+	const one = `
+  checks: {%s: false}
+  uplinks: [{name: u1, device: dev1}]
+  portGroups: [{name: sniff, security: {promiscuous: accept}}]
+`
+	for off, want := range map[string][2][]outcome{
+		"reversePath":            {{to("vm1 host")}, {refused("vm1", "reflected"), dropped("reflected")}},
+		"reversePathPromiscuous": {{to("host"), refused("vm1", "reflected")}, {to("vm1")}},
+	} {
+		t.Run(off, func(t *testing.T) {
+			r := newRig(t, fmt.Sprintf(one, off), "vm1 sniff")
+			r.send("vm1", "ext2 vm1 0800", to("u1"))
+			r.send("u1", "all vm1 0806", want[0]...)
+			r.send("u1", "ext2 vm1 0800", want[1]...)
+		})
+	}
+}
+
 func TestS91_WithTheChecksOffReflectionsAreCopied(t *testing.T) {
 	r := newRig(t, `
   checks: {reversePath: false, reversePathPromiscuous: false}
@@ -146,7 +166,7 @@ func TestS91_WithTheChecksOffReflectionsAreCopied(t *testing.T) {
 	r.send("u1", "all vm1 0806", to("vm1 host"))
 }
 
-func TestS94_OneDispositionForTheFrameAndAReasonForEveryCopy(t *testing.T) {
+func TestS94_D15_OneDispositionForTheFrameAndAReasonForEveryCopy(t *testing.T) {
 	r := newRig(t, `
   uplinks: [{name: u1, device: dev1}]
   portGroups:
@@ -216,7 +236,7 @@ func TestS96_WhatIsTheHostsReachesTheHost(t *testing.T) {
 	r.send("u3", "ext2 ext1 0800", dropped("uplink-vlan"))
 }
 
-func TestS96_APortThatHasTheDevicesMACGetsItsUnicast(t *testing.T) {
+func TestS96_D16_APortThatHasTheDevicesMACGetsItsUnicast(t *testing.T) {
 	r := newRig(t, `
   uplinks: [{name: u1, device: dev1}]
   portGroups: [{name: ten, vlan: {access: 10}}]

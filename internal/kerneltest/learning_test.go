@@ -80,7 +80,7 @@ func TestS17_S93_D5_AnIdleEntryIsUnknownWithoutAnyAgent(t *testing.T) {
 	r.learned()
 }
 
-func TestD5_AnExpiredEntryHoldsItsPlaceUntilTheSweep(t *testing.T) {
+func TestD5_D19_AnExpiredEntryHoldsItsPlaceUntilTheSweep(t *testing.T) {
 	r := newRig(t, nested, "vm1 learn", "vm2 plain")
 	r.send("vm1", "vm2 nest1 0800", to("vm2"))
 	r.send("vm1", "vm2 nest2 0800", to("vm2"))
@@ -100,7 +100,7 @@ func TestS18_NothingIsLearnedFromAnUplink(t *testing.T) {
 	r.send("vm1", "ext1 vm1 0800", to("vm2"), to("u1", "ext1 vm1 q5 0800")) // still unknown
 }
 
-func TestS19_AMACThatAPortOwnsIsNotLearnedElsewhere(t *testing.T) {
+func TestS19_D16_D19_AMACThatAPortOwnsIsNotLearnedElsewhere(t *testing.T) {
 	r := newRig(t, nested, "vm1 learn", "vm2 plain", "vm3 plain")
 	r.send("vm1", "vm3 vm2 0800", to("vm3"))
 	r.send("vm1", "vm3 dev1 0800", to("vm3"))

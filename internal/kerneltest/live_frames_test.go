@@ -1,6 +1,9 @@
 package kerneltest
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 const liveVLANs = `
   uplinks: [{name: u1, device: dev1}]
@@ -88,4 +91,33 @@ func TestS94_RuntsAndMalformedFramesOnRealDevices(t *testing.T) {
 		h.emit(at, "all "+at+" 8100 000a 8100 0007 0800 [1]", dropped("malformed"))
 	}
 	h.emit("tap2", "all tap2 0806 [1501]", dropped("mtu-exceeded"))
+}
+
+// The uplink of a port channel's ports is that of the two addresses' last octets, tagged or not, from veth and tap. When one fails,
+// what had chosen it chooses again among the uplinks that are left, and nothing else moves.
+func TestS46_D18_IPHashOnRealDevices(t *testing.T) {
+	h := newHost(t, `
+  uplinks: [{name: u1, device: dev1}, {name: u2, device: dev2}, {name: u3, device: dev3}]
+  portGroups:
+  - {name: hash, teaming: {policy: ip-hash}, vlan: {trunk: ["0", "5"]}}
+`, "vm1 hash", "tap2 hash")
+	forms := []string{"0800 4500001400000000400000000a0000%02x0a0000%02x [26]", "86dd 6000000000003b40 fd%030x fd%030x [6]"}
+	leave := func(choice map[[2]int]string) {
+		t.Helper()
+		for octets, u := range choice {
+			for _, form := range forms {
+				f := fmt.Sprintf(form, octets[0], octets[1])
+				for _, at := range []string{"vm1", "tap2"} {
+					h.emit(at, "ext1 "+at+" "+f, to(u))
+					h.emit(at, "ext1 "+at+" 8100 0005 "+f, to(u))
+				}
+			}
+		}
+	}
+	leave(map[[2]int]string{{10, 5}: "u1", {10, 7}: "u2", {6, 2}: "u2", {200, 6}: "u3", {6, 200}: "u3"}) // 15, 13, 4 and 206 mod 3
+	f := h.d.Facts[port("u2")]
+	f.Up = false
+	h.d.Facts[port("u2")] = f
+	h.reapply()
+	leave(map[[2]int]string{{10, 5}: "u1", {10, 7}: "u3", {6, 2}: "u1", {200, 6}: "u3"}) // 13 and 4 mod 2, of u1 and u3; the others stay
 }

@@ -59,7 +59,7 @@ func TestS4_D2_MACChangeAcceptedMovesTheAddress(t *testing.T) {
 	r.send("vm2", "vm1 vm2 0800", dropped("forged-transmit"))
 }
 
-func TestS4_D2_AMACThatAnotherOwnsIsNotTaken(t *testing.T) {
+func TestS4_D2_D16_AMACThatAnotherOwnsIsNotTaken(t *testing.T) {
 	for _, taken := range []string{"vm1", "dev1", "nest3"} { // a port's, an uplink device's, one that vm2 took before
 		t.Run(taken, func(t *testing.T) {
 			r := newRig(t, `

@@ -100,7 +100,7 @@ func TestS27_AnUplinksRangeFiltersBothWays(t *testing.T) {
 	r.send("u1", "vm1 ext1 q10 0800", to("vm1", "vm1 ext1 0800"))
 }
 
-func TestD9_GuestsOfAccessPortsMayTagPriorityOnly(t *testing.T) {
+func TestD9_D12_GuestsOfAccessPortsMayTagPriorityOnly(t *testing.T) {
 	r := newRig(t, vlans, "vm1 ten", "vm2 ten", "vm3 trunk", "vm4 none", "vm5 none")
 	r.send("vm1", "all vm1 8100 e000 0806", to("vm2", "all vm1 0806"), to("vm3 u1", "all vm1 8100 e00a 0806"))
 	r.send("vm1", "all vm1 88a8 e000 0806", to("vm2", "all vm1 0806"), to("vm3 u1", "all vm1 8100 e00a 0806"))

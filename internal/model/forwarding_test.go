@@ -65,7 +65,7 @@ func TestS37_D13_LinkLocalFromAnUplinkIsTheHosts(t *testing.T) {
 	r.delivered(r.send("u", f), f, "a", "host")
 }
 
-func TestS38_ReflectedBroadcastOnAnotherUplinkIsRefused(t *testing.T) {
+func TestS38_D18_ReflectedBroadcastOnAnotherUplinkIsRefused(t *testing.T) {
 	r := newRig(t, vnic("a"), vnic("b", team(spec.IPHash, []string{"u1", "u2"}, nil)), up("u1"), up("u2"))
 	f := eth(all, m(9))
 	r.expect(r.send("u1", f), outcome{copies: map[string][]byte{"b": f, "host": f}, refused: map[string]abi.Reason{"a": abi.ReasonReversePath}})
@@ -76,7 +76,7 @@ func TestS38_ReflectedBroadcastOnAnotherUplinkIsRefused(t *testing.T) {
 	r.expect(r.send("u1", f), outcome{copies: map[string][]byte{"b": f, "host": f}, refused: map[string]abi.Reason{"a": abi.ReasonReversePath}})
 }
 
-func TestS38_SourceMACTeamExpectsTheUplinkItWouldAnswerBy(t *testing.T) {
+func TestS38_D18_SourceMACTeamExpectsTheUplinkItWouldAnswerBy(t *testing.T) {
 	byMAC := team(spec.SourceMAC, []string{"u1", "u2"}, nil)
 	r := newRig(t, vnic("a", byMAC, promiscuous, learning), up("u1"), up("u2")) // MAC 02::1: u2
 	f := eth(all, m(9))
@@ -119,6 +119,27 @@ func TestS91_OurOwnFrameComingBackIsRefused(t *testing.T) {
 	r.delivered(r.send("u", back), back, "a", "b")
 }
 
+func TestS91_D14_GroupsAndCopiesOfUnicastHaveASettingEach(t *testing.T) {
+	group, unicast := eth(all, portMAC(1)), eth(m(1), portMAC(1))
+	refused := map[string]abi.Reason{"a": abi.ReasonReflected}
+	for name, c := range map[string]struct {
+		off            func(*plan.Switch)
+		group, unicast outcome
+	}{
+		"groups": {func(s *plan.Switch) { s.ReversePath = false },
+			outcome{copies: map[string][]byte{"a": group, "host": group}}, outcome{reason: abi.ReasonReflected, refused: refused}},
+		"copies of unicast": {func(s *plan.Switch) { s.ReversePathPromiscuous = false },
+			outcome{copies: map[string][]byte{"host": group}, refused: refused}, outcome{copies: map[string][]byte{"a": unicast}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, vnic("a", promiscuous), up("u"), set(c.off))
+			r.send("a", unicast)
+			r.expect(r.send("u", group), c.group)
+			r.expect(r.send("u", unicast), c.unicast)
+		})
+	}
+}
+
 func TestS91_ASwitchWithoutUplinksMarksNothing(t *testing.T) {
 	r := newRig(t, vnic("a"), vnic("b", promiscuous))
 	r.send("a", eth(all, m(7)))
@@ -132,7 +153,7 @@ func TestS91_ASwitchWithoutUplinksMarksNothing(t *testing.T) {
 	r.delivered(r.send("u", f), f, "b")
 }
 
-func TestS94_OneDispositionAndAReasonForEveryCopy(t *testing.T) {
+func TestS94_D15_OneDispositionAndAReasonForEveryCopy(t *testing.T) {
 	r := newRig(t, vnic("a"), vnic("b", blocked), vnic("c", fact(func(f *plan.Fact) { f.Up = false })), up("u", down))
 	refused := map[string]abi.Reason{"b": abi.ReasonReceiverBlocked, "c": abi.ReasonReceiverDown, "": abi.ReasonNoUplink}
 	r.expect(r.send("a", eth(all, portMAC(1))), outcome{reason: abi.ReasonNoUplink, refused: refused}) // the lowest number
@@ -162,7 +183,7 @@ func TestS96_TheHostGetsWhatIsItsWhateverTheSwitchDecides(t *testing.T) {
 	}
 }
 
-func TestS96_APortThatOwnsTheDevicesMACGetsItsUnicast(t *testing.T) {
+func TestS96_D16_APortThatOwnsTheDevicesMACGetsItsUnicast(t *testing.T) {
 	owns := func(p *plan.Port, f *plan.Fact) { p.InitialMAC, f.SeenMAC = uplinkMAC(1), uplinkMAC(1) }
 	r := newRig(t, vnic("vmk0", owns, access(10)), up("u"))
 	f := eth(uplinkMAC(1), m(9))

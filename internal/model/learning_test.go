@@ -81,7 +81,7 @@ func TestS17_S93_AnEntryPastItsAgeingIsUnknownWithoutASweep(t *testing.T) {
 	}
 }
 
-func TestD5_ExpiredEntriesCountTowardsTheLimitUntilSwept(t *testing.T) {
+func TestD5_D19_ExpiredEntriesCountTowardsTheLimitUntilSwept(t *testing.T) {
 	r := newRig(t, vnic("a", learning, limit(1, spec.LimitDrop)), vnic("b"))
 	r.send("a", eth(all, m(1)))
 	r.now += time.Hour
@@ -99,7 +99,7 @@ func TestS18_NothingIsLearnedFromAnUplink(t *testing.T) {
 	}
 }
 
-func TestS19_AnOwnedMACIsNotLearnedElsewhere(t *testing.T) {
+func TestS19_D16_D19_AnOwnedMACIsNotLearnedElsewhere(t *testing.T) {
 	r := newRig(t, vnic("a", learning), vnic("b"), up("u"))
 	for _, src := range []plan.MAC{portMAC(2), uplinkMAC(1), portMAC(1)} {
 		f := eth(all, src)

@@ -49,7 +49,7 @@ func TestS4_MACChangeAcceptedMovesTheAddress(t *testing.T) {
 	r.delivered(r.send("b", g), g, "a")
 }
 
-func TestD2_MACThatAnotherOwnsIsRefused(t *testing.T) {
+func TestD2_D16_MACThatAnotherOwnsIsRefused(t *testing.T) {
 	for name, m := range map[string]plan.MAC{"initial of another": portMAC(1), "uplink device": uplinkMAC(1), "taken before": portMAC(42)} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, vnic("a"), up("u"), vnic("x", policy(acceptChanges), fact(func(f *plan.Fact) { f.SeenMAC = portMAC(42) })),

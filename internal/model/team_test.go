@@ -109,7 +109,7 @@ func TestS46_IPHashIsTheXorOfTheLastOctets(t *testing.T) {
 	}
 }
 
-func TestS80_D7_CountersOfPortAndUplink(t *testing.T) {
+func TestS80_D7_D20_CountersOfPortAndUplink(t *testing.T) {
 	r := newRig(t, vnic("a", access(10)), vnic("b", access(10)), up("u"))
 	f := eth(all, portMAC(1)) // 64 bytes
 	r.send("a", f)

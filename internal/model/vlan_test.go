@@ -81,7 +81,7 @@ func TestS27_UplinkRangeFiltersBothDirections(t *testing.T) {
 	r.dropped(r.send("u", eth(portMAC(1), m(9))), abi.ReasonUplinkVLAN)
 }
 
-func TestD9_PriorityTagsPassAndOthersDoNot(t *testing.T) {
+func TestD9_D12_PriorityTagsPassAndOthersDoNot(t *testing.T) {
 	r := newRig(t, vnic("a", access(10)), vnic("b", access(10)), vnic("c", trunk(false, 10)), vnic("d"), vnic("e"), up("u"))
 	f := eth(all, portMAC(1))
 	prio := tagged(f, typeAD, 0xe000)

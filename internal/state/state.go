@@ -44,6 +44,8 @@ type State struct {
 	LLDP []LLDPSaid `json:"lldp,omitzero"`
 	// Released are devices no longer in use that have not been given back yet.
 	Released []Held `json:"released,omitzero"`
+	// Departed are how uplinks' devices were that left the host's namespace with what had been done to them, should they come back.
+	Departed []Held `json:"departed,omitzero"`
 
 	// where finds Held by port; it is of the list that begins at whereIn.
 	where   map[plan.PortID]*Held
@@ -170,13 +172,39 @@ func (s *State) PortNumbers() map[plan.PortID]uint32 {
 
 // MoveTo begins anew in another boot or network namespace: the devices in hand, and what hangs on them, are gone with the place before.
 func (s *State) MoveTo(place string) {
-	s.Place, s.Held, s.Released, s.Uses, s.Assigned, s.LAGs, s.LLDP = place, nil, nil, nil, nil, nil, nil
+	s.Place, s.Held, s.Released, s.Departed, s.Uses, s.Assigned, s.LAGs, s.LLDP = place, nil, nil, nil, nil, nil, nil, nil
 }
 
 // Assign gives a port an uplink, in place of what it was given before.
 func (s *State) Assign(id plan.PortID, uplink string) {
 	s.Assigned = slices.DeleteFunc(s.Assigned, func(a Assignment) bool { return a.ID == id })
 	s.Assigned = append(s.Assigned, Assignment{id, uplink})
+}
+
+// Depart remembers how an uplink's device was that left the host's namespace, in place of what was remembered for that uplink.
+func (s *State) Depart(h Held) {
+	s.Departed = append(s.departedBut(h.ID), h)
+}
+
+// Return gives, and forgets, how the device was that the uplink had before it left, when this is the one.
+func (s *State) Return(id plan.PortID, index uint32, own plan.MAC) (h Held, ok bool) {
+	i := slices.IndexFunc(s.Departed, func(h Held) bool { return h.ID == id })
+	if i < 0 {
+		return h, false
+	}
+	h = s.Departed[i]
+	s.Departed = s.departedBut(id)
+	return h, h.Index == index && h.Own == own
+}
+
+// departedBut is another list, so that who keeps the one before can go back to it.
+func (s *State) departedBut(id plan.PortID) (list []Held) {
+	for _, h := range s.Departed {
+		if h.ID != id {
+			list = append(list, h)
+		}
+	}
+	return list
 }
 
 // Store keeps the state in a directory.

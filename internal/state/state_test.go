@@ -24,6 +24,7 @@ func TestStateComesBackAsItWasSaved(t *testing.T) {
 		Overrides: map[string]Override{"vm1/eth0": {Blocked: &yes, PortGroup: "other"}},
 		Numbers:   []Number{{plan.PortID{Switch: "lab", Name: "vm1/eth0"}, 7}},
 		Place:     "here", Held: []Held{{ID: plan.PortID{Switch: "lab", Name: "vm1/eth0"}, Device: "tap0", Index: 5, MAC: plan.MAC{2, 0, 0, 0, 0, 1}, Prepared: true}},
+		Departed: []Held{{ID: plan.PortID{Switch: "lab", Name: "uplink1"}, Device: "eno1", Index: 3, Uplink: true, Own: plan.MAC{2, 0, 0, 0, 0, 9}}},
 	}
 	if err := s.Save(want); err != nil {
 		t.Fatal(err)
