@@ -207,16 +207,18 @@ func TestDeviceThatLeftWhileTheAgentWasAwayIsDetached(t *testing.T) {
 func TestMissingPrivilegeIsNamed(t *testing.T) {
 	h := newHost(t)
 	testkit.Tool(t, "setpriv")
-	cmd := h.command()
-	cmd.Path, cmd.Args = "", []string{"setpriv", "--bounding-set=-all", "--inh-caps=-all", "heddle", "agent"}
 	path, err := exec.LookPath("setpriv")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Path, cmd.Err = path, nil
-	out, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "CAP_NET_ADMIN") || !strings.Contains(string(out), "run it as root") {
-		t.Errorf("%v: %s", err, out)
+	for verb, who := range map[string]string{"agent": "the agent", "down": "heddle down"} {
+		cmd := h.command()
+		cmd.Args = []string{"setpriv", "--bounding-set=-all", "--inh-caps=-all", "heddle", verb}
+		cmd.Path, cmd.Err = path, nil
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), who+" needs CAP_NET_ADMIN") || !strings.Contains(string(out), "run it as root") {
+			t.Errorf("%s: %v: %s", verb, err, out)
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ func Down(ctx context.Context, p instance.Paths, name string, purge bool, progre
 	if err := instance.CheckName(name); err != nil {
 		return api.NewError(api.Invalid, err.Error())
 	}
-	if err := instance.Privileged(); err != nil {
+	if err := instance.Privileged("heddle down"); err != nil {
 		return err
 	}
 	lock, err := stopAndLock(ctx, p, name)

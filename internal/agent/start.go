@@ -59,7 +59,7 @@ func Run(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	if err := instance.Privileged(); err != nil {
+	if err := instance.Privileged("the agent"); err != nil {
 		return err
 	}
 	lock, err := instance.Take(o.Paths, o.Name)

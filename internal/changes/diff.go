@@ -15,12 +15,15 @@ import (
 type object struct {
 	name   string
 	fields []field
+	// leftOut is what fields have that the file leaves out.
+	leftOut leftOut
 }
 
 type field struct{ path, value string }
 
 // Between lists what turns one configuration into the other, object by object and field by field: what goes first, then what
-// changes or comes, in the order of the new file.
+// changes or comes, in the order of the new file. A field that is written out, or left out, and means the same as before is no
+// change.
 func Between(from, to *spec.Config) ([]api.Change, error) {
 	have, err := objects(from)
 	if err != nil {
@@ -54,23 +57,21 @@ func Between(from, to *spec.Config) ([]api.Change, error) {
 }
 
 func diffFields(was, now object) []api.Change {
-	old := make(map[string]string, len(was.fields))
-	for _, f := range was.fields {
-		old[f.path] = f.value
-	}
+	old := was.own()
 	var changes []api.Change
 	for _, f := range now.fields {
 		v, had := old[f.path]
 		delete(old, f.path)
 		switch {
+		case sameValue(f.path, was.value(f.path), f.value):
 		case !had:
 			changes = append(changes, api.Change{Kind: api.Added, Object: now.name, Field: f.path, New: f.value})
-		case v != f.value:
+		default:
 			changes = append(changes, api.Change{Kind: api.Changed, Object: now.name, Field: f.path, Old: v, New: f.value})
 		}
 	}
 	for _, f := range was.fields {
-		if v, gone := old[f.path]; gone {
+		if v, gone := old[f.path]; gone && !sameValue(f.path, v, now.value(f.path)) {
 			changes = append(changes, api.Change{Kind: api.Removed, Object: now.name, Field: f.path, Old: v})
 		}
 	}
@@ -82,48 +83,75 @@ func objects(cfg *spec.Config) ([]object, error) {
 	if cfg == nil {
 		return nil, nil
 	}
-	var all []object
-	add := func(name string, v any) error {
-		o := object{name: name}
-		b, err := json.Marshal(v)
-		if err == nil {
-			o.fields, err = flatten("", b)
-		}
-		if err != nil {
-			return fmt.Errorf("compare %s: %w", name, err)
-		}
-		all = append(all, o)
-		return nil
-	}
-	for _, s := range cfg.Switches {
-		alone := s
-		alone.Name, alone.Uplinks, alone.PortGroups = "", nil, nil
-		if err := add("switch "+s.Name, alone); err != nil {
+	l := list{groups: map[[2]string]leftOut{}, mtus: map[string]int{}}
+	for i := range cfg.Switches {
+		if err := l.addSwitch(&cfg.Switches[i]); err != nil {
 			return nil, err
-		}
-		for _, u := range s.Uplinks {
-			name := "uplink " + s.Name + "/" + u.Name
-			u.Name = ""
-			if err := add(name, u); err != nil {
-				return nil, err
-			}
-		}
-		for _, g := range s.PortGroups {
-			name := "port group " + s.Name + "/" + g.Name
-			g.Name = ""
-			if err := add(name, g); err != nil {
-				return nil, err
-			}
 		}
 	}
 	for _, p := range cfg.Ports {
-		name := "port " + p.Name
+		name, inherits := "port "+p.Name, ofPort(p, l.mtus[p.Switch], l.groups[[2]string{p.Switch, p.PortGroup}])
 		p.Name = ""
-		if err := add(name, p); err != nil {
+		if _, err := l.add(name, p, inherits); err != nil {
 			return nil, err
 		}
 	}
-	return all, nil
+	return l.all, nil
+}
+
+// list gathers objects; groups are the policies that ports of a port group inherit, by switch and port group, mtus those of switches.
+type list struct {
+	all    []object
+	groups map[[2]string]leftOut
+	mtus   map[string]int
+}
+
+func (l *list) add(name string, v any, inherits leftOut) (object, error) {
+	o := object{name: name, leftOut: inherits}
+	b, err := json.Marshal(v)
+	if err == nil {
+		o.fields, err = flatten("", b)
+	}
+	if err != nil {
+		return o, fmt.Errorf("compare %s: %w", name, err)
+	}
+	l.all = append(l.all, o)
+	return o, nil
+}
+
+func (l *list) addSwitch(s *spec.Switch) error {
+	alone, policy := *s, builtInPolicy(s)
+	alone.Name, alone.Uplinks, alone.PortGroups = "", nil, nil
+	o, err := l.add("switch "+s.Name, alone, ofSwitch(policy))
+	if err != nil {
+		return err
+	}
+	defaults := leftOut{}
+	for path, v := range o.own() {
+		if inner, ok := strings.CutPrefix(path, "defaults."); ok {
+			defaults[inner] = v
+		}
+	}
+	policy = policy.below(defaults)
+	l.mtus[s.Name] = s.ActualMTU()
+	for _, u := range s.Uplinks {
+		name := "uplink " + s.Name + "/" + u.Name
+		u.Name = ""
+		if _, err := l.add(name, u, leftOut{"vlans": "[0-4094]"}); err != nil {
+			return err
+		}
+	}
+	for _, g := range s.PortGroups {
+		name, group := "port group "+s.Name+"/"+g.Name, [2]string{s.Name, g.Name}
+		inherits := policy.below(leftOut{"overrides.blocked": "true", "overrides.resetAtDisconnect": "true"})
+		g.Name = ""
+		o, err := l.add(name, g, inherits)
+		if err != nil {
+			return err
+		}
+		l.groups[group] = policy.below(o.own())
+	}
+	return nil
 }
 
 // flatten lists the leaves of a JSON object as paths and texts; lists of values are leaves. Empty strings are left out.

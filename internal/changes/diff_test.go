@@ -1,11 +1,14 @@
 package changes
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"heddle/internal/api"
+	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
 
@@ -66,5 +69,96 @@ ports:
 	}
 	if same, err := Between(from, parse(t, base)); err != nil || len(same) != 0 {
 		t.Errorf("equal files differ: %v %v", same, err)
+	}
+}
+
+// What is written out and means what was so before, built in or inherited, is no change, and neither is leaving it out again.
+func TestAFieldThatMeansTheSameIsNoChange(t *testing.T) {
+	plain := parse(t, base)
+	spelled := parse(t, `
+switches:
+  - name: lab
+    kind: distributed
+    mtu: 1500
+    upDelay: 0.1s
+    discovery: {lldp: listen}
+    checks: {reversePath: true, reversePathPromiscuous: true, blockGuestBPDU: true}
+    defaults:
+      vlan: {none: true}
+      blocked: false
+      monitoring: {ipfix: false}
+      security: {promiscuous: reject, macChanges: reject, forgedTransmits: reject, macLearning: {enabled: false, limit: 4096, limitPolicy: drop, ageing: 10m, unicastFlooding: true}}
+      teaming: {policy: originating-port, active: [u1], standby: [], failback: true, notifySwitches: true, failureDetection: link}
+    uplinks: [{name: u1, device: eno1, vlans: ["0-4094"]}]
+    portGroups:
+      - {name: web, vlan: {access: 100}, security: {promiscuous: reject}, overrides: {blocked: true, resetAtDisconnect: true, vlan: true}}
+      - {name: other, vlan: {access: 200}, overrides: {blocked: false}}
+ports:
+  - {name: a, switch: lab, portGroup: web, device: pa, mac: "02:00:00:00:00:0a", role: vnic, vlan: {access: 100}}
+  - {name: b, switch: lab, portGroup: web, device: pb}
+`)
+	for _, c := range []struct {
+		from, to *spec.Config
+		kind     api.ChangeKind
+	}{{plain, spelled, api.Added}, {spelled, plain, api.Removed}} {
+		got, err := Between(c.from, c.to)
+		change := api.Change{Kind: c.kind, Object: "port group lab/web", Field: "overrides.vlan", New: "true"} // what does change
+		if c.kind == api.Removed {
+			change.Old, change.New = "true", ""
+		}
+		if d := cmp.Diff([]api.Change{change}, got); err != nil || d != "" {
+			t.Errorf("%v %s", err, d)
+		}
+	}
+}
+
+// The values that count as left out are those of the plan: with each of them written out, no port changes.
+func TestWhatIsLeftOutIsWhatThePlanHas(t *testing.T) {
+	cfg := parse(t, base)
+	p, err := plan.Resolve(cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]string{}
+	for _, r := range p.Switches[0].Ports[1].Rows() {
+		said[r.Policy] = r.Value
+	}
+	builtIn := builtInPolicy(&cfg.Switches[0])
+	for path, got := range said {
+		want, ok := builtIn[path]
+		want = strings.Trim(want, "[]")
+		if path != "vlan" && (!ok || !sameValue(path, got, orNone(want))) {
+			t.Errorf("%s: the plan has %q, what is left out counts as %q", path, got, want)
+		}
+	}
+	if len(said) == 0 {
+		t.Error("the port has no policy: this test is void")
+	}
+}
+
+func orNone(names string) string {
+	if names == "" {
+		return "none"
+	}
+	return names
+}
+
+// A VLAN policy is inherited as a whole: a trunk does not inherit the tag protocol of another.
+func TestATrunkOfItsOwnInheritsNothingOfAnother(t *testing.T) {
+	const file = `
+switches:
+  - name: lab
+    portGroups:
+      - {name: web, vlan: {trunk: ["1-9"], outer: 802.1ad}, overrides: {vlan: true}}
+ports:
+  - {name: a, switch: lab, portGroup: web, device: pa, vlan: {trunk: ["1-9"]%s}}
+`
+	got, err := Between(parse(t, fmt.Sprintf(file, ", outer: 802.1ad")), parse(t, fmt.Sprintf(file, "")))
+	want := []api.Change{{Kind: api.Removed, Object: "port a", Field: "vlan.outer", Old: "802.1ad"}}
+	if d := cmp.Diff(want, got); err != nil || d != "" {
+		t.Errorf("%v %s", err, d)
+	}
+	if got, err := Between(parse(t, fmt.Sprintf(file, ", outer: 802.1q")), parse(t, fmt.Sprintf(file, ""))); err != nil || len(got) > 0 {
+		t.Errorf("the default written out: %v %v", got, err)
 	}
 }

@@ -40,8 +40,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Privileged says what the process lacks to change the kernel.
-func Privileged() error {
+// Privileged says what the process lacks to change the kernel; who is named as what needs it, such as "the agent".
+func Privileged(who string) error {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if err := unix.Capget(&hdr, &data[0]); err != nil {
@@ -61,7 +61,7 @@ func Privileged() error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("not enough privilege: the agent needs %s; run it as root", strings.Join(missing, " and "))
+	return fmt.Errorf("not enough privilege: %s needs %s; run it as root", who, strings.Join(missing, " and "))
 }
 
 // Lock keeps a second agent of the same name away. The kernel frees it when the process ends, however it ends.

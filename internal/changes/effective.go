@@ -1,0 +1,106 @@
+package changes
+
+import (
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"heddle/internal/spec"
+)
+
+// leftOut is what fields of an object have when the file leaves them out, by path: built-in defaults, or what is inherited.
+type leftOut map[string]string
+
+// value is what a field of an object is in effect; "" for none. A VLAN policy is inherited as a whole.
+func (o object) value(path string) string {
+	own := o.own()
+	if v, ok := own[path]; ok {
+		return v
+	}
+	if strings.HasPrefix(path, vlanPath) && own.hasVLAN() {
+		if _, trunk := own[vlanPath+"trunk"]; trunk && path == vlanPath+"outer" {
+			return "802.1q"
+		}
+		return ""
+	}
+	return o.leftOut[path]
+}
+
+const vlanPath = "vlan."
+
+func (o object) own() leftOut {
+	m := make(leftOut, len(o.fields))
+	for _, f := range o.fields {
+		m[f.path] = f.value
+	}
+	return m
+}
+
+func (l leftOut) hasVLAN() bool {
+	for path := range l {
+		if strings.HasPrefix(path, vlanPath) {
+			return true
+		}
+	}
+	return false
+}
+
+// below is what the next level of the inheritance has of a policy that it leaves out.
+func (l leftOut) below(o leftOut) leftOut {
+	m := maps.Clone(l)
+	if o.hasVLAN() {
+		maps.DeleteFunc(m, func(path, _ string) bool { return strings.HasPrefix(path, vlanPath) })
+	}
+	maps.Copy(m, o)
+	return m
+}
+
+// sameValue says whether two texts of a field mean the same: durations may be written in several ways.
+func sameValue(path, a, b string) bool {
+	if a == b || !strings.HasSuffix(path, "ageing") && !strings.HasSuffix(path, "upDelay") {
+		return a == b
+	}
+	da, errA := time.ParseDuration(a)
+	db, errB := time.ParseDuration(b)
+	return errA == nil && errB == nil && da == db
+}
+
+// builtInPolicy is the policy of ports for which no level says anything; what depends on the switch is its.
+func builtInPolicy(s *spec.Switch) leftOut {
+	return leftOut{
+		"vlan.none": "true", "blocked": "false", "monitoring.ipfix": "false",
+		"security.promiscuous": string(spec.Reject), "security.macChanges": string(spec.Reject), "security.forgedTransmits": string(spec.Reject),
+		"security.macLearning.enabled": "false", "security.macLearning.limit": strconv.Itoa(spec.MaxMACs),
+		"security.macLearning.limitPolicy": string(spec.LimitDrop), "security.macLearning.ageing": spec.DefaultAgeing.String(),
+		"security.macLearning.unicastFlooding": "true",
+		"teaming.policy":                       string(spec.OriginatingPort), "teaming.active": "[" + strings.Join(s.DefaultActive(), ", ") + "]", "teaming.standby": "[]",
+		"teaming.failback": "true", "teaming.notifySwitches": "true", "teaming.failureDetection": string(spec.DetectLink),
+	}
+}
+
+// ofSwitch is what a switch's own fields have when they are left out, given its policy's.
+func ofSwitch(policy leftOut) leftOut {
+	m := leftOut{
+		"kind": string(spec.Distributed), "mtu": strconv.Itoa(spec.DefaultMTU), "upDelay": spec.DefaultUpDelay.String(),
+		"discovery.lldp":     string(spec.LLDPListen),
+		"checks.reversePath": "true", "checks.reversePathPromiscuous": "true", "checks.blockGuestBPDU": "true",
+	}
+	for path, v := range policy {
+		m["defaults."+path] = v
+	}
+	return m
+}
+
+// ofPort is what a port's fields have when they are left out, given its port group's policy.
+func ofPort(p spec.Port, mtu int, policy leftOut) leftOut {
+	m := maps.Clone(policy)
+	if m == nil {
+		m = leftOut{}
+	}
+	m["role"] = string(spec.VNIC)
+	if p.Role == spec.Host {
+		m["device"], m["mtu"] = p.Name, strconv.Itoa(mtu)
+	}
+	return m
+}
