@@ -37,6 +37,7 @@ struct catalogue {
 	struct learned learned;
 	struct carried_mac carried_mac;
 	struct own_mark own_mark;
+	struct storm_bucket storm_bucket;
 	struct counters counters;
 	struct port_name port_name;
 	struct switch_name switch_name;

@@ -2,7 +2,7 @@
 /* More than one receiver. An accepted one waits until the next is accepted and then gets a clone; the last one gets the frame
  * itself (K15). */
 #pragma once
-#include "emit.h"
+#include "storm.h"
 
 NOINLINE s32 hand_over_pending(struct frame *f, bool last)
 {
@@ -134,9 +134,15 @@ NOINLINE s32 flood_known(struct frame *f)
 /* Group destinations and unknown unicast. */
 NOINLINE s32 flood(struct frame *f)
 {
-	u32 uplink = f->in->flags & PORT_UPLINK ? 0 : uplink_for(f);
-	struct group *g = group_of(f);
+	struct group *g;
+	u32 uplink;
 
+	if (UNLIKELY(f->in->flags & PORT_STORM_CONTROL) && !storm_allows(f)) {
+		tell(f->slot, TELL_REFUSED, REASON_STORM_CONTROL, f->segment, mac_number(f->src));
+		return drop(f, REASON_STORM_CONTROL);
+	}
+	uplink = f->in->flags & PORT_UPLINK ? 0 : uplink_for(f);
+	g = group_of(f);
 	if (g)
 		consider_all(f, f->class == CLASS_UNICAST ? &g->unknown : &g->all);
 	consider_uplink(f, uplink);

@@ -29,5 +29,6 @@ enum reason {
 	REASON_REVERSE_PATH = 19,
 	REASON_REFLECTED = 20,
 	REASON_DEVICE_REFUSED = 21, /* the device took no clone */
-	REASON_COUNT = 22,
+	REASON_STORM_CONTROL = 22, /* decided about the frame */
+	REASON_COUNT = 23,
 };

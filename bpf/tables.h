@@ -41,6 +41,7 @@ enum port_flag {
 	PORT_VIOLATION = 1 << 11, /* its owner uses a MAC it may not use */
 	PORT_OUTER_AD = 1 << 12,
 	PORT_CARRIES_HOST = 1 << 13, /* an uplink whose host is a member of its segments (egress.h) */
+	PORT_STORM_CONTROL = 1 << 14, /* what it floods is limited (storm.h) */
 	/* properties of its switch */
 	SWITCH_REVERSE_PATH = 1 << 16,
 	SWITCH_REVERSE_PATH_PROMISCUOUS = 1 << 17,
@@ -69,6 +70,8 @@ enum choice {
 	LAG_CHOICE = 1 << 15,
 };
 
+enum frame_class { CLASS_UNICAST = 0, CLASS_MULTICAST = 1, CLASS_BROADCAST = 2, CLASSES = 3 };
+
 /* One port or uplink of the plan. */
 struct port {
 	u32 ifindex;
@@ -88,7 +91,9 @@ struct port {
 	u32 learn_limit;
 	u32 reserved3[2];
 	u64 ageing; /* ticks */
-	u64 reserved[9];
+	u32 storm_rate[CLASSES]; /* frames a second that are flooded, by class; unicast: of unknown destination; 0 = any number */
+	u32 storm_depth[CLASSES]; /* frames at once */
+	u64 reserved[6];
 };
 
 struct vlan_set {
@@ -158,8 +163,6 @@ struct own_mark {
 	u32 reserved;
 };
 
-enum frame_class { CLASS_UNICAST = 0, CLASS_MULTICAST = 1, CLASS_BROADCAST = 2, CLASSES = 3 };
-
 struct counters {
 	u64 packets_in[CLASSES];
 	u64 bytes_in[CLASSES];
@@ -178,6 +181,12 @@ struct counters {
 	u64 reserved[3];
 	u64 drops[24]; /* by enum reason, of frames received here */
 	u64 refused[24]; /* by enum reason, of copies considered for here */
+};
+
+/* What a port has spent of its storm control, by class; see storm.h. Zero is nothing. */
+struct storm_bucket {
+	u64 word[CLASSES]; /* ticks (32 bits) << 32 | frames × ticks a second */
+	u64 reserved[5]; /* a cache line for each port */
 };
 
 /* What a slot and a switch id stand for, so that an agent that starts can adopt them. */
@@ -250,6 +259,13 @@ struct {
 	MAP_TYPE(key, u32);
 	MAP_TYPE(value, struct own_mark);
 } own_marks SEC(".maps");
+
+struct {
+	MAP_UINT(type, MAP_ARRAY);
+	MAP_UINT(max_entries, MAX_PORTS);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct storm_bucket);
+} storm_buckets SEC(".maps");
 
 /* Sources that were neither a port's own MAC nor learned, and when they last sent. A flood of random sources pushes out
  * other marks and nothing else: the reflection check then misses, delivery does not. */

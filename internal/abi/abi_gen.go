@@ -31,7 +31,8 @@ const (
 	ReasonReversePath     Reason = 19
 	ReasonReflected       Reason = 20
 	ReasonDeviceRefused   Reason = 21
-	ReasonCount           Reason = 22
+	ReasonStormControl    Reason = 22
+	ReasonCount           Reason = 23
 )
 
 var reasonNames = [...]string{
@@ -57,6 +58,7 @@ var reasonNames = [...]string{
 	19: "reverse-path",
 	20: "reflected",
 	21: "device-refused",
+	22: "storm-control",
 }
 
 // Values of enum limits.
@@ -96,6 +98,7 @@ const (
 	PortViolation                = 2048
 	PortOuterAD                  = 4096
 	PortCarriesHost              = 8192
+	PortStormControl             = 16384
 	SwitchReversePath            = 65536
 	SwitchReversePathPromiscuous = 131072
 	SwitchBlocksBPDU             = 262144
@@ -216,7 +219,9 @@ type Port struct {
 	LearnLimit uint32
 	Reserved3  [2]uint32
 	Ageing     uint64
-	Reserved   [9]uint64
+	StormRate  [3]uint32
+	StormDepth [3]uint32
+	Reserved   [6]uint64
 }
 
 // VLANSet is struct vlan_set.
@@ -306,6 +311,13 @@ type OwnMark struct {
 	At       uint64
 	Key      MACKey
 	Reserved uint32
+}
+
+// StormBucket is struct storm_bucket.
+type StormBucket struct {
+	_        structs.HostLayout
+	Word     [3]uint64
+	Reserved [5]uint64
 }
 
 // Counters is struct counters.

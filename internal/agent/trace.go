@@ -134,6 +134,9 @@ func traceOn(h *trace.Host, s *dataplane.Snapshot, q trace.Request) (r *trace.Re
 	for _, m := range s.Sent {
 		h.Sent = append(h.Sent, model.Sent{Switch: m.Switch, Segment: model.Segment{VLAN: m.VLAN, AD: m.AD}, MAC: m.MAC, At: m.At})
 	}
+	for _, m := range s.Spent {
+		h.Spent = append(h.Spent, model.Spent(m))
+	}
 	run, err := s.DryRun()
 	if err != nil {
 		return nil, &trace.KernelError{Err: err}

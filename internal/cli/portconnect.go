@@ -20,7 +20,7 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 		Short: "Connect a port, as when a virtual machine starts",
 		Long: "Connect a port. It stays until it is disconnected, through restarts and reboots, and is never removed by \"heddle apply\".\n" +
 			"A device that is not there yet is connected when it appears. What the port sets for itself — VLAN, security, teaming,\n" +
-			"monitoring — its port group must allow (overrides).",
+			"monitoring, storm control — its port group must allow (overrides).",
 		Example: "  heddle port connect vm7/eth0 --switch lab --port-group web --device tap7 --mac 02:00:00:00:07:00\n" +
 			"  heddle port connect vm7/eth1 --port-group lab --device tap8 --trunk 0,10-20 --mac-learning --forged-transmits accept",
 		Args: exactly("PORT"),

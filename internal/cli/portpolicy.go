@@ -16,9 +16,24 @@ type policyFlags struct {
 	policy   spec.Policy // the fields whose zero value means "inherited"
 	answers  map[string]*bool
 	limit    int
+	storm    map[string]*int
 	active   []string
 	standby  []string
 	switches []answerFlag
+}
+
+// rateFlag is a flag for a rate of storm control, which is inherited where it is not given.
+type rateFlag struct {
+	name, what string
+	field      func(*spec.StormControl) **int
+}
+
+func rateFlags() []rateFlag {
+	return []rateFlag{
+		{"storm-broadcast", "broadcast frames", func(s *spec.StormControl) **int { return &s.Broadcast }},
+		{"storm-multicast", "multicast frames", func(s *spec.StormControl) **int { return &s.Multicast }},
+		{"storm-unknown-unicast", "frames for unknown destinations", func(s *spec.StormControl) **int { return &s.UnknownUnicast }},
+	}
 }
 
 // answerFlag is a flag for a field that is inherited, true or false.
@@ -53,6 +68,11 @@ func (o *policyFlags) flags(c *cobra.Command) {
 	f.StringSliceVar(&o.active, "active", nil, "uplinks in use, in order")
 	f.StringSliceVar(&o.standby, "standby", nil, "uplinks used when no active one works")
 	f.StringVar((*string)(&p.Teaming.FailureDetection), "failure-detection", "", "link or beacon")
+	f.StringVar(&p.StormControl.Burst, "storm-burst", "", "how much of a storm control rate may come at once, as a time such as 500ms: 10ms–2s")
+	o.storm = map[string]*int{}
+	for _, r := range rateFlags() {
+		o.storm[r.name] = f.Int(r.name, 0, "storm control: how many "+r.what+" the port may send in a second, 0 = any number")
+	}
 	o.switches, o.answers = answerFlags(), map[string]*bool{}
 	for _, a := range o.switches {
 		o.answers[a.name] = f.Bool(a.name, false, a.usage)
@@ -66,6 +86,11 @@ func (o *policyFlags) onto(c *cobra.Command, p *spec.Policy) error {
 	for _, a := range o.switches {
 		if given(a.name) {
 			*a.field(p) = o.answers[a.name]
+		}
+	}
+	for _, r := range rateFlags() {
+		if given(r.name) {
+			*r.field(&p.StormControl) = o.storm[r.name]
 		}
 	}
 	if given("mac-limit") {

@@ -43,6 +43,7 @@ const (
 	capturingMapSegments            = "segments"
 	capturingMapSlotByHighIfindex   = "slot_by_high_ifindex"
 	capturingMapSlotByIfindex       = "slot_by_ifindex"
+	capturingMapStormBuckets        = "storm_buckets"
 	capturingMapSwitchNames         = "switch_names"
 	capturingMapTeams               = "teams"
 	capturingMapTells               = "tells"
@@ -147,6 +148,7 @@ type capturingMapSpecs struct {
 	Segments          *ebpf.MapSpec `ebpf:"segments"`
 	SlotByHighIfindex *ebpf.MapSpec `ebpf:"slot_by_high_ifindex"`
 	SlotByIfindex     *ebpf.MapSpec `ebpf:"slot_by_ifindex"`
+	StormBuckets      *ebpf.MapSpec `ebpf:"storm_buckets"`
 	SwitchNames       *ebpf.MapSpec `ebpf:"switch_names"`
 	Teams             *ebpf.MapSpec `ebpf:"teams"`
 	Tells             *ebpf.MapSpec `ebpf:"tells"`
@@ -209,6 +211,7 @@ type capturingMaps struct {
 	Segments          *ebpf.Map `ebpf:"segments"`
 	SlotByHighIfindex *ebpf.Map `ebpf:"slot_by_high_ifindex"`
 	SlotByIfindex     *ebpf.Map `ebpf:"slot_by_ifindex"`
+	StormBuckets      *ebpf.Map `ebpf:"storm_buckets"`
 	SwitchNames       *ebpf.Map `ebpf:"switch_names"`
 	Teams             *ebpf.Map `ebpf:"teams"`
 	Tells             *ebpf.Map `ebpf:"tells"`
@@ -245,6 +248,7 @@ func (m *capturingMaps) Close() error {
 		m.Segments,
 		m.SlotByHighIfindex,
 		m.SlotByIfindex,
+		m.StormBuckets,
 		m.SwitchNames,
 		m.Teams,
 		m.Tells,

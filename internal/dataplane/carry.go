@@ -101,7 +101,7 @@ func (c *carry) first() error {
 	for _, table := range []struct {
 		name string
 		to   *ebpf.Map
-	}{{"port_names", c.maps.PortNames}, {"switch_names", c.maps.SwitchNames}, {"own_marks", c.maps.OwnMarks}, {"marks", c.maps.Marks}} {
+	}{{"port_names", c.maps.PortNames}, {"switch_names", c.maps.SwitchNames}, {"own_marks", c.maps.OwnMarks}, {"marks", c.maps.Marks}, {"storm_buckets", c.maps.StormBuckets}} {
 		err := c.each(table.name, func(_ *generation, s *source) error {
 			return s.entries(func(key, value []byte) error {
 				if len(trim(value)) == 0 || s.from.Type == ebpf.Array && number(key) >= s.to.Entries {

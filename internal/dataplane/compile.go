@@ -146,6 +146,7 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, owners map[plan.Po
 			rec.Flags |= b.flag
 		}
 	}
+	compileStormControl(&rec, &pol.StormControl)
 	rec.LearnLimit = uint32(pol.Learning.Limit.V)
 	rec.Ageing = uint64(pol.Learning.Ageing.V) * c.hz / uint64(time.Second)
 	switch v := pol.VLAN.V; v.Mode {

@@ -45,6 +45,9 @@ func (k *Kernel) writeNames(a *assignment) error {
 		if err := k.objects.CountsBefore.Put(slot, &zero[0]); err != nil {
 			return fmt.Errorf("reset earlier counters of %s: %w", id, err)
 		}
+		if err := k.objects.StormBuckets.Put(slot, &abi.StormBucket{}); err != nil {
+			return fmt.Errorf("reset storm control of %s: %w", id, err)
+		}
 		if err := k.objects.PortNames.Put(slot, &n); err != nil {
 			return fmt.Errorf("note port %s: %w", id, err)
 		}

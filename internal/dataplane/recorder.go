@@ -129,7 +129,7 @@ func (r *Recorder) SetPlan(p *plan.Plan, facts plan.Facts, now time.Duration) er
 	zero := make([]abi.Counters, ebpf.MustPossibleCPU())
 	for id, slot := range a.newPorts {
 		r.ids[slot] = id
-		if err := r.objects.Counts.Put(slot, zero); err != nil {
+		if err := errors.Join(r.objects.Counts.Put(slot, zero), r.objects.StormBuckets.Put(slot, &abi.StormBucket{})); err != nil {
 			return err
 		}
 	}

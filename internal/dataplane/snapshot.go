@@ -20,6 +20,8 @@ type Snapshot struct {
 	// Learned are the learned MACs, Sent when a source was last sent from here, those of the last second (S91).
 	Learned []LearnedAt
 	Sent    []SentAt
+	// Spent is what ports have spent of their storm control, where it is anything.
+	Spent []SpentAt
 
 	hz, ticks uint64
 	room      uint32 // for learned MACs
@@ -30,6 +32,7 @@ type Snapshot struct {
 	marks     contents[abi.MACKey, uint64]
 	held      contents[uint32, uint64]
 	ownMarks  contents[uint32, abi.OwnMark]
+	buckets   contents[uint32, abi.StormBucket]
 }
 
 // LearnedAt is a learned MAC and when it was last heard.
@@ -48,6 +51,16 @@ type SentAt struct {
 	AD     bool
 	MAC    plan.MAC
 	At     time.Duration
+}
+
+// SpentAt is what a port had spent of its storm control when the last frame passed, for one class of frames (abi.ClassUnicast:
+// unknown destinations).
+type SpentAt struct {
+	Port  plan.PortID
+	Class int
+	// Billionths of a frame.
+	Billionths int64
+	At         time.Duration
 }
 
 // contents are the entries of a table that exists once.
@@ -87,7 +100,7 @@ func (k *Kernel) Snapshot() (*Snapshot, error) {
 		}
 		s.plan = append(s.plan, b)
 	}
-	err = errors.Join(s.macs.read(m.Macs), s.held.read(m.Held), s.ownMarks.read(m.OwnMarks), s.marks.read(m.Marks))
+	err = errors.Join(s.macs.read(m.Macs), s.held.read(m.Held), s.ownMarks.read(m.OwnMarks), s.marks.read(m.Marks), s.buckets.read(m.StormBuckets))
 	if err != nil {
 		return nil, fmt.Errorf("copy what was learned: %w", err)
 	}
@@ -161,4 +174,17 @@ func (s *Snapshot) name(ids map[string]uint8) {
 	for _, m := range s.ownMarks.values {
 		sent(m.Key, m.At)
 	}
+	for i, slot := range s.buckets.keys {
+		for class, word := range s.buckets.values[i].Word {
+			if port, ok := ports[slot]; ok && word != 0 {
+				s.Spent = append(s.Spent, s.spent(port, class, word))
+			}
+		}
+	}
+}
+
+// spent reads a bucket. Its clock has 32 bits.
+func (s *Snapshot) spent(port plan.PortID, class int, word uint64) SpentAt {
+	ago := int32(uint32(s.ticks) - uint32(word>>32))
+	return SpentAt{Port: port, Class: class, Billionths: int64(uint32(word)) * int64(time.Second) / int64(s.hz), At: s.at(s.ticks - uint64(int64(ago)))}
 }

@@ -38,6 +38,7 @@ const (
 	vswitchMapSegments            = "segments"
 	vswitchMapSlotByHighIfindex   = "slot_by_high_ifindex"
 	vswitchMapSlotByIfindex       = "slot_by_ifindex"
+	vswitchMapStormBuckets        = "storm_buckets"
 	vswitchMapSwitchNames         = "switch_names"
 	vswitchMapTeams               = "teams"
 	vswitchMapTells               = "tells"
@@ -137,6 +138,7 @@ type vswitchMapSpecs struct {
 	Segments          *ebpf.MapSpec `ebpf:"segments"`
 	SlotByHighIfindex *ebpf.MapSpec `ebpf:"slot_by_high_ifindex"`
 	SlotByIfindex     *ebpf.MapSpec `ebpf:"slot_by_ifindex"`
+	StormBuckets      *ebpf.MapSpec `ebpf:"storm_buckets"`
 	SwitchNames       *ebpf.MapSpec `ebpf:"switch_names"`
 	Teams             *ebpf.MapSpec `ebpf:"teams"`
 	Tells             *ebpf.MapSpec `ebpf:"tells"`
@@ -194,6 +196,7 @@ type vswitchMaps struct {
 	Segments          *ebpf.Map `ebpf:"segments"`
 	SlotByHighIfindex *ebpf.Map `ebpf:"slot_by_high_ifindex"`
 	SlotByIfindex     *ebpf.Map `ebpf:"slot_by_ifindex"`
+	StormBuckets      *ebpf.Map `ebpf:"storm_buckets"`
 	SwitchNames       *ebpf.Map `ebpf:"switch_names"`
 	Teams             *ebpf.Map `ebpf:"teams"`
 	Tells             *ebpf.Map `ebpf:"tells"`
@@ -225,6 +228,7 @@ func (m *vswitchMaps) Close() error {
 		m.Segments,
 		m.SlotByHighIfindex,
 		m.SlotByIfindex,
+		m.StormBuckets,
 		m.SwitchNames,
 		m.Teams,
 		m.Tells,

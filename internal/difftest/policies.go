@@ -13,6 +13,9 @@ func (g *generator) policy(s *spec.Switch, defaults bool) spec.Policy {
 	if g.chance(4) {
 		p.Blocked = g.flag(70)
 	}
+	if g.chance(25) {
+		p.StormControl = g.stormControl()
+	}
 	if len(s.Uplinks) > 0 && g.chance(60) {
 		p.Teaming = g.teaming(s)
 	}
@@ -60,6 +63,20 @@ func (g *generator) security(s *spec.Switch) spec.Security {
 		l.UnicastFlooding = g.flag(50)
 	}
 	return sec
+}
+
+// stormControl rolls rates that the frames of a case reach: a few a second, or one every few milliseconds with little room.
+func (g *generator) stormControl() (s spec.StormControl) {
+	for _, f := range []**int{&s.Broadcast, &s.Multicast, &s.UnknownUnicast} {
+		if g.chance(50) {
+			n := pick(g, 0, 1, 1+g.IntN(5), 1+g.IntN(300))
+			*f = &n
+		}
+	}
+	if g.chance(60) {
+		s.Burst = pick(g, "10ms", "10ms", "100ms", "333ms", "2s")
+	}
+	return s
 }
 
 func (g *generator) vlan() *spec.VLAN {

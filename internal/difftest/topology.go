@@ -108,7 +108,7 @@ func (g *generator) checks() (c spec.Checks) {
 func (g *generator) portGroup(s *spec.Switch, j int) spec.PortGroup {
 	return spec.PortGroup{
 		Name: fmt.Sprintf("g%d", j+1), Policy: g.policy(s, false),
-		Overrides: spec.Overrides{VLAN: true, Security: true, Teaming: true},
+		Overrides: spec.Overrides{VLAN: true, Security: true, Teaming: true, StormControl: true},
 	}
 }
 

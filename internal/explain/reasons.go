@@ -52,7 +52,7 @@ func Lookup(r abi.Reason) (Reason, bool) {
 
 // Reasons returns every reason in the order of its number.
 func Reasons() []Reason {
-	return append(append(admission(), lookup()...), delivery()...)
+	return append(append(append(admission(), lookup()...), delivery()...), storm())
 }
 
 // admission are the reasons decided where the frame comes in.
@@ -95,6 +95,12 @@ func lookup() []Reason {
 		{abi.ReasonNoUplink, Either, "None of the uplinks and LAGs that the port's teaming names is usable: each is missing, down, or out of use (LACP, beacons, the up-delay).",
 			"teaming.active, teaming.standby", "See why each is not used and bring one back, or name another in `teaming`.", "heddle uplink list", []string{"S45"}},
 	}
+}
+
+// storm is the one decided when a frame is about to go to many.
+func storm() Reason {
+	return Reason{abi.ReasonStormControl, Frame, "The port has sent more broadcast, multicast or unknown-unicast frames than its storm control lets through in that time.",
+		"stormControl.broadcast, .multicast, .unknownUnicast", "Find out why the guest sends that many; if it should, raise the rate of that kind of frames, or set it to 0 for no limit.", "heddle stats PORT", []string{"D27"}}
 }
 
 // delivery are the reasons decided about one receiver's copy.

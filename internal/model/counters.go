@@ -55,7 +55,8 @@ type tally struct {
 	drops, refusals                          [abi.ReasonCount]uint64
 	moves                                    uint64
 	notLearnedAllowed, notLearnedDropped     uint64
-	held                                     int // entries learned on the port
+	held                                     int       // entries learned on the port
+	buckets                                  [3]bucket // storm control, by class
 }
 
 func (t *tally) in(c class, n int) {

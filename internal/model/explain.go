@@ -162,6 +162,8 @@ func (r *run) whyDropped(reason abi.Reason) (Stage, string) {
 		return StageAdmit, "the source address is zero"
 	case abi.ReasonUnknownUnicast:
 		return StageLookUp, fmt.Sprintf("no port of %s floods or is promiscuous, and there is no uplink to send by", r.seg)
+	case abi.ReasonStormControl:
+		return StageLookUp, r.stormWords()
 	case abi.ReasonNoReceiver:
 		return StageLookUp, fmt.Sprintf("nobody else is in %s", r.seg)
 	case abi.ReasonOwnDestination:

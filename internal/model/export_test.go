@@ -108,6 +108,68 @@ var faults = map[string]func(*stages){
 			return right(r)
 		}
 	},
+	"storm control: one frame more": func(s *stages) {
+		right := s.stormControl
+		s.stormControl = func(r *run) abi.Reason {
+			reason := right(r)
+			if reason == abi.ReasonStormControl {
+				b, s := &r.from.tally.buckets[r.head.class], &r.from.Policy.StormControl
+				if left := b.left(r.now, int64(r.stormRate().V)); left <= depth(r.stormRate().V, s.Burst.V)*frameCost {
+					*b = bucket{spent: left + frameCost, at: r.now}
+					return abi.ReasonNone
+				}
+			}
+			return reason
+		}
+	},
+	"storm control: what is refused is paid for": func(s *stages) {
+		right := s.stormControl
+		s.stormControl = func(r *run) abi.Reason {
+			reason := right(r)
+			if reason != abi.ReasonNone {
+				r.from.tally.buckets[r.head.class].spent += frameCost
+			}
+			return reason
+		}
+	},
+	"storm control: known unicast is limited": func(s *stages) {
+		right := s.stormControl
+		s.stormControl = func(r *run) abi.Reason {
+			before := r.target
+			defer func() { r.target = before }()
+			if r.target == known {
+				r.target = unknown
+			}
+			return right(r)
+		}
+	},
+	"storm control: all kinds are broadcast": func(s *stages) {
+		right := s.stormControl
+		s.stormControl = func(r *run) abi.Reason {
+			before := r.head.class
+			defer func() { r.head.class = before }()
+			if r.head.class == multicast {
+				r.head.class = broadcast
+			}
+			return right(r)
+		}
+	},
+	"storm control: a rate is made good a millisecond early": func(s *stages) {
+		right := s.stormControl
+		s.stormControl = func(r *run) abi.Reason {
+			if r.from != nil {
+				b := &r.from.tally.buckets[r.head.class]
+				b.at -= time.Millisecond
+				before := *b
+				defer func() {
+					if *b == before {
+						b.at += time.Millisecond
+					}
+				}()
+			}
+			return right(r)
+		}
+	},
 	"receivers: flooding without learning": func(s *stages) {
 		right := s.receivers
 		s.receivers = func(r *run) ([]*port, *uplink, bool) {

@@ -34,6 +34,7 @@ type place struct {
 // stages are the functions a frame passes. Only tests put others in their place.
 type stages struct {
 	admit, classify, learn, lookUp func(*run) abi.Reason
+	stormControl                   func(*run) abi.Reason
 	receivers                      func(*run) (ports []*port, up *uplink, noUplink bool)
 	choose                         func(p *port, f *header, source plan.MAC) path
 	member                         func(g *lag, f *header, s Segment) *uplink
@@ -46,7 +47,7 @@ type stages struct {
 
 func rules() stages {
 	return stages{
-		admit: admit, classify: classify, learn: learn, lookUp: lookUp, receivers: receivers, choose: choose, member: member,
+		admit: admit, classify: classify, learn: learn, lookUp: lookUp, stormControl: stormControl, receivers: receivers, choose: choose, member: member,
 		portRules: portRules, uplinkRules: uplinkRules, hostRules: hostRules, fromHost: fromHost, wire: wire,
 	}
 }

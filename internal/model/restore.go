@@ -35,6 +35,15 @@ func (h *Host) Restore(learned []MAC, sent []Sent) {
 	}
 }
 
+// RestoreSpent gives a new host what the ports of another one have spent of their storm control, on the same clock.
+func (h *Host) RestoreSpent(list []Spent) {
+	for _, s := range list {
+		if at := h.places[s.Port]; at.port != nil {
+			at.port.tally.buckets[s.Class] = bucket{spent: s.Billionths, at: s.At}
+		}
+	}
+}
+
 // MACOf is the effective MAC of a port; of an uplink its device's. Zero when it has none.
 func (h *Host) MACOf(id plan.PortID) plan.MAC {
 	switch at := h.places[id]; {

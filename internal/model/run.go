@@ -115,7 +115,10 @@ func (r *run) locate() abi.Reason {
 	r.sayChanges()
 	reason := r.h.rules.lookUp(r)
 	r.sayTarget()
-	return reason
+	if reason != abi.ReasonNone {
+		return reason
+	}
+	return r.h.rules.stormControl(r)
 }
 
 // deliver makes a copy for every receiver whose rules allow it.

@@ -50,6 +50,14 @@ func drawPolicy(t *rapid.T) spec.Policy {
 		},
 		Blocked:    maybe(t, "blocked", rapid.Bool()),
 		Monitoring: spec.Monitoring{IPFIX: maybe(t, "ipfix", rapid.Bool())},
+		StormControl: spec.StormControl{
+			Broadcast:      maybe(t, "broadcast", rapid.IntRange(0, spec.MaxStormRate)),
+			Multicast:      maybe(t, "multicast", rapid.IntRange(0, spec.MaxStormRate)),
+			UnknownUnicast: maybe(t, "unknownUnicast", rapid.IntRange(0, spec.MaxStormRate)),
+		},
+	}
+	if b := maybe(t, "burst", rapid.SampledFrom([]string{"10ms", "250ms", "2s"})); b != nil {
+		p.StormControl.Burst = *b
 	}
 	if l := maybe(t, "limitPolicy", rapid.SampledFrom([]spec.LimitPolicy{spec.LimitDrop, spec.LimitAllow})); l != nil {
 		p.Security.MACLearning.LimitPolicy = *l
@@ -102,6 +110,13 @@ func wishes() []wish {
 		}, func(e Effective) (any, Level) { return of(e.Learning.Ageing) }, 10 * time.Minute},
 		{"policy", func(p spec.Policy) (any, bool) { return word(p.Teaming.Policy) }, func(e Effective) (any, Level) { return of(e.Teaming.Policy) }, spec.OriginatingPort},
 		{"standby", func(p spec.Policy) (any, bool) { return pointer(p.Teaming.Standby) }, func(e Effective) (any, Level) { return of(e.Teaming.Standby) }, []string{}},
+		{"broadcast", func(p spec.Policy) (any, bool) { return pointer(p.StormControl.Broadcast) }, func(e Effective) (any, Level) { return of(e.StormControl.Broadcast) }, 0},
+		{"multicast", func(p spec.Policy) (any, bool) { return pointer(p.StormControl.Multicast) }, func(e Effective) (any, Level) { return of(e.StormControl.Multicast) }, 0},
+		{"unknownUnicast", func(p spec.Policy) (any, bool) { return pointer(p.StormControl.UnknownUnicast) }, func(e Effective) (any, Level) { return of(e.StormControl.UnknownUnicast) }, 0},
+		{"burst", func(p spec.Policy) (any, bool) {
+			d := map[string]time.Duration{"10ms": 10 * time.Millisecond, "250ms": 250 * time.Millisecond, "2s": 2 * time.Second}[p.StormControl.Burst]
+			return d, d != 0
+		}, func(e Effective) (any, Level) { return of(e.StormControl.Burst) }, time.Second},
 		{"vlan", func(p spec.Policy) (any, bool) { return vlanWord(p.VLAN) }, func(e Effective) (any, Level) { return e.VLAN.V.String(), e.VLAN.From }, "none"},
 	}
 }
@@ -139,7 +154,7 @@ func TestS8_S11_EveryEffectiveValueIsThatOfTheNearestLevelThatSetsIt(t *testing.
 	rapid.Check(t, func(t *rapid.T) {
 		levels := []spec.Policy{drawPolicy(t), drawPolicy(t), drawPolicy(t)}
 		s := spec.Switch{Name: "lab", Defaults: levels[0], PortGroups: []spec.PortGroup{{
-			Name: "web", Policy: levels[1], Overrides: spec.Overrides{VLAN: true, Security: true, Teaming: true, Monitoring: true}}}}
+			Name: "web", Policy: levels[1], Overrides: spec.Overrides{VLAN: true, Security: true, Teaming: true, Monitoring: true, StormControl: true}}}}
 		for _, u := range uplinkNames {
 			s.Uplinks = append(s.Uplinks, spec.Uplink{Name: u})
 		}

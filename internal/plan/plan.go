@@ -100,6 +100,17 @@ type Effective struct {
 	Learning        Learning    `json:"learning"`
 	Teaming         Teaming     `json:"teaming"`
 	Monitoring      Monitoring  `json:"monitoring"`
+	// StormControl limits what the port's owner sends to more than one receiver.
+	StormControl StormControl `json:"stormControl"`
+}
+
+// StormControl is the effective storm control policy: rates in frames per second, 0 = no limit, and how long a time's worth of a
+// rate may come at once.
+type StormControl struct {
+	Broadcast      Value[int]           `json:"broadcast"`
+	Multicast      Value[int]           `json:"multicast"`
+	UnknownUnicast Value[int]           `json:"unknownUnicast"`
+	Burst          Value[time.Duration] `json:"burst"`
 }
 
 // Monitoring is the effective monitoring policy.

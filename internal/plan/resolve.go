@@ -165,6 +165,7 @@ func effective(s *spec.Switch, levels []level) Effective {
 		setAnswer(&e.ForgedTransmits, sec.ForgedTransmits, l.from)
 		setLearning(&e.Learning, sec.MACLearning, l.from)
 		setTeaming(&e.Teaming, p.Teaming, l.from)
+		setStormControl(&e.StormControl, p.StormControl, l.from)
 	}
 	if e.Teaming.Active.From == FromBuiltIn {
 		e.Teaming.Active.V = slices.DeleteFunc(e.Teaming.Active.V, func(name string) bool {
@@ -200,6 +201,12 @@ func builtIn(s *spec.Switch) Effective {
 			FailureDetection: Value[spec.FailureDetection]{spec.DetectLink, FromBuiltIn},
 		},
 		Monitoring: Monitoring{IPFIX: Value[bool]{false, FromBuiltIn}},
+		StormControl: StormControl{
+			Broadcast:      Value[int]{0, FromBuiltIn},
+			Multicast:      Value[int]{0, FromBuiltIn},
+			UnknownUnicast: Value[int]{0, FromBuiltIn},
+			Burst:          Value[time.Duration]{spec.DefaultStormBurst, FromBuiltIn},
+		},
 	}
 }
 
@@ -241,6 +248,15 @@ func setTeaming(t *Teaming, own spec.Teaming, from Level) {
 	set(&t.NotifySwitches, own.NotifySwitches, from)
 	if own.FailureDetection != "" {
 		t.FailureDetection = Value[spec.FailureDetection]{own.FailureDetection, from}
+	}
+}
+
+func setStormControl(s *StormControl, own spec.StormControl, from Level) {
+	set(&s.Broadcast, own.Broadcast, from)
+	set(&s.Multicast, own.Multicast, from)
+	set(&s.UnknownUnicast, own.UnknownUnicast, from)
+	if d, ok := own.BurstTime(); ok {
+		s.Burst = Value[time.Duration]{d, from}
 	}
 }
 

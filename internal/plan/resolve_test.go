@@ -76,6 +76,10 @@ func TestRows_BuiltInDefaults(t *testing.T) {
 		{"teaming.notifySwitches", "true", "built-in default"},
 		{"teaming.failureDetection", "link", "built-in default"},
 		{"monitoring.ipfix", "false", "built-in default"},
+		{"stormControl.broadcast", "0 (no limit)", "built-in default"},
+		{"stormControl.multicast", "0 (no limit)", "built-in default"},
+		{"stormControl.unknownUnicast", "0 (no limit)", "built-in default"},
+		{"stormControl.burst", "1s", "built-in default"},
 	}
 	if diff := cmp.Diff(want, port(t, "", "", "").Rows()); diff != "" {
 		t.Error(diff)
@@ -96,6 +100,7 @@ func TestS9_APortsOwnValueNeedsItsGroupsLeave(t *testing.T) {
 		{"teaming", "teaming: {active: []}", "teaming.active", "none"},
 		{"blocked", "blocked: true", "blocked", "true"},
 		{"monitoring", "monitoring: {ipfix: true}", "monitoring.ipfix", "true"},
+		{"stormControl", "stormControl: {broadcast: 1000}", "stormControl.broadcast", "1000"},
 	}
 	for _, c := range categories {
 		text := func(allowed string) string {

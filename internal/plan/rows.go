@@ -22,7 +22,7 @@ type Row struct {
 // Rows are all effective values of the port, in the order of the configuration file's documentation.
 func (p *Port) Rows() []Row {
 	e := &p.Policy
-	l, t := &e.Learning, &e.Teaming
+	l, t, s := &e.Learning, &e.Teaming, &e.StormControl
 	return []Row{
 		row(p, "blocked", e.Blocked, yesNo),
 		row(p, "vlan", e.VLAN, VLAN.String),
@@ -41,6 +41,10 @@ func (p *Port) Rows() []Row {
 		row(p, "teaming.notifySwitches", t.NotifySwitches, yesNo),
 		row(p, "teaming.failureDetection", t.FailureDetection, text),
 		row(p, "monitoring.ipfix", e.Monitoring.IPFIX, yesNo),
+		row(p, "stormControl.broadcast", s.Broadcast, rate),
+		row(p, "stormControl.multicast", s.Multicast, rate),
+		row(p, "stormControl.unknownUnicast", s.UnknownUnicast, rate),
+		row(p, "stormControl.burst", s.Burst, duration),
 	}
 }
 
@@ -98,6 +102,14 @@ func duration(d time.Duration) string {
 }
 
 func yesNo(b bool) string { return strconv.FormatBool(b) }
+
+// rate is a number of frames per second, as the file has it; 0 says what it means.
+func rate(n int) string {
+	if n == 0 {
+		return "0 (no limit)"
+	}
+	return strconv.Itoa(n)
+}
 
 func answer(accept bool) string {
 	if accept {

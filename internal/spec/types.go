@@ -164,6 +164,8 @@ type Overrides struct {
 	Teaming bool `yaml:"teaming,omitempty" json:"teaming,omitzero"`
 	// Monitoring lets a port set its own monitoring; default false.
 	Monitoring bool `yaml:"monitoring,omitempty" json:"monitoring,omitzero"`
+	// StormControl lets a port set its own storm control; default false.
+	StormControl bool `yaml:"stormControl,omitempty" json:"stormControl,omitzero"`
 	// ResetAtDisconnect drops what the port has set for itself when its owner disconnects (S10); default true.
 	ResetAtDisconnect *bool `yaml:"resetAtDisconnect,omitempty" json:"resetAtDisconnect,omitzero"`
 }
@@ -180,6 +182,22 @@ type Policy struct {
 	Blocked *bool `yaml:"blocked,omitempty" json:"blocked,omitzero"`
 	// Monitoring is what is metered of the port's traffic.
 	Monitoring Monitoring `yaml:"monitoring,omitempty" json:"monitoring,omitzero"`
+	// StormControl limits what the port sends to many; by default it does not.
+	StormControl StormControl `yaml:"stormControl,omitempty" json:"stormControl,omitzero"`
+}
+
+// StormControl is the storm control policy: how many frames a second the port's owner may send that go to more than one receiver
+// (D27). Frames within the rate pass, what is above it is dropped. A field that is left out is inherited; 0 is no limit.
+type StormControl struct {
+	// Broadcast is a rate in frames per second: 0–1000000, default 0.
+	Broadcast *int `yaml:"broadcast,omitempty" json:"broadcast,omitzero"`
+	// Multicast is the rate of multicast frames, IPv6 neighbour discovery among them: 0–1000000, default 0.
+	Multicast *int `yaml:"multicast,omitempty" json:"multicast,omitzero"`
+	// UnknownUnicast is the rate of unicast frames whose destination no port is known for: 0–1000000, default 0.
+	UnknownUnicast *int `yaml:"unknownUnicast,omitempty" json:"unknownUnicast,omitzero"`
+	// Burst is how much of a rate may come at once, as the time in which the rate gives as much: a duration of 10ms–2s such
+	// as "1s" (default). At least one frame may.
+	Burst string `yaml:"burst,omitempty" json:"burst,omitzero"`
 }
 
 // Monitoring is the monitoring policy; a field that is left out is inherited.

@@ -27,6 +27,7 @@ func (v *validator) policy(i int, chain []level) {
 	enum(v, sec, "macChanges", p.Security.MACChanges, Accept, Reject)
 	enum(v, sec, "forgedTransmits", p.Security.ForgedTransmits, Accept, Reject)
 	v.learning(sec.field("macLearning"), i, p.Security.MACLearning)
+	v.stormControl(own.at.field("stormControl"), p.StormControl)
 	v.teaming(i, chain)
 }
 
@@ -71,6 +72,22 @@ func (v *validator) learning(a at, i int, l MACLearning) {
 	if l.Ageing != "" || v.written(a, "ageing") {
 		if _, ok := l.AgeingTime(); !ok {
 			v.fault(a.field("ageing"), shown(l.Ageing), "an ageing time is a duration of 1s–24h, such as 10m")
+		}
+	}
+}
+
+func (v *validator) stormControl(a at, s StormControl) {
+	for _, r := range []struct {
+		field string
+		rate  *int
+	}{{"broadcast", s.Broadcast}, {"multicast", s.Multicast}, {"unknownUnicast", s.UnknownUnicast}} {
+		if r.rate != nil && (*r.rate < 0 || *r.rate > MaxStormRate) {
+			v.fault(a.field(r.field), strconv.Itoa(*r.rate), "a rate is 1–%d frames per second, or 0 for no limit", MaxStormRate)
+		}
+	}
+	if s.Burst != "" || v.written(a, "burst") {
+		if _, ok := s.BurstTime(); !ok {
+			v.fault(a.field("burst"), shown(s.Burst), "a burst is a duration of 10ms–2s, such as 1s: the time in which the rate gives as many frames")
 		}
 	}
 }

@@ -176,6 +176,7 @@ func (v *validator) overrides(a at, p *Port, g *PortGroup) {
 		{"teaming", own.Teaming != Teaming{}, o.Teaming},
 		{"blocked", own.Blocked != nil, o.AllowsBlocked()},
 		{"monitoring", own.Monitoring != Monitoring{}, o.Monitoring},
+		{"stormControl", own.StormControl != StormControl{}, o.StormControl},
 	} {
 		if c.set && !c.ok {
 			v.fault(a.field(c.flag), "", "port group %s does not let its ports set %s: allow it there with overrides: {%s: true}, or leave it out here", g.Name, c.flag, c.flag)

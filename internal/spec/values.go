@@ -23,6 +23,11 @@ const (
 	// DefaultUpDelay and MaxUpDelay bound how long a link has to stay up (semantics §5.3).
 	DefaultUpDelay = 100 * time.Millisecond
 	MaxUpDelay     = 30 * time.Minute
+	// MaxStormRate is the largest rate of storm control, in frames per second; bursts are measured in time.
+	MaxStormRate      = 1_000_000
+	MinStormBurst     = 10 * time.Millisecond
+	MaxStormBurst     = 2 * time.Second
+	DefaultStormBurst = time.Second
 	// MaxLAGMembers is the largest number of uplinks in a LAG (C5).
 	MaxLAGMembers  = 32
 	maxName        = 63 // bytes
@@ -57,6 +62,12 @@ func ParseVLANRange(s string) (VLANRange, error) {
 func (l MACLearning) AgeingTime() (time.Duration, bool) {
 	d, err := time.ParseDuration(l.Ageing)
 	return d, err == nil && d >= MinAgeing && d <= MaxAgeing
+}
+
+// BurstTime is the burst the policy sets, and whether it sets one that can be read.
+func (s StormControl) BurstTime() (time.Duration, bool) {
+	d, err := time.ParseDuration(s.Burst)
+	return d, err == nil && d >= MinStormBurst && d <= MaxStormBurst
 }
 
 // ActualUpDelay is how long an uplink's link has to stay up before it is used again: what is set, or the default.

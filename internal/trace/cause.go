@@ -167,7 +167,7 @@ func (s *subject) absent(to *place) *Cause {
 	case !s.model.Admits(to.id, s.res.Segment):
 		c := s.elsewhere(to)
 		return &c
-	case s.res.Reason == abi.ReasonMACLimit, s.res.Reason == abi.ReasonOwnDestination:
+	case s.res.Reason == abi.ReasonMACLimit, s.res.Reason == abi.ReasonOwnDestination, s.res.Reason == abi.ReasonStormControl:
 		return nil
 	}
 	return &Cause{Reason: notAddressed, Policy: "none: the frame's destination", From: "the frame",
@@ -196,6 +196,8 @@ func (s *subject) explain(at *place, why abi.Reason) Cause {
 		s.tagged(&c, at.port, why)
 	case abi.ReasonMACLimit:
 		s.limit(&c, at.port)
+	case abi.ReasonStormControl:
+		s.storm(&c, at.port)
 	case abi.ReasonOwnDestination:
 		c.Why = fmt.Sprintf("%s lives behind the very port the frame came from", s.dst)
 		c.Command = "heddle mac show " + s.dst.String()

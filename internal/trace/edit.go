@@ -136,6 +136,9 @@ func ownPolicy(p *spec.Policy) []flag {
 		{"teaming", string(team.Policy)}, {"active", list(team.Active)}, {"standby", list(team.Standby)}, {"failback", truth(team.Failback)},
 		{"notify-switches", truth(team.NotifySwitches)}, {"failure-detection", string(team.FailureDetection)}, {"ipfix", truth(p.Monitoring.IPFIX)},
 	}
+	storm := &p.StormControl
+	flags = append(flags, flag{"storm-broadcast", number(storm.Broadcast)}, flag{"storm-multicast", number(storm.Multicast)},
+		flag{"storm-unknown-unicast", number(storm.UnknownUnicast)}, flag{"storm-burst", storm.Burst})
 	if learn.Limit != nil {
 		flags = append(flags, flag{"mac-limit", fmt.Sprint(*learn.Limit)})
 	}
@@ -159,6 +162,13 @@ func truth(b *bool) string {
 		return ""
 	}
 	return fmt.Sprint(*b)
+}
+
+func number(n *int) string {
+	if n == nil {
+		return ""
+	}
+	return fmt.Sprint(*n)
 }
 
 func list(names *[]string) string {

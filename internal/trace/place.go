@@ -55,6 +55,7 @@ type tracer struct {
 func newTracer(h *Host) *tracer {
 	t := &tracer{Host: h, model: h.NewModel(h.Plan, h.Facts, h.Now), places: map[plan.PortID]*place{}}
 	t.model.Restore(h.Learned, h.Sent)
+	t.model.RestoreSpent(h.Spent)
 	t.model.Explain(true)
 	for _, sw := range h.Plan.Switches {
 		for _, u := range sw.Uplinks {

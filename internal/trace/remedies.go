@@ -106,6 +106,22 @@ func (s *subject) limit(c *Cause, p *plan.Port) {
 	s.mend(c, p, r)
 }
 
+// storm: the port has sent more of such frames than it may.
+func (s *subject) storm(c *Cause, p *plan.Port) {
+	storm := &p.Policy.StormControl
+	rate, name, flag, what := storm.UnknownUnicast, "unknownUnicast", "--storm-unknown-unicast", "frames for unknown destinations"
+	switch {
+	case s.dst.IsBroadcast():
+		rate, name, flag, what = storm.Broadcast, "broadcast", "--storm-broadcast", "broadcast frames"
+	case s.dst.IsGroup():
+		rate, name, flag, what = storm.Multicast, "multicast", "--storm-multicast", "multicast frames"
+	}
+	c.Why = fmt.Sprintf("the port may send %d %s per second, and has used that up", rate.V, what)
+	c.Change = "See why the guest sends so many; if it should, raise the rate."
+	more := min(2*rate.V, spec.MaxStormRate)
+	s.mend(c, p, remedy{"stormControl." + name, rate.From, fmt.Sprintf("stormControl: {%s: %d}", name, more), fmt.Sprintf("%s %d", flag, more)})
+}
+
 // nobody: there is no receiver in the segment.
 func (s *subject) nobody(c *Cause, at *place, why abi.Reason) {
 	c.Why = fmt.Sprintf("nobody else is in %s", s.res.Segment)

@@ -40,7 +40,8 @@ type Host struct {
 	Facts   plan.Facts
 	Learned []model.MAC
 	Sent    []model.Sent
-	Now     time.Duration // on the clock of Learned and Sent
+	Spent   []model.Spent
+	Now     time.Duration // on the clock of Learned, Sent and Spent
 	// Kernel runs the kernel program on the same tables; nil where there is none.
 	Kernel Kernel
 	// NewModel is model.New, or makes one with a fault.

@@ -156,7 +156,8 @@ func overridable(o spec.Overrides) []string {
 	for _, c := range []struct {
 		name string
 		ok   bool
-	}{{"blocked", o.AllowsBlocked()}, {"vlan", o.VLAN}, {"security", o.Security}, {"teaming", o.Teaming}, {"monitoring", o.Monitoring}} {
+	}{{"blocked", o.AllowsBlocked()}, {"vlan", o.VLAN}, {"security", o.Security}, {"teaming", o.Teaming}, {"monitoring", o.Monitoring},
+		{"stormControl", o.StormControl}} {
 		if c.ok {
 			names = append(names, c.name)
 		}

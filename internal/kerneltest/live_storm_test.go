@@ -1,0 +1,62 @@
+package kerneltest
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+)
+
+// storm sends a frame as fast as it goes from so many threads at once.
+func (h *host) storm(at, header string, threads, each int) {
+	h.t.Helper()
+	frame := append(wire(header+" [0]"), make([]byte, 46)...)
+	var wg sync.WaitGroup
+	wrong := make([]error, threads)
+	for i := range threads {
+		wg.Go(func() {
+			for range each {
+				if wrong[i] = h.ends[at].inject(frame); wrong[i] != nil {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range wrong {
+		if err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	h.await("every frame is switched", func() bool { return h.received(at) == uint64(threads*each) })
+}
+
+// A storm is bounded by the policy, whatever the sender's speed and on however many CPUs; what is above the bound is counted at the
+// sender, and nobody receives it.
+func TestD27_AStormIsBounded(t *testing.T) {
+	const config = `
+  portGroups:
+  - {name: limited, stormControl: {broadcast: 500, multicast: 500, unknownUnicast: 500, burst: 100ms}}
+  - {name: nest, security: {macLearning: {enabled: true}}}`
+	const rate, burst, tick = 500, 50, 5 // frames: in a second, at once, and in a tick of the slowest clock
+	const sent = 20_000
+	for _, dst := range []string{"all", "333300000001", "nest9"} {
+		for _, threads := range []int{1, 4} {
+			t.Run(fmt.Sprint(dst, " from ", threads), func(t *testing.T) {
+				h := newHost(t, config, "vm1 limited", "vm2 nest", "tap3 nest")
+				began := time.Now()
+				h.storm("vm1", dst+" vm1 0806", threads, sent/threads)
+				most := burst + uint64(rate*time.Since(began).Seconds()) + tick + 1
+				c := h.counters()["vm1"]
+				if refused := c.Drops[reason("storm-control")]; c.Delivered < burst || c.Delivered > most || c.Delivered+refused != sent {
+					t.Errorf("%d frames passed and %d of %d were refused; at least %d and at most %d may pass", c.Delivered, refused, sent, burst, most)
+				}
+				for name, got := range h.flush() {
+					if uint64(len(got)) != c.Delivered || name == "vm1" {
+						t.Errorf("%s received %d frames, %d passed", name, len(got), c.Delivered)
+					}
+				}
+			})
+		}
+	}
+}
