@@ -131,16 +131,34 @@ NOINLINE s32 flood_known(struct frame *f)
 	return finish(f);
 }
 
+/* The port has sent too many frames for unknown destinations: the others get no copy. What is outside is not known here, so that the
+ * way by the uplink stays open. */
+NOINLINE s32 flood_nobody(struct frame *f)
+{
+	u32 uplink = uplink_for(f);
+
+	f->count->unknown_not_flooded++;
+	count_refusal(f, 0, REASON_STORM_CONTROL);
+	consider_uplink(f, uplink);
+	return finish(f);
+}
+
+INLINE s32 stop_storm(struct frame *f)
+{
+	if (f->class == CLASS_UNICAST && f->in->flags & SWITCH_HAS_UPLINKS)
+		return flood_nobody(f);
+	tell(f->slot, TELL_REFUSED, REASON_STORM_CONTROL, f->segment, mac_number(f->src));
+	return drop(f, REASON_STORM_CONTROL);
+}
+
 /* Group destinations and unknown unicast. */
 NOINLINE s32 flood(struct frame *f)
 {
 	struct group *g;
 	u32 uplink;
 
-	if (UNLIKELY(f->in->flags & PORT_STORM_CONTROL) && !storm_allows(f)) {
-		tell(f->slot, TELL_REFUSED, REASON_STORM_CONTROL, f->segment, mac_number(f->src));
-		return drop(f, REASON_STORM_CONTROL);
-	}
+	if (UNLIKELY(f->in->flags & PORT_STORM_CONTROL) && !storm_allows(f))
+		return stop_storm(f);
 	uplink = f->in->flags & PORT_UPLINK ? 0 : uplink_for(f);
 	g = group_of(f);
 	if (g)

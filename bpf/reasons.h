@@ -29,6 +29,6 @@ enum reason {
 	REASON_REVERSE_PATH = 19,
 	REASON_REFLECTED = 20,
 	REASON_DEVICE_REFUSED = 21, /* the device took no clone */
-	REASON_STORM_CONTROL = 22, /* decided about the frame */
+	REASON_STORM_CONTROL = 22, /* decided about the frame, or about all its copies for ports */
 	REASON_COUNT = 23,
 };

@@ -91,7 +91,8 @@ struct port {
 	u32 learn_limit;
 	u32 reserved3[2];
 	u64 ageing; /* ticks */
-	u32 storm_rate[CLASSES]; /* frames a second that are flooded, by class; unicast: of unknown destination; 0 = any number */
+	u32 storm_rate
+		[CLASSES]; /* frames a second that are flooded, by class; unicast: of unknown destination; 0 = any number */
 	u32 storm_depth[CLASSES]; /* frames at once */
 	u64 reserved[6];
 };
@@ -178,7 +179,8 @@ struct counters {
 	u64 packets_from_host; /* frames of the host's own that were looked up */
 	u64 packets_from_host_kept; /* of these, delivered to a port here and not sent out */
 	u64 packets_from_host_dropped; /* of these, refused by the port they are for */
-	u64 reserved[3];
+	u64 unknown_not_flooded; /* frames for unknown destinations that storm control kept from the ports, and not from the uplink */
+	u64 reserved[2];
 	u64 drops[24]; /* by enum reason, of frames received here */
 	u64 refused[24]; /* by enum reason, of copies considered for here */
 };

@@ -336,7 +336,8 @@ type Counters struct {
 	PacketsFromHost        uint64
 	PacketsFromHostKept    uint64
 	PacketsFromHostDropped uint64
-	Reserved               [3]uint64
+	UnknownNotFlooded      uint64
+	Reserved               [2]uint64
 	Drops                  [24]uint64
 	Refused                [24]uint64
 }

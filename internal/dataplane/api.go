@@ -45,6 +45,8 @@ type Counters struct {
 	// port here and did not leave; those that such a port refused.
 	PacketsFromHost, PacketsFromHostKept, PacketsFromHostDropped uint64
 	MACMoves, MACNotLearnedAllowed, MACsHeld                     uint64
+	// UnknownNotFlooded are frames for unknown destinations that storm control kept from the ports, and not from the uplink.
+	UnknownNotFlooded uint64
 	Drops, Refused                                               map[abi.Reason]uint64
 }
 

@@ -42,6 +42,7 @@ func sum(perCPU []abi.Counters) Counters {
 		c.PacketsFromHostDropped += p.PacketsFromHostDropped
 		c.MACMoves += p.MACMoves
 		c.MACNotLearnedAllowed += p.MACNotLearnedAllowed
+		c.UnknownNotFlooded += p.UnknownNotFlooded
 		for r := range abi.ReasonCount {
 			if p.Drops[r] != 0 {
 				c.Drops[r] += p.Drops[r]

@@ -99,7 +99,7 @@ func lookup() []Reason {
 
 // storm is the one decided when a frame is about to go to many.
 func storm() Reason {
-	return Reason{abi.ReasonStormControl, Frame, "The port has sent more broadcast, multicast or unknown-unicast frames than its storm control lets through in that time.",
+	return Reason{abi.ReasonStormControl, Either, "The port has sent more broadcast, multicast or unknown-unicast frames than its storm control lets through in that time.",
 		"stormControl.broadcast, .multicast, .unknownUnicast", "Find out why the guest sends that many; if it should, raise the rate of that kind of frames, or set it to 0 for no limit.", "heddle stats PORT", []string{"D27"}}
 }
 

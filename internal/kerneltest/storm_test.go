@@ -17,6 +17,9 @@ const limited = `
   - {name: plain}
 `
 
+// notFlooded expects the refusal of storm control that has no receiver.
+func notFlooded(e *expectation, _ string) { e.refused[""] = "storm-control" }
+
 // everyone is what a frame to many from vm1 leads to.
 func everyone(dst, src string) []outcome {
 	return []outcome{to("vm2 vm3"), to("u1", dst+" "+src+" q5 0806")}
@@ -49,13 +52,27 @@ func TestD27_EachKindHasItsOwnRateAndKnownUnicastNone(t *testing.T) {
 	for range 4 {
 		r.send("vm1", "nest9 vm1 0800", to("vm2"), to("u1", "nest9 vm1 q5 0800"))
 	}
-	r.send("vm1", "nest9 vm1 0800", dropped("storm-control"))
+	for range 2 {
+		r.ledger.of("vm1").UnknownNotFlooded++
+		r.send("vm1", "nest9 vm1 0800", notFlooded, to("u1", "nest9 vm1 q5 0800")) // the way out stays open
+	}
 	for range 20 {
 		r.send("vm1", "vm3 vm1 0800", to("vm3"))
 	}
 	r.send("vm2", "all nest1 0806", to("vm1 vm3"), to("u1", "all nest1 q5 0806"))
 	r.send("vm1", "nest1 vm1 0800", to("vm2")) // learned, and so known
 	r.learned("5 nest1 vm2")
+}
+
+func TestD27_UnknownUnicastAboveTheRateHasNoWayWithoutAnUplink(t *testing.T) {
+	r := newRig(t, limited, "vm1 limited", "vm2 learn", "vm3 plain")
+	r.change("unknownUnicast: 4", "unknownUnicast: 1")
+	r.send("vm1", "nest9 vm1 0800", to("vm2"), to("u1", "nest9 vm1 q5 0800"))
+	r.change("device: dev1}", "device: dev1, vlans: [9]}")
+	r.ledger.of("vm1").UnknownNotFlooded++
+	r.send("vm1", "nest9 vm1 0800", notFlooded, refused("u1", "uplink-vlan"), dropped("uplink-vlan"))
+	r.change("  uplinks: [{name: u1, device: dev1, vlans: [9]}]\n", "")
+	r.send("vm1", "nest9 vm1 0800", dropped("storm-control"))
 }
 
 func TestD27_OtherPortsAndUplinksHaveNoPartInIt(t *testing.T) {

@@ -44,6 +44,8 @@ type Counters struct {
 	MACMoves             uint64 `json:"macMoves"`    // entries that came from another port (S20)
 	MACNotLearnedAllowed uint64 `json:"macNotLearnedAllowed"`
 	MACNotLearnedDropped uint64 `json:"macNotLearnedDropped"`
+	// UnknownNotFlooded are frames for unknown destinations that storm control kept from the ports, and not from the uplink.
+	UnknownNotFlooded uint64 `json:"unknownNotFlooded"`
 }
 
 // tally counts for one port or uplink; it lives as long as the plan has the port.
@@ -55,7 +57,8 @@ type tally struct {
 	drops, refusals                          [abi.ReasonCount]uint64
 	moves                                    uint64
 	notLearnedAllowed, notLearnedDropped     uint64
-	held                                     int       // entries learned on the port
+	held                                     int // entries learned on the port
+	notFlooded                               uint64
 	buckets                                  [3]bucket // storm control, by class
 }
 
@@ -86,6 +89,7 @@ func (t *tally) counters() Counters {
 		PacketsFromHost: t.fromHost, PacketsFromHostKept: t.fromHostKept, PacketsFromHostDropped: t.fromHostDropped,
 		MACsLearned: uint64(t.held), MACMoves: t.moves,
 		MACNotLearnedAllowed: t.notLearnedAllowed, MACNotLearnedDropped: t.notLearnedDropped,
+		UnknownNotFlooded: t.notFlooded,
 	}
 	c.DropsIn, c.PacketsInDropped, c.PacketsInException = split(&t.drops, abi.ReasonMalformed)
 	c.RefusedOut, c.PacketsOutDropped, c.PacketsOutException = split(&t.refusals, abi.ReasonDeviceRefused)

@@ -101,6 +101,10 @@ func (r *run) sayRefusal(at plan.PortID, reason abi.Reason) {
 	if !r.h.explain {
 		return
 	}
+	if reason == abi.ReasonStormControl {
+		r.say(StageRules, "no copy for any port (%s): %s", reason, r.stormWords())
+		return
+	}
 	if reason == abi.ReasonNoUplink {
 		t := r.from.Policy.Teaming
 		r.say(StageRules, "no uplink or LAG that port %s may use is usable (%s): active %v (%s), standby %v (%s)",

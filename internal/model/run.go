@@ -17,11 +17,12 @@ type run struct {
 	via  *uplink // or this
 	host hostCopy
 
-	seg    Segment // known after classify
-	target target  // known after lookUp
-	known  *port
-	behind *uplink // the known receiver is the host behind it
-	out    *uplink // instead of from and via: a frame of the host's own, on its way out there
+	seg           Segment // known after classify
+	target        target  // known after lookUp
+	known         *port
+	behind        *uplink // the known receiver is the host behind it
+	keptFromPorts bool    // by storm control
+	out           *uplink // instead of from and via: a frame of the host's own, on its way out there
 
 	taggedForm, plainForm []byte
 	room                  []*port // kept from frame to frame
@@ -124,6 +125,11 @@ func (r *run) locate() abi.Reason {
 // deliver makes a copy for every receiver whose rules allow it.
 func (r *run) deliver() {
 	ports, up, noUplink := r.h.rules.receivers(r)
+	if r.keptFromPorts {
+		ports = nil
+		r.from.tally.notFlooded++
+		r.refuse(plan.PortID{}, nil, abi.ReasonStormControl)
+	}
 	for _, p := range ports {
 		r.toPort(p)
 	}

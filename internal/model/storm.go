@@ -28,7 +28,7 @@ type Spent struct {
 }
 
 // stormControl decides whether a port's frame that is about to go to many is within the port's rate (frame-rules §4, D27). One
-// that is above it changes nothing.
+// that is above it does not change what was spent.
 func stormControl(r *run) abi.Reason {
 	if r.from == nil || (r.target != unknown && r.target != group) {
 		return abi.ReasonNone
@@ -40,6 +40,10 @@ func stormControl(r *run) abi.Reason {
 	b := &r.from.tally.buckets[r.head.class]
 	spent := b.left(r.now, int64(rate.V)) + frameCost
 	if spent > depth(rate.V, r.from.Policy.StormControl.Burst.V)*frameCost {
+		if r.target == unknown && len(r.sw.uplinks) > 0 { // what is outside is not known here: the way there stays open
+			r.keptFromPorts = true
+			return abi.ReasonNone
+		}
 		return abi.ReasonStormControl
 	}
 	*b = bucket{spent: spent, at: r.now}

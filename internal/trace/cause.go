@@ -102,7 +102,7 @@ func (t *tracer) causes(from, to *place, b []byte, res *model.Result) []Cause {
 	})
 	for _, r := range refused {
 		at := t.places[r.Port]
-		if r.Reason == abi.ReasonNoUplink {
+		if r.Reason == abi.ReasonNoUplink || r.Reason == abi.ReasonStormControl { // no one receiver's
 			list = append(list, s.explain(from, r.Reason))
 			continue
 		}
@@ -167,6 +167,8 @@ func (s *subject) absent(to *place) *Cause {
 	case !s.model.Admits(to.id, s.res.Segment):
 		c := s.elsewhere(to)
 		return &c
+	case slices.ContainsFunc(s.res.Refused, func(r model.Refusal) bool { return r.Reason == abi.ReasonStormControl }):
+		return nil
 	case s.res.Reason == abi.ReasonMACLimit, s.res.Reason == abi.ReasonOwnDestination, s.res.Reason == abi.ReasonStormControl:
 		return nil
 	}

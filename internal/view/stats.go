@@ -69,6 +69,7 @@ func statsOf(id plan.PortID, uplink bool, c dataplane.Counters) api.Stats {
 		{Name: "macMoves", Value: c.MACMoves},
 		{Name: "macNotLearnedAllowed", Value: c.MACNotLearnedAllowed},
 		{Name: "macNotLearnedDropped", Value: c.Drops[abi.ReasonMACLimit]},
+		{Name: "unknownNotFlooded", Value: c.UnknownNotFlooded},
 	}
 	return s
 }
