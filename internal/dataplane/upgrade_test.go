@@ -302,3 +302,45 @@ func TestWhichTablesAreUsed(t *testing.T) {
 		}
 	}
 }
+
+func TestD27_AnUpgradeKeepsWhatPortsHaveSpent(t *testing.T) {
+	dir := bpffs(t)
+	host, _, d := twoPorts(t)
+	vm1 := plan.PortID{Switch: "lab", Name: "vm1"}
+	want := abi.StormBucket{Word: [3]uint64{1<<32 | 3000, 0, 7<<32 | 1000}}
+	err := life(t, host, dir, d, tweak{}, func(k *Kernel) {
+		if err := k.objects.StormBuckets.Put(k.slots.ports[vm1], &want); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []func(*ebpf.CollectionSpec){grown, nil} {
+		err := life(t, host, dir, d, tweak{spec: size}, func(k *Kernel) {
+			var got abi.StormBucket
+			if err := k.objects.StormBuckets.Lookup(k.slots.ports[vm1], &got); err != nil || got != want {
+				t.Errorf("%v, %v, want %v", got, err, want)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.Plan.Switches[0].Ports = d.Plan.Switches[0].Ports[1:] // vm1 goes, and another comes in its place
+	fresh := *d.Plan.Switches[0].Ports[0]
+	fresh.ID, fresh.Number, fresh.InitialMAC = plan.PortID{Switch: "lab", Name: "vm3"}, 3, plan.MAC{2, 0, 0, 0, 0, 9}
+	if err := life(t, host, dir, d, tweak{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	d.Plan.Switches[0].Ports = append(d.Plan.Switches[0].Ports, &fresh)
+	err = life(t, host, dir, d, tweak{}, func(k *Kernel) {
+		var got abi.StormBucket
+		if err := k.objects.StormBuckets.Lookup(k.slots.ports[fresh.ID], &got); err != nil || got != (abi.StormBucket{}) {
+			t.Errorf("a new port has spent %v, %v", got, err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -2,9 +2,12 @@ package kerneltest
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"heddle/internal/abi"
 )
 
 // storm sends a frame as fast as it goes from so many threads at once.
@@ -58,5 +61,50 @@ func TestD27_AStormIsBounded(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A dry run finds what the port has spent, says what would become of the next frame, and spends nothing of it.
+func TestD27_ADryRunSpendsNothing(t *testing.T) {
+	h := newHost(t, "  portGroups: [{name: limited, stormControl: {broadcast: 2, burst: 2s}}]", "vm1 limited", "vm2 limited")
+	frame := append(wire("all vm1 0806 [0]"), make([]byte, 46)...)
+	outcomes := func() (list []string) {
+		h.t.Helper()
+		s, err := h.k.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		run, err := s.DryRun()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer run.Close()
+		for range 5 {
+			r, err := run.Frame(port("vm1"), frame)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, r.Reason.String())
+		}
+		return list
+	}
+	fresh := []string{"none", "none", "none", "none", "storm-control"}
+	for range 2 {
+		if got := outcomes(); !slices.Equal(got, fresh) {
+			t.Errorf("before a frame was sent: %v, want %v", got, fresh)
+		}
+	}
+	for range 100 { // so many in so little time that none of the four is left, however slow the machine
+		if err := h.ends["vm1"].inject(frame); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.await("one is refused", func() bool { return h.counters()["vm1"].Drops[reason("storm-control")] > 0 })
+	s, err := h.k.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Spent) != 1 || s.Spent[0].Port != port("vm1") || s.Spent[0].Class != abi.ClassBroadcast || s.Spent[0].Billionths < 2e9 || s.Spent[0].Billionths > 4e9 || s.Spent[0].At > s.Now {
+		t.Errorf("spent %+v at %v", s.Spent, s.Now)
 	}
 }
