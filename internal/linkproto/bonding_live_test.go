@@ -3,10 +3,12 @@ package linkproto_test
 import (
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"heddle/internal/api"
 	"heddle/internal/qemu"
 	"heddle/internal/qemu/image"
 	"heddle/internal/testkit"
@@ -82,6 +84,13 @@ func (g bondGuest) sh(script string) string {
 	return r.Stdout
 }
 
+// bundled says whether the driver has both cards in its active aggregator.
+func (g bondGuest) bundled() bool {
+	g.t.Helper()
+	m := bondPorts.FindStringSubmatch(g.sh("cat /proc/net/bonding/bond0"))
+	return m != nil && m[1] == "2"
+}
+
 // link plugs a card's cable in or out.
 func (g bondGuest) link(netdev string, up bool) {
 	g.t.Helper()
@@ -99,18 +108,15 @@ var (
 )
 
 // A LAG towards the Linux bonding driver: each is the other's partner, both links are in one aggregator, and the loss of one link's
-// carrier leaves the guest reachable by the other.
-func TestS52_LinuxBondingDriverIsThePartner(t *testing.T) {
+// carrier leaves the guest reachable by the other. Then the same with a passive side of ours and slow pace.
+func TestS52_S53_LinuxBondingDriverIsThePartner(t *testing.T) {
 	t.Parallel()
 	testkit.Tool(t, "ping")
 	h := newHost(t, "bond")
 	g := newBondGuest(t, h)
 	h.start(config("192.0.2.1", "timeout: fast, fallback: none", "none"))
 	h.used("up0", "up1")
-	h.await("the driver has bundled both ports", func() bool {
-		m := bondPorts.FindStringSubmatch(g.sh("cat /proc/net/bonding/bond0"))
-		return m != nil && m[1] == "2"
-	})
+	h.await("the driver has bundled both ports", g.bundled)
 	about := g.sh("cat /proc/net/bonding/bond0")
 	system := h.uplink("up0").LAG.Actor.System
 	if m := bondPartner.FindStringSubmatch(about); m == nil || m[1] != system {
@@ -133,9 +139,37 @@ func TestS52_LinuxBondingDriverIsThePartner(t *testing.T) {
 	}
 	g.link("net0", true)
 	h.used("up0", "up1")
-	h.await("the driver has both ports again", func() bool {
-		m := bondPorts.FindStringSubmatch(g.sh("cat /proc/net/bonding/bond0"))
-		return m != nil && m[1] == "2"
-	})
+	h.await("the driver has both ports again", g.bundled)
 	lossless(t, h, 50, "over both links again", func() {})
+	passiveAndSlow(t, h, g)
+}
+
+// passiveAndSlow has both ask for a LACPDU every 30 seconds, and our side speak only when it is spoken to (S53). What makes the bundle is then
+// not the pace but that every change is told at once.
+func passiveAndSlow(t *testing.T, h *host, g bondGuest) {
+	t.Helper()
+	g.sh("ip link set bond0 down; echo slow >/sys/class/net/bond0/bonding/lacp_rate")
+	h.used()
+	apply(t, h, config("192.0.2.1", "mode: passive, timeout: slow, fallback: none", "none"))
+	sent := h.uplink("up0").LAG.Out
+	g.sh("ip link set bond0 up")
+	h.used("up0", "up1")
+	h.await("the driver has bundled both ports, slowly", g.bundled)
+	if about := g.sh("cat /proc/net/bonding/bond0"); !strings.Contains(about, "LACP rate: slow") {
+		t.Errorf("the driver is not slow:\n%s", about)
+	}
+	for _, name := range []string{"up0", "up1"} {
+		u := h.uplink(name).LAG
+		says := func(i *api.LACPInfo, words ...string) bool {
+			return i != nil && !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(i.State, w) })
+		}
+		if !says(&u.Actor, "passive", "slow", "distributing") || !says(u.Partner, "active", "slow", "distributing") {
+			t.Errorf("%s: %+v, partner %+v", name, u.Actor, u.Partner)
+		}
+	}
+	if now := h.uplink("up0").LAG.Out; now == sent {
+		t.Error("our passive side has sent nothing: this test is void")
+	}
+	warm(t, h)
+	lossless(t, h, 50, "passive and slow", func() {})
 }
