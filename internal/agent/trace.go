@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"maps"
 	"strings"
 
 	"heddle/internal/api"
@@ -58,25 +57,11 @@ func traceError(err error) error {
 // tables copies what a trace is made on, in the loop.
 func (a *Agent) tables(ctx context.Context) (h *trace.Host, s *dataplane.Snapshot, err error) {
 	err = a.do(ctx, func() error {
-		if a.applied == nil {
-			return errors.New("nothing is in force yet")
-		}
-		if s, err = a.kernel.Snapshot(); err != nil {
+		if h, err = a.traceHost(); err != nil {
 			return err
 		}
-		h = &trace.Host{Plan: copied(a.applied.Plan), Facts: maps.Clone(a.applied.Facts), NewModel: model.New, File: a.state.Config.File,
-			RunTime: map[string]spec.Port{}, Groups: a.traceGroups(), Waiting: map[plan.PortID]string{}}
-		for _, p := range a.state.Ports {
-			h.RunTime[p.Name] = p
-		}
-		a.eachMember(func(id plan.PortID) {
-			if why := a.whyNotAttached(id); why != "" {
-				h.Waiting[id] = why
-			} else if _, connected := a.applied.Facts[id]; !connected {
-				h.Waiting[id] = a.problems[id]
-			}
-		})
-		return nil
+		s, err = a.kernel.Snapshot()
+		return err
 	})
 	return h, s, err
 }

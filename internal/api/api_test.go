@@ -38,6 +38,9 @@ func (e *echo) Trace(_ context.Context, q trace.Request) (*trace.Report, error) 
 	return &trace.Report{From: q.From, Agree: true}, nil
 }
 
+func (e *echo) Advise(_ context.Context, q AdviseRequest) (*Advice, error) {
+	return &Advice{MeasuredSeconds: q.For.Seconds()}, e.err
+}
 func (e *echo) Accounts(context.Context) ([]PortAccount, error) { return nil, e.err }
 func (e *echo) MACs(context.Context) ([]MAC, error) {
 	return []MAC{{MAC: "02:00:00:00:00:01", IdleSeconds: 1.5}}, e.err

@@ -66,6 +66,11 @@ func (c *Client) Trace(ctx context.Context, q trace.Request) (*trace.Report, err
 	return call[*trace.Report](ctx, c, http.MethodPost, "/trace", q)
 }
 
+// Advise says what is misconfigured.
+func (c *Client) Advise(ctx context.Context, q AdviseRequest) (*Advice, error) {
+	return call[*Advice](ctx, c, http.MethodPost, "/advise", q)
+}
+
 // Apply replaces the configuration file, all or nothing.
 func (c *Client) Apply(ctx context.Context, q Apply) (*Applied, error) {
 	return call[*Applied](ctx, c, http.MethodPost, "/apply", q)

@@ -80,6 +80,7 @@ func handler(ctx context.Context, s Service) http.Handler {
 	get(mux, "/accounts", s.Accounts)
 	get(mux, "/macs", s.MACs)
 	post(mux, "/trace", s.Trace)
+	post(mux, "/advise", s.Advise)
 	mux.HandleFunc("POST /events", func(w http.ResponseWriter, r *http.Request) { serveEvents(ctx, w, r, s) })
 	mux.HandleFunc("POST /capture", func(w http.ResponseWriter, r *http.Request) { serveCapture(ctx, w, r, s) })
 	act(mux, "/capture/end", s.EndCapture)

@@ -18,6 +18,8 @@ type Service interface {
 	MACs(context.Context) ([]MAC, error)
 	// Trace says what would become of frames; nothing leaves and nothing changes.
 	Trace(context.Context, trace.Request) (*trace.Report, error)
+	// Advise says what is misconfigured; it measures for as long as q says.
+	Advise(context.Context, AdviseRequest) (*Advice, error)
 	// Events calls emit with what is kept and, unless q says otherwise, with what comes, until ctx ends or emit fails.
 	Events(ctx context.Context, q Follow, emit func(Events) error) error
 	// Capture calls emit with what is captured, until ctx ends, EndCapture is called or emit fails.

@@ -32,6 +32,7 @@ type standIn struct {
 	applied  api.Applied
 	events   []api.Events
 	trace    trace.Report
+	advice   api.Advice
 	err      error
 	asked    []any
 	// adoption is the answer about host ports, hostPorts the list.
@@ -52,6 +53,9 @@ func (s *standIn) Stats(context.Context) ([]api.Stats, error) {
 func (s *standIn) Accounts(context.Context) ([]api.PortAccount, error) { return s.accounts, s.err }
 func (s *standIn) Trace(_ context.Context, q trace.Request) (*trace.Report, error) {
 	return &s.trace, s.note(q)
+}
+func (s *standIn) Advise(_ context.Context, q api.AdviseRequest) (*api.Advice, error) {
+	return &s.advice, s.note(q)
 }
 func (s *standIn) MACs(context.Context) ([]api.MAC, error)           { return s.macs, s.err }
 func (s *standIn) Stop(context.Context) error                        { return s.note("stop") }

@@ -23,7 +23,12 @@ func Pages(root string) ([]Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	advice, err := advisePage(root)
+	if err != nil {
+		return nil, err
+	}
 	return []Page{
+		{advisePath, advice},
 		{"docs/reference/behaviour.md", behaviour},
 		{"docs/reference/reasons.md", reasonsPage()},
 		{"docs/reference/cli.md", cliPage()},

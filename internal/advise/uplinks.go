@@ -1,0 +1,295 @@
+package advise
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"heddle/internal/abi"
+	"heddle/internal/api"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+	"heddle/internal/trace"
+)
+
+func uplinkRules() []Rule {
+	return []Rule{
+		{"reflection-check", api.FindingWrong, "two uplinks bring frames, and the check that keeps out doubles is off", "broadcast and multicast frames that each of the uplinks received",
+			"what the physical network floods comes by every uplink, and ports get it as often; their own frames come back to them", reflectionCheck},
+		{"uplink-vlan", api.FindingWrong, "no uplink of its team carries a port group's VLAN, or not every one does", "frames dropped and copies refused as `uplink-vlan`",
+			"the frames end at the host; where only some uplinks carry the VLAN, they end there with the next failover, or for half of the ports", uplinkVLAN},
+		{"ip-hash", api.FindingWrong, "IP hash on uplinks that are no channel at the other end", "copies refused as `reflected`, or different devices at the other ends by LLDP",
+			"the physical switches see a guest's MAC now on one port, now on the other, and send its own broadcasts back", ipHash},
+		{"half-open", api.FindingWrong, "an uplink sends and never receives", "frames received and sent: none against 10 and more",
+			"one direction of the link is lost, and link state does not show it: what answers by this uplink never arrives", halfOpen},
+		{"no-uplink", api.FindingWrong, "none of the uplinks that a port group's teaming names can be used", "frames refused as `no-uplink`, and the state of each uplink",
+			"its ports are cut off from the physical network", noUplink},
+		{"team-degraded", api.FindingNote, "some uplinks that a port group's teaming names cannot be used", "the state of each uplink",
+			"it works with what is left, and the next failure cuts the ports off", teamDegraded},
+		{"single-uplink", api.FindingNote, "a port group has one uplink, and the switch has more", "uplinks named by the teaming, uplinks that can be used",
+			"when that uplink fails, the others do not take over", singleUplink},
+		{"lag-member", api.FindingWrong, "a member of a LAG is up and not in the bundle", "what LACP says of the member, and its PDUs received and sent",
+			"the LAG has less than its width, or the other end is set up otherwise", lagMember},
+	}
+}
+
+// busiest gives the two of the links that received the most frames of a kind, and how many.
+func (l *look) busiest(of []link, count func(*counts) uint64) (name [2]string, n [2]uint64) {
+	for _, k := range of {
+		var got uint64
+		for _, u := range k.members {
+			got += count(l.of(u.ID))
+		}
+		switch {
+		case got > n[0]:
+			name, n = [2]string{k.name, name[0]}, [2]uint64{got, n[0]}
+		case got > n[1]:
+			name[1], n[1] = k.name, got
+		}
+	}
+	return name, n
+}
+
+func reflectionCheck(l *look) (found []api.Finding) {
+	for _, sw := range l.Host.Plan.Switches {
+		usable := l.usable(links(sw, choices(sw)))
+		guarded, looking := true, false
+		for _, p := range sw.Ports {
+			e := &p.Policy
+			guarded = guarded && (!l.connected(p.ID) || e.Teaming.Policy.V == spec.IPHash)
+			looking = looking || l.connected(p.ID) && (e.Promiscuous.V || e.Learning.Enabled.V && e.Learning.UnicastFlooding.V)
+		}
+		if len(usable) < 2 || guarded { // the check leaves out IP hash, whose uplinks are one channel
+			continue
+		}
+		for _, c := range []struct {
+			off        bool
+			name, what string
+			count      func(*counts) uint64
+		}{
+			{!sw.ReversePath, "reversePath", "broadcast and multicast", (*counts).groupIn},
+			{!sw.ReversePathPromiscuous && looking, "reversePathPromiscuous", "unicast", func(c *counts) uint64 { return c.named["packetsInUnicast"] }},
+		} {
+			by, n := l.busiest(usable, c.count)
+			if !c.off || n[1] == 0 {
+				continue
+			}
+			f := api.Finding{Switch: sw.Name, Sign: fmt.Sprintf("checks.%s is off, and %s frames came by %s (%s) and by %s (%s) %s", c.name, c.what, by[0], frames(n[0]), by[1], frames(n[1]), l.period())}
+			found = append(found, remedy(f, l.explain.MendSwitch(sw.Name, "Switch the check on.", "checks: {"+c.name+": true}")))
+		}
+	}
+	return found
+}
+
+// choices are what teams of a switch can name: its LAGs, and the uplinks that are in none.
+func choices(sw *plan.Switch) (list []string) {
+	for _, g := range sw.LAGs {
+		list = append(list, g.Name)
+	}
+	for _, u := range sw.Uplinks {
+		if sw.LAGOf(u.ID.Name) == nil {
+			list = append(list, u.ID.Name)
+		}
+	}
+	return list
+}
+
+func uplinkVLAN(l *look) (found []api.Finding) {
+	for _, t := range l.teams() {
+		vlans := vlansOf(&t.first.Policy.VLAN.V)
+		var without []*plan.Uplink
+		carried, refused, active := false, uint64(0), false
+		for i, k := range t.all() {
+			for _, u := range k.members {
+				if !l.connected(u.ID) {
+					continue
+				}
+				if overlap(&u.VLANs, &vlans) {
+					carried = true
+					continue
+				}
+				c := l.of(u.ID)
+				refused += c.kept(abi.ReasonUplinkVLAN) + c.dropped(abi.ReasonUplinkVLAN)
+				active = active || i < len(t.active)
+				without = append(without, u)
+			}
+		}
+		sent := l.sum(t, (*counts).in)
+		if len(without) == 0 || !carried && (refused == 0 || sent == 0) {
+			continue
+		}
+		u := without[0]
+		f := t.on("VLAN %s: %s carries %s; %s refused there %s", vlans, u.ID.Name, nothing(u.VLANs.String()), many(refused, "frame")+" "+wasWere(refused), l.period())
+		if !carried {
+			f.Sign = fmt.Sprintf("VLAN %s: none of its uplinks carries it; its ports sent %s %s, and %s %s refused at the uplinks", vlans, frames(sent), l.period(), frames(refused), wasWere(refused))
+		} else if !active || refused == 0 {
+			f.Level = api.FindingNote
+		}
+		cause, _ := l.explain.Explain(u.ID, abi.ReasonUplinkVLAN, trace.Known{VLAN: lowest(vlans)})
+		found = append(found, remedy(f, cause))
+	}
+	return found
+}
+
+func wasWere(n uint64) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}
+
+func nothing(s string) string {
+	if s == "" {
+		return "no VLAN"
+	}
+	return s
+}
+
+func overlap(a, b *plan.VLANSet) bool {
+	for i := range a {
+		if a[i]&b[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func lowest(s plan.VLANSet) uint16 {
+	for v := range uint16(4095) {
+		if s.Has(v) {
+			return v
+		}
+	}
+	return 0
+}
+
+func ipHash(l *look) (found []api.Finding) {
+	for _, t := range l.teams() {
+		usable := l.usable(t.active)
+		if t.policy().Policy.V != spec.IPHash || len(usable) < 2 || slices.ContainsFunc(usable, func(k link) bool { return k.lag }) {
+			continue
+		}
+		back := l.sum(t, func(c *counts) uint64 { return c.kept(abi.ReasonReflected) })
+		others := l.differ(usable)
+		var f api.Finding
+		switch {
+		case back > 0:
+			f = t.on("%s that its own ports had sent came back by another of %s %s%s", frames(back), names2(usable), l.period(), others)
+		case others != "":
+			f = t.on("LLDP%s: a channel over both needs that they act as one", strings.TrimPrefix(others, ";"))
+			f.Level = api.FindingNote
+		default:
+			continue
+		}
+		found = append(found, remedy(f, l.explain.Mend(t.first, "Make the ports at the other end a channel, best with LACP (see lacp.md), or choose a teaming that needs none.",
+			trace.Setting{Policy: "teaming.policy", Level: t.policy().Policy.From, Set: "teaming: {policy: originating-port}", Flags: "--teaming originating-port"})))
+	}
+	return found
+}
+
+func names2(of []link) string {
+	list := make([]string, len(of))
+	for i, k := range of {
+		list[i] = k.name
+	}
+	return strings.Join(list, ", ")
+}
+
+// differ says that LLDP shows different devices at the other ends, "" when it does not.
+func (l *look) differ(of []link) string {
+	first, at := "", ""
+	for _, k := range of {
+		u := l.uplink[k.members[0].ID]
+		if u == nil || u.LLDP == nil || len(u.LLDP.Neighbours) == 0 {
+			continue
+		}
+		n := u.LLDP.Neighbours[0]
+		if first != "" && n.Chassis != first {
+			return fmt.Sprintf("; %s leads to chassis %s, %s to %s", at, first, k.name, n.Chassis)
+		}
+		first, at = n.Chassis, k.name
+	}
+	return ""
+}
+
+// halfOpenFrames is how many frames have to leave before silence is a sign.
+const halfOpenFrames = 10
+
+func halfOpen(l *look) (found []api.Finding) {
+	l.eachUplink(func(_ *plan.Switch, u *plan.Uplink, c *counts) {
+		v := l.uplink[u.ID]
+		if !l.up(u.ID) || u.Blocked || c.in() > 0 || c.out() < halfOpenFrames || v != nil && v.LLDP != nil && len(v.LLDP.Neighbours) > 0 {
+			return
+		}
+		f := onUplink(u, "it sent %s %s and received none", frames(c.out()), l.period())
+		f.Change = "Look at the cable, the optics and the port of the physical switch, and move the ports meanwhile: `teaming: {failureDetection: beacon}` does that by itself with three uplinks."
+		f.Command = "heddle uplink show " + u.ID.Name
+		found = append(found, f)
+	})
+	return found
+}
+
+func noUplink(l *look) (found []api.Finding) {
+	for _, t := range l.teams() {
+		lost := l.sum(t, func(c *counts) uint64 { return c.dropped(abi.ReasonNoUplink) + c.kept(abi.ReasonNoUplink) })
+		if len(l.usable(t.all())) > 0 {
+			continue
+		}
+		f := t.on("%s; %s found no uplink %s", strings.Join(l.unusable(t.all()), ", "), frames(lost), l.period())
+		cause, _ := l.explain.Explain(t.first.ID, abi.ReasonNoUplink, trace.Known{})
+		found = append(found, remedy(f, cause))
+	}
+	return found
+}
+
+func teamDegraded(l *look) (found []api.Finding) {
+	for _, t := range l.teams() {
+		out, usable := l.unusable(t.all()), l.usable(t.all())
+		if len(out) == 0 || len(usable) == 0 {
+			continue
+		}
+		f := t.on("%d of %d can be used; not %s", len(usable), len(t.all()), strings.Join(out, ", "))
+		f.Change = "Bring the uplink back, or take it out of the teaming."
+		f.Command = "heddle uplink list --switch " + t.sw.Name
+		found = append(found, f)
+	}
+	return found
+}
+
+func singleUplink(l *look) (found []api.Finding) {
+	for _, t := range l.teams() {
+		all, on := t.all(), l.usable(links(t.sw, choices(t.sw)))
+		if len(all) != 1 || all[0].lag || len(on) < 2 {
+			continue
+		}
+		spare := ""
+		for _, k := range on {
+			if k.name != all[0].name {
+				spare = k.name
+				break
+			}
+		}
+		f := t.on("its teaming names %s alone, and %d can be used: %s", all[0].name, len(on), names2(on))
+		found = append(found, remedy(f, l.explain.Mend(t.first, "Name another as standby, unless the ports are meant to stay on that one.",
+			trace.Setting{Policy: "teaming.standby", Level: t.policy().Standby.From, Set: "teaming: {standby: [" + spare + "]}", Flags: "--standby " + spare})))
+	}
+	return found
+}
+
+func lagMember(l *look) (found []api.Finding) {
+	l.eachUplink(func(_ *plan.Switch, u *plan.Uplink, _ *counts) {
+		v := l.uplink[u.ID]
+		if v == nil || v.LAG == nil || v.LAG.Used || !l.up(u.ID) {
+			return
+		}
+		why := v.LAG.Reason
+		if why == "" {
+			why = "not bundled"
+		}
+		f := onUplink(u, "LAG %s: %s; %s received, %s sent", v.LAG.Name, why, many(v.LAG.In, "LACPDU"), many(v.LAG.Out, "LACPDU"))
+		f.Change = "Put the port at the other end into the same channel, with LACP on."
+		f.Command = "heddle uplink show " + u.ID.Name
+		found = append(found, f)
+	})
+	return found
+}

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"heddle/internal/api"
+	"heddle/internal/trace"
+)
+
+func adviceOfTwo() api.Advice {
+	return api.Advice{MeasuredSeconds: 10.04, Rules: 22, Ports: 12, Uplinks: 2, More: map[string]int{"guest-tags": 3}, Findings: []api.Finding{
+		{Rule: "forged-transmits", Level: api.FindingWrong, Switch: "lab", Port: "vm1/eth0", Sign: strings.Repeat("measured words ", 12), Why: "it is lost", Change: "Let it.",
+			Edit: &trace.Edit{File: "/etc/heddle.yaml", Switch: "lab", Kind: trace.EditGroup, Name: "web", Set: "security: {forgedTransmits: accept}"}, Command: "heddle apply -f /etc/heddle.yaml"},
+		{Rule: "half-open", Level: api.FindingNote, Switch: "lab", Sign: "none", Why: "so", Change: "Do.", Command: "heddle uplink list"},
+	}}
+}
+
+func TestAdvise_FindingsAreWrappedAndSetTheStatus(t *testing.T) {
+	s := &standIn{advice: adviceOfTwo()}
+	c := newConsole(t, s)
+	out, _, status := c.run("advise", "--for", "10s")
+	for _, want := range []string{"wrong  forged-transmits: port vm1/eth0 of switch lab\n  measured: measured words", "\n  edit:     /etc/heddle.yaml, port group web of switch lab:\n              security: {forgedTransmits: accept}\n",
+		"\n  command:  heddle apply -f /etc/heddle.yaml\n", "note  half-open: switch lab\n", "and 3 more of guest-tags\n", "2 findings: 22 rules, 12 ports, 2 uplinks, by what was counted in 10s\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	for line := range strings.Lines(out) {
+		if utf8.RuneCountInString(line) > tableWidth+1 {
+			t.Errorf("a line of %d columns: %s", utf8.RuneCountInString(line)-1, line)
+		}
+	}
+	if status != ExitFailure {
+		t.Errorf("status %d, want %d", status, ExitFailure)
+	}
+	if q, ok := s.asked[0].(api.AdviseRequest); !ok || q.For.Seconds() != 10 {
+		t.Errorf("asked %+v", s.asked)
+	}
+	s.advice.Findings = s.advice.Findings[1:]
+	if _, _, status := c.run("advise"); status != ExitOK {
+		t.Errorf("status %d with a note alone", status)
+	}
+	s.advice = api.Advice{Rules: 22}
+	if out, _, status := c.run("advise"); status != ExitOK || out != "nothing to say: 22 rules, 0 ports, 0 uplinks, by what was counted since the ports were connected\n" {
+		t.Errorf("status %d, %q", status, out)
+	}
+	if _, errs, status := c.run("advise", "--for", "2h"); status != ExitUsage || !strings.Contains(errs, "--for 2h0m0s") {
+		t.Errorf("status %d, %q", status, errs)
+	}
+}

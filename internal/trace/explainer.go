@@ -1,0 +1,60 @@
+package trace
+
+import (
+	"heddle/internal/abi"
+	"heddle/internal/model"
+	"heddle/internal/plan"
+)
+
+// Explainer says what causes refusals that were only counted, and what changes that: the causes and remedies of a trace without
+// its frame.
+type Explainer struct{ t *tracer }
+
+// NewExplainer takes of the host the plan, the facts, the port groups, the file and the run-time ports.
+func NewExplainer(h *Host) *Explainer { return &Explainer{newTracer(h)} }
+
+// Known is what is known of a frame that is not at hand; what is zero is not known, and remedies that need it should not be asked for.
+type Known struct {
+	Source plan.MAC
+	VLAN   uint16
+	// Layer3 is the length of its packet in bytes.
+	Layer3 int
+}
+
+// Explain says why frames that came in at a port or uplink, or copies for it, were refused; false when there is no such port.
+func (e *Explainer) Explain(at plan.PortID, why abi.Reason, k Known) (Cause, bool) {
+	p := e.t.places[at]
+	if p == nil {
+		return Cause{}, false
+	}
+	return e.subject(p, k).explain(p, why), true
+}
+
+func (e *Explainer) subject(p *place, k Known) *subject {
+	return &subject{tracer: e.t, from: p, res: &model.Result{}, src: k.Source, vid: k.VLAN, tags: min(int(k.VLAN), 1), layer3: k.Layer3}
+}
+
+// Setting is how a policy of a port is to be set: its path, the level that sets it now, YAML for the file, and the flags of
+// "heddle port connect" for the same.
+type Setting struct {
+	Policy string
+	Level  plan.Level
+	Set    string
+	Flags  string
+}
+
+// Mend has a policy of a port set where the port gets it from, or where it can be set for the fewest.
+func (e *Explainer) Mend(p *plan.Port, change string, s Setting) Cause {
+	at := e.t.places[p.ID]
+	c := Cause{Change: change}
+	e.subject(at, Known{}).mend(&c, p, remedy{s.Policy, s.Level, s.Set, s.Flags})
+	return c
+}
+
+// MendSwitch has a setting of a switch changed in the file.
+func (e *Explainer) MendSwitch(sw, change, set string) Cause {
+	c := Cause{Change: change}
+	s := &subject{tracer: e.t, from: &place{id: plan.PortID{Switch: sw}}}
+	s.edit(&c, EditSwitch, sw, set)
+	return c
+}
