@@ -111,7 +111,9 @@ for i in $(seq 100); do ip netns exec c ping -q -c1 -W1 192.0.2.1 >/dev/null && 
 [ "$(cat /proc/sys/net/ipv6/conf/pc/disable_ipv6)" = 1 ]
 heddle port disconnect c
 [ "$(cat /proc/sys/net/ipv6/conf/pc/disable_ipv6)" = 0 ]
-heddle switch list`)
+heddle switch list
+mkdir -p /etc/default && echo HEDDLE_METRICS=127.0.0.1:9946 >/etc/default/heddle && systemctl restart heddle.service
+bash -ec 'exec 3<>/dev/tcp/127.0.0.1/9946; printf "GET /metrics HTTP/1.0\r\n\r\n" >&3; grep -q ^heddle_agent_info <&3'`)
 	if log := m.sh("cat /run/heddle.log"); strings.Contains(log, "level=ERROR") {
 		t.Errorf("the agent logged faults:\n%s", log)
 	}

@@ -15,6 +15,7 @@ import (
 	"heddle/internal/event"
 	"heddle/internal/guest"
 	"heddle/internal/hostdev"
+	"heddle/internal/metrics"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 	"heddle/internal/state"
@@ -58,9 +59,13 @@ type Agent struct {
 	dev     Devices
 	kernel  Kernel
 	losses  Losses
-	store   *state.Store
-	state   *state.State
-	started time.Time
+	// meters count what the agent does, registry has them and what a scrape reads; scrapes is nil where none are answered.
+	meters   *metrics.Agent
+	registry *metrics.Host
+	scrapes  net.Listener
+	store    *state.Store
+	state    *state.State
+	started  time.Time
 	// configFile is what --config named; "" without.
 	configFile string
 

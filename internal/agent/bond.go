@@ -51,5 +51,6 @@ func (a *Agent) movedWithin(b bound, from string, now *teams.Teams) {
 	to := b.device.ActiveMember
 	text := fmt.Sprintf("%s: bond %s sends by %s instead of %s", b.id.Name, b.device.Name, to, from)
 	a.events.Publish(event.Event{Kind: event.Failover, Switch: sw.Name, Uplink: b.id.Name, Device: b.device.Name, From: from, To: to, Ports: len(list), Text: text})
+	a.meters.FailedOver(sw.Name)
 	a.log.Info("failover", "switch", sw.Name, "uplink", b.id.Name, "from", from, "to", to, "ports", len(list), "what", text)
 }

@@ -44,6 +44,7 @@ func (a *Agent) putInForce(d dataplane.Desired) error {
 		return err
 	})
 	if at == (dataplane.Instant{}) {
+		a.meters.Failed()
 		if next != nil {
 			err = errors.Join(err, next.Discard())
 		}
@@ -53,7 +54,9 @@ func (a *Agent) putInForce(d dataplane.Desired) error {
 	if next != nil {
 		err = errors.Join(err, next.Commit())
 	}
-	a.log.Debug("plan put into force", "took", time.Since(began))
+	took := time.Since(began)
+	a.meters.Applied(took)
+	a.log.Debug("plan put into force", "took", took)
 	return err
 }
 

@@ -52,6 +52,7 @@ func (a *Agent) publishMove(m teams.Move, ports int, took time.Duration) {
 	}
 	text := fmt.Sprintf("%s %s instead of %s%s: %s", who, none(m.To), none(m.From), after, m.Why)
 	a.events.Publish(event.Event{Kind: event.Failover, Switch: m.Switch, From: m.From, To: m.To, Ports: ports, TookMs: ms, Text: text})
+	a.meters.FailedOver(m.Switch)
 	a.log.Info("failover", "switch", m.Switch, "from", m.From, "to", m.To, "ports", ports, "what", text)
 }
 

@@ -20,6 +20,7 @@ import (
 	"heddle/internal/hostdev"
 	"heddle/internal/instance"
 	"heddle/internal/linkproto"
+	"heddle/internal/metrics"
 	"heddle/internal/spec"
 	"heddle/internal/state"
 	"heddle/internal/uplinks"
@@ -37,6 +38,8 @@ type Options struct {
 	Reload <-chan struct{}
 	// Load changes load-based teaming, for labs.
 	Load uplinks.LoadOptions
+	// Metrics says where Prometheus may ask.
+	Metrics metrics.Listen
 	// Supervisor is told how the agent is doing; nil for nobody.
 	Supervisor Supervisor
 }
@@ -44,7 +47,7 @@ type Options struct {
 // Run is the agent in the foreground. It returns when ctx ends or a command stops it; the kernel goes on forwarding. Faults of
 // the configuration are spec.Faults or an api.Error of kind Invalid.
 func Run(ctx context.Context, o Options) error {
-	if err := instance.CheckName(o.Name); err != nil {
+	if err := errors.Join(instance.CheckName(o.Name), o.Metrics.Check()); err != nil {
 		return api.NewError(api.Invalid, err.Error())
 	}
 	var given *givenConfig
@@ -139,6 +142,9 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 	a.losses, a.closers = losses, append(a.closers, losses.Close)
 	a.teaming.announcer = announce.Start(o.Log, func() (announce.Sender, error) { return wire.OpenSender() })
 	a.closers = append(a.closers, a.teaming.announcer.Close)
+	if err := a.openMetrics(o); err != nil {
+		return a, err
+	}
 	// Commands wait from here on and are answered when the plan is in force.
 	a.listener, err = api.Listen(api.SocketPath(o.Paths.Run, o.Name))
 	if err != nil {
@@ -173,6 +179,7 @@ func (a *Agent) serve(ctx context.Context, o Options) error {
 	// The socket outlives the loop by what it takes to answer the command that stops it.
 	g.Go(func() error { return api.Serve(ctx, a.listener, a, a.log) })
 	g.Go(func() error { return a.run(ctx, o.Reload) })
+	g.Go(func() error { return a.serveMetrics(ctx, o) })
 	a.log.Info("ready", "agent", a.name, "socket", a.listener.Addr().String(), "switches", len(a.plan.Switches))
 	a.supervisor().Ready()
 	<-ctx.Done()

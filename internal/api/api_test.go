@@ -42,6 +42,7 @@ func (e *echo) Advise(_ context.Context, q AdviseRequest) (*Advice, error) {
 	return &Advice{MeasuredSeconds: q.For.Seconds()}, e.err
 }
 func (e *echo) Accounts(context.Context) ([]PortAccount, error) { return nil, e.err }
+func (e *echo) Metrics(context.Context) (string, error)         { return "heddle_agent_info 1\n", e.err }
 func (e *echo) MACs(context.Context) ([]MAC, error) {
 	return []MAC{{MAC: "02:00:00:00:00:01", IdleSeconds: 1.5}}, e.err
 }

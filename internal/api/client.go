@@ -56,6 +56,11 @@ func (c *Client) Accounts(ctx context.Context) ([]PortAccount, error) {
 	return call[[]PortAccount](ctx, c, http.MethodGet, "/accounts", nil)
 }
 
+// Metrics are all metrics in Prometheus' text format.
+func (c *Client) Metrics(ctx context.Context) (string, error) {
+	return call[string](ctx, c, http.MethodGet, "/metrics", nil)
+}
+
 // MACs are the addresses the switches know.
 func (c *Client) MACs(ctx context.Context) ([]MAC, error) {
 	return call[[]MAC](ctx, c, http.MethodGet, "/macs", nil)

@@ -79,6 +79,7 @@ func handler(ctx context.Context, s Service) http.Handler {
 	get(mux, "/stats", s.Stats)
 	get(mux, "/accounts", s.Accounts)
 	get(mux, "/macs", s.MACs)
+	get(mux, "/metrics", s.Metrics)
 	post(mux, "/trace", s.Trace)
 	post(mux, "/advise", s.Advise)
 	mux.HandleFunc("POST /events", func(w http.ResponseWriter, r *http.Request) { serveEvents(ctx, w, r, s) })

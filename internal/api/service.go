@@ -16,6 +16,8 @@ type Service interface {
 	// Accounts holds the counters of every port and uplink against what must be true of them (S94).
 	Accounts(context.Context) ([]PortAccount, error)
 	MACs(context.Context) ([]MAC, error)
+	// Metrics are all metrics in Prometheus' text format.
+	Metrics(context.Context) (string, error)
 	// Trace says what would become of frames; nothing leaves and nothing changes.
 	Trace(context.Context, trace.Request) (*trace.Report, error)
 	// Advise says what is misconfigured; it measures for as long as q says.

@@ -57,6 +57,7 @@ func newAgent(d Deps) *cobra.Command {
 	f.StringVar(&o.Paths.Run, "run-dir", d.env("HEDDLE_RUN_DIR", defaultRunDir), "directory for sockets, locks and pinned kernel objects")
 	f.StringVar(&o.Paths.State, "state-dir", d.env("HEDDLE_STATE_DIR", defaultStateDir), "directory for what survives a reboot")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
+	metricsFlags(d, c, &o.Metrics)
 	_ = c.MarkFlagFilename("config", "yaml", "yml")
 	return c
 }

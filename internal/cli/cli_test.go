@@ -29,6 +29,7 @@ type standIn struct {
 	// readings are answered one after the other, then stats.
 	readings [][]api.Stats
 	accounts []api.PortAccount
+	metrics  string
 	applied  api.Applied
 	events   []api.Events
 	trace    trace.Report
@@ -50,6 +51,7 @@ func (s *standIn) Stats(context.Context) ([]api.Stats, error) {
 	}
 	return s.stats, s.err
 }
+func (s *standIn) Metrics(context.Context) (string, error)             { return s.metrics, s.err }
 func (s *standIn) Accounts(context.Context) ([]api.PortAccount, error) { return s.accounts, s.err }
 func (s *standIn) Trace(_ context.Context, q trace.Request) (*trace.Report, error) {
 	return &s.trace, s.note(q)

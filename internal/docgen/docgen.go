@@ -1,5 +1,5 @@
-// Package docgen makes the reference pages that can be made: from the statements and the tests' names, from the reasons, and
-// from the command tree. Its tests fail when a committed page differs from what it makes, and when an
+// Package docgen makes the reference pages that can be made: from the statements and the tests' names, from the reasons,
+// the metrics, and the command tree. Its tests fail when a committed page differs from what it makes, and when an
 // example in a hand-written page is no valid configuration.
 package docgen
 
@@ -32,6 +32,7 @@ func Pages(root string) ([]Page, error) {
 		{"docs/reference/behaviour.md", behaviour},
 		{"docs/reference/reasons.md", reasonsPage()},
 		{"docs/reference/cli.md", cliPage()},
+		{"docs/reference/metrics.md", metricsPage()},
 	}, nil
 }
 

@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"context"
+
+	"heddle/internal/dataplane"
+	"heddle/internal/hostdev"
+	"heddle/internal/metrics"
+	"heddle/internal/plan"
+)
+
+// openMetrics makes the metrics, and listens for who asks for them where that is wanted.
+func (a *Agent) openMetrics(o Options) (err error) {
+	a.meters = metrics.NewAgent()
+	if a.registry, err = metrics.NewHost(a, a.meters, a.name, a.version, a.started); err != nil {
+		return err
+	}
+	if o.Metrics.Address == "" {
+		return nil
+	}
+	if a.scrapes, err = o.Metrics.Open(); err != nil {
+		return err
+	}
+	a.closers = append(a.closers, func() error { _ = a.scrapes.Close(); return nil }) // the server may have closed it
+	return nil
+}
+
+// serveMetrics answers scrapes until ctx ends. That it can't is no reason to end: the switch is more important.
+func (a *Agent) serveMetrics(ctx context.Context, o Options) error {
+	if a.scrapes == nil {
+		return nil
+	}
+	a.log.Info("metrics are served", "at", a.scrapes.Addr().String())
+	if err := metrics.Serve(ctx, a.scrapes, o.Metrics.Guard(metrics.Handler(a.registry, a.log)), a.log); err != nil {
+		a.log.Error("serve metrics", "err", err)
+	}
+	return nil
+}
+
+// Metrics are all metrics in Prometheus' text format.
+func (a *Agent) Metrics(context.Context) (string, error) { return metrics.Text(a.registry) }
+
+// Sample implements metrics.Source. The loop gives what it knows; the kernel is read beside it.
+func (a *Agent) Sample(ctx context.Context) (ports []metrics.Port, switches []string, err error) {
+	var before *dataplane.CounterReader
+	at := map[plan.PortID]uint32{}
+	err = a.do(ctx, func() error {
+		ports, switches = a.samplePorts()
+		before = a.kernel.CounterReader()
+		for id, x := range a.applied.Attachments {
+			at[id] = x.Ifindex
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	var lost map[uint32]hostdev.Losses
+	if a.losses != nil {
+		if lost, err = a.losses.All(); err != nil {
+			return nil, nil, err
+		}
+	}
+	read := ports[:0]
+	for _, p := range ports {
+		if !before.Has(p.ID) { // its plan is not in force yet
+			continue
+		}
+		if p.Counters, err = before.Read(p.ID); err != nil {
+			return nil, nil, err
+		}
+		if index, connected := at[p.ID]; connected {
+			p.Lost = lost[index]
+		}
+		read = append(read, p)
+	}
+	read, err = unmoved(ctx, a, counting{reader: before}, read, func(p metrics.Port) plan.PortID { return p.ID })
+	return read, switches, err
+}
+
+// samplePorts is what the loop knows of every port and uplink.
+func (a *Agent) samplePorts() (ports []metrics.Port, switches []string) {
+	src := a.source()
+	for _, sw := range a.plan.Switches {
+		switches = append(switches, sw.Name)
+		for _, u := range sw.Uplinks {
+			state, _ := src.StateOf(u.ID, u.Blocked)
+			ports = append(ports, metrics.Port{ID: u.ID, Uplink: true, State: state})
+		}
+		for _, p := range sw.Ports {
+			state, _ := src.StateOf(p.ID, p.Policy.Blocked.V)
+			m := metrics.Port{ID: p.ID, PortGroup: p.PortGroup, State: state}
+			if l := p.Policy.Learning; l.Enabled.V {
+				m.MACLimit = l.Limit.V
+			}
+			ports = append(ports, m)
+		}
+	}
+	return ports, switches
+}

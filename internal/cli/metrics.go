@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/metrics"
+)
+
+func newMetrics(d Deps) *cobra.Command {
+	t := &target{}
+	c := &cobra.Command{
+		Use: "metrics", Short: "Print the agent's metrics in Prometheus' text format",
+		Long: "Print the agent's metrics in Prometheus' text format, as \"heddle agent --metrics\" serves them: for a look, for a collector of text\n" +
+			"files, and where no port shall be open.",
+		Example: "  heddle metrics\n  heddle metrics | promtool check metrics", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			text, err := ask(c, t, func(ctx context.Context, s api.Service) (string, error) { return s.Metrics(ctx) })
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(d.Stdout, text)
+			return err
+		},
+	}
+	t.flags(d, c)
+	return c
+}
+
+// metricsFlags adds what says where an agent serves its metrics. Each has an environment variable, for service managers.
+func metricsFlags(d Deps, c *cobra.Command, l *metrics.Listen) {
+	f := c.Flags()
+	f.StringVar(&l.Address, "metrics", d.env("HEDDLE_METRICS", ""), "serve metrics at ADDRESS:PORT or a unix socket's path (environment HEDDLE_METRICS)")
+	f.StringVar(&l.Cert, "metrics-cert", d.env("HEDDLE_METRICS_CERT", ""), "certificate to serve them with, PEM (environment HEDDLE_METRICS_CERT)")
+	f.StringVar(&l.Key, "metrics-key", d.env("HEDDLE_METRICS_KEY", ""), "its key, PEM (environment HEDDLE_METRICS_KEY)")
+	f.StringVar(&l.ClientCA, "metrics-client-ca", d.env("HEDDLE_METRICS_CLIENT_CA", ""), "answer callers with a certificate from one of these, PEM (environment HEDDLE_METRICS_CLIENT_CA)")
+	f.StringVar(&l.TokenFile, "metrics-token-file", d.env("HEDDLE_METRICS_TOKEN_FILE", ""), "answer callers that bring the token in this file (environment HEDDLE_METRICS_TOKEN_FILE)")
+}
