@@ -118,6 +118,8 @@ func (r *rig) loopUntil(what string, holds func() bool) {
 		select {
 		case f := <-r.calls:
 			f()
+		case <-r.itsTurn(): // on a loaded machine a settle takes so long that the next one waits
+			r.settle()
 		case <-tick.C:
 		case <-deadline:
 			r.t.Fatalf("waited in vain: %s", what)

@@ -104,6 +104,8 @@ func (r *rig) until(what string, ok func() bool) {
 		select {
 		case call := <-r.calls:
 			call()
+		case <-r.itsTurn():
+			r.settle()
 		case <-deadline:
 			r.t.Fatalf("never came: %s; problems %v, adapters %v", what, r.problems, r.adapters)
 		}
