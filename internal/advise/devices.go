@@ -28,32 +28,51 @@ func deviceRules() []Rule {
 
 func mtu(l *look) (found []api.Finding) {
 	for _, sw := range l.Host.Plan.Switches {
-		longest := l.longest(sw)
-		at := func(id plan.PortID, c *counts, f api.Finding) {
-			own := l.Host.Facts[id].MTU
-			if n := c.dropped(abi.ReasonMTUExceeded); n > 0 {
-				f.Sign = fmt.Sprintf("%s longer than the switch's MTU of %d were dropped %s; its own MTU is %d", frames(n), sw.MTU, l.period(), own)
-				cause, _ := l.explain.Explain(id, abi.ReasonMTUExceeded, trace.Known{Layer3: max(own, sw.MTU+1)})
-				found = append(found, remedy(f, cause))
+		longest, byReceivers := l.longest(sw), false
+		members := l.members(sw)
+		for _, m := range members {
+			c, own := l.of(m.id), l.Host.Facts[m.id].MTU
+			n := c.kept(abi.ReasonMTUExceeded)
+			if n == 0 {
+				continue
 			}
-			if n := c.kept(abi.ReasonMTUExceeded); n > 0 {
-				f.Sign = fmt.Sprintf("%s longer than its MTU of %d were refused %s; others send up to %d", frames(n), own, l.period(), longest)
-				cause, _ := l.explain.Explain(id, abi.ReasonMTUExceeded, trace.Known{Layer3: max(longest, own+1)})
-				found = append(found, remedy(f, cause))
-			}
+			byReceivers = true
+			m.at.Sign = fmt.Sprintf("%s longer than its MTU of %d were refused %s; others send up to %d", frames(n), own, l.period(), longest)
+			cause, _ := l.explain.Explain(m.id, abi.ReasonMTUExceeded, trace.Known{Layer3: max(longest, own+1)})
+			found = append(found, remedy(m.at, cause))
 		}
-		for _, u := range sw.Uplinks {
-			if l.connected(u.ID) {
-				at(u.ID, l.of(u.ID), onUplink(u, ""))
+		for _, m := range members {
+			c, own := l.of(m.id), l.Host.Facts[m.id].MTU
+			n := c.dropped(abi.ReasonMTUExceeded)
+			if n == 0 || byReceivers && own <= sw.MTU { // what its only receiver refuses counts as dropped, too
+				continue
 			}
-		}
-		for _, p := range sw.Ports {
-			if l.connected(p.ID) {
-				at(p.ID, l.of(p.ID), onPort(p, ""))
-			}
+			m.at.Sign = fmt.Sprintf("%s longer than the switch's MTU of %d were dropped %s; its own MTU is %d", frames(n), sw.MTU, l.period(), own)
+			cause, _ := l.explain.Explain(m.id, abi.ReasonMTUExceeded, trace.Known{Layer3: max(own, sw.MTU+1)})
+			found = append(found, remedy(m.at, cause))
 		}
 	}
 	return found
+}
+
+// member is a connected port or uplink, and a finding about it.
+type member struct {
+	id plan.PortID
+	at api.Finding
+}
+
+func (l *look) members(sw *plan.Switch) (out []member) {
+	for _, u := range sw.Uplinks {
+		if l.connected(u.ID) {
+			out = append(out, member{u.ID, onUplink(u, "")})
+		}
+	}
+	for _, p := range sw.Ports {
+		if l.connected(p.ID) {
+			out = append(out, member{p.ID, onPort(p, "")})
+		}
+	}
+	return out
 }
 
 // longest is the longest packet the switch lets its members send, in bytes.
@@ -158,16 +177,17 @@ const (
 )
 
 func deviceRefused(l *look) (found []api.Finding) {
-	add := func(id plan.PortID, c *counts, f api.Finding) {
-		n := c.kept(abi.ReasonDeviceRefused)
-		if n < refusedLeast || n*refusedEvery < c.out() {
-			return
+	for _, sw := range l.Host.Plan.Switches {
+		for _, m := range l.members(sw) {
+			c := l.of(m.id)
+			n := c.kept(abi.ReasonDeviceRefused)
+			if n < refusedLeast || n*refusedEvery < c.out() {
+				continue
+			}
+			m.at.Sign = fmt.Sprintf("%s were refused %s, and %s taken", many(n, "copy"), l.period(), many(c.out(), "frame"))
+			cause, _ := l.explain.Explain(m.id, abi.ReasonDeviceRefused, trace.Known{})
+			found = append(found, remedy(m.at, cause))
 		}
-		f.Sign = fmt.Sprintf("%s were refused %s, and %d taken", many(n, "copy"), l.period(), c.out())
-		cause, _ := l.explain.Explain(id, abi.ReasonDeviceRefused, trace.Known{})
-		found = append(found, remedy(f, cause))
 	}
-	l.eachUplink(func(_ *plan.Switch, u *plan.Uplink, c *counts) { add(u.ID, c, onUplink(u, "")) })
-	l.eachPort(func(_ *plan.Switch, p *plan.Port, c *counts) { add(p.ID, c, onPort(p, "")) })
 	return found
 }

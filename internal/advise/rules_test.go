@@ -147,6 +147,13 @@ func deviceCases() []ruleCase {
 		{rule: "mtu", provoke: func(r *rig) { r.fact("b", func(f *plan.Fact) { f.MTU = 1400 }); r.refused("b", "mtu-exceeded", 2) },
 			near:   func(r *rig) { r.fact("b", func(f *plan.Fact) { f.MTU = 1400 }) },
 			object: "port b", sign: "2 frames longer than its MTU of 1400 were refused since it was connected; others send up to 1500", mend: "ip link set dev pb mtu 1500", level: wrong},
+		{rule: "mtu", provoke: func(r *rig) {
+			r.fact("b", func(f *plan.Fact) { f.MTU = 1400 })
+			r.refused("b", "mtu-exceeded", 2)
+			r.dropped("a", "mtu-exceeded", 2)
+		},
+			near:   none, // what its only receiver refuses is the receiver's fault alone, told first
+			object: "port b", sign: "2 frames longer than its MTU of 1400", mend: "mtu 1500", level: wrong},
 		{rule: "neighbour-mtu", provoke: longest(1500), near: longest(1518), object: "uplink u1", sign: "port eth7 of tor1 takes frames of 1500 bytes, and packets of up to 1500", mend: "mtu: 1482", level: wrong},
 		{rule: "device-missing", provoke: func(r *rig) { r.view("b").State, r.view("b").Reason = api.Pending, "device pb does not exist" }, near: func(r *rig) { r.view("b").State = api.Down },
 			object: "port b", sign: "device pb does not exist, since 1h0m0s ago at least", mend: "heddle port show b", level: note},
@@ -179,6 +186,9 @@ func TestEachRuleFindsItsFault(t *testing.T) {
 			found := r.found(c.rule)
 			if len(found) == 0 {
 				t.Fatalf("silent; all findings: %+v", Examine(r.Snapshot).Findings)
+			}
+			if len(found) > 1 && found[0].Rule == "mtu" {
+				t.Errorf("more than the one at fault is told: %+v", found[1:])
 			}
 			f := found[0]
 			said := f.Command

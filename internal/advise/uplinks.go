@@ -235,7 +235,10 @@ func noUplink(l *look) (found []api.Finding) {
 		if len(l.usable(t.all())) > 0 {
 			continue
 		}
-		f := t.on("%s; %s found no uplink %s", strings.Join(l.unusable(t.all()), ", "), frames(lost), l.period())
+		f := t.on("%s", strings.Join(l.unusable(t.all()), ", "))
+		if lost > 0 {
+			f.Sign += fmt.Sprintf("; %s found no uplink %s", frames(lost), l.period())
+		}
 		cause, _ := l.explain.Explain(t.first.ID, abi.ReasonNoUplink, trace.Known{})
 		found = append(found, remedy(f, cause))
 	}
