@@ -48,12 +48,12 @@ INLINE void hold(u32 slot, s64 n)
 		__sync_fetch_and_add(count, n);
 }
 
-/* Takes one of the port's places; false = at its limit. */
+/* Takes one of the port's places; false = at its limit. A flood from random sources finds that out by reading. */
 INLINE bool take_place(struct frame *f)
 {
 	u64 *count = bpf_map_lookup_elem(&held, &f->slot);
 
-	if (!count)
+	if (!count || *(volatile u64 *)count >= f->in->learn_limit)
 		return false;
 	if (__sync_fetch_and_add(count, 1) < f->in->learn_limit)
 		return true;

@@ -54,11 +54,11 @@ func TestLabListNamesWhatComesWithTheProgram(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &l); err != nil {
 		t.Fatal(err)
 	}
-	if l.Labs == nil || len(l.Labs) != 0 || len(l.Scenarios) != len(experiment.ScenarioNames()) || len(l.Experiments) != len(experiment.Names())+3 {
+	if l.Labs == nil || len(l.Labs) != 0 || len(l.Scenarios) != len(experiment.ScenarioNames()) || len(l.Experiments) != len(experiment.Names())+4 {
 		t.Errorf("lab list: %s", stdout)
 	}
 	table, _, _ := c.run("lab", "list")
-	for _, want := range append(append(experiment.Names(), experiment.ScenarioNames()...), "live-change", "failover", "teaming") {
+	for _, want := range append(append(experiment.Names(), experiment.ScenarioNames()...), "live-change", "failover", "teaming", "hostile-neighbour") {
 		if !strings.Contains(table, want) {
 			t.Errorf("the table lacks %q:\n%s", want, table)
 		}

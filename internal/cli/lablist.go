@@ -10,6 +10,7 @@ import (
 
 	"heddle/internal/lab"
 	"heddle/internal/lab/experiment"
+	"heddle/internal/lab/hostile"
 	"heddle/internal/lab/live"
 	"heddle/internal/lab/outage"
 )
@@ -69,7 +70,7 @@ func collectLabs(runDir string) (*labList, error) {
 		}
 		l.Experiments = append(l.Experiments, labEntry{name, e.Title})
 	}
-	l.Experiments = append(l.Experiments, labEntry{live.Name, live.Title}, labEntry{outage.Name, outage.Title}, labEntry{outage.TeamingName, outage.TeamingTitle})
+	l.Experiments = append(l.Experiments, labEntry{live.Name, live.Title}, labEntry{outage.Name, outage.Title}, labEntry{outage.TeamingName, outage.TeamingTitle}, labEntry{hostile.Name, hostile.Title})
 	return l, nil
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"heddle/internal/lab"
 	"heddle/internal/lab/experiment"
+	"heddle/internal/lab/hostile"
 	"heddle/internal/lab/live"
 	"heddle/internal/lab/outage"
 	"heddle/internal/lab/run"
@@ -39,8 +40,8 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 		Long: "Runs an experiment: builds the lab of every row, measures, removes the lab, and prints the table with what\n" +
 			"it shows. With --simulate nothing is built: the model of a switch and a simulated network say how often a\n" +
 			"ping is answered and which links its frames take, exactly and without root; throughput is left out.\n" +
-			"There are: " + strings.Join(append(experiment.Names(), live.Name, outage.Name, outage.TeamingName), ", ") + "; " + live.Name + ", " + outage.Name + "\n" +
-			"and " + outage.TeamingName + " on real traffic only.",
+			"There are: " + strings.Join(append(experiment.Names(), live.Name, outage.Name, outage.TeamingName, hostile.Name), ", ") + "; " + live.Name + ",\n" + outage.Name + ", " +
+			outage.TeamingName + " and " + hostile.Name + " on real traffic only.",
 		Example: "  heddle lab run nested-mac-learning\n  heddle lab run nested-mac-learning --simulate\n  heddle lab run placement-paths --quick -o json",
 		Args:    exactly("EXPERIMENT"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -52,6 +53,9 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 				return f.onOutages(c.Context(), d, outage.Name, outage.Options.Check, outage.Run)
 			case outage.TeamingName:
 				return f.onOutages(c.Context(), d, outage.TeamingName, outage.Options.CheckTeaming, outage.RunTeaming)
+			}
+			if args[0] == hostile.Name {
+				return f.hostileNeighbour(c.Context(), d)
 			}
 			if args[0] == live.Name {
 				return f.liveChange(c.Context(), d)

@@ -47,7 +47,7 @@ type Counters struct {
 	MACMoves, MACNotLearnedAllowed, MACsHeld                     uint64
 	// UnknownNotFlooded are frames for unknown destinations that storm control kept from the ports, and not from the uplink.
 	UnknownNotFlooded uint64
-	Drops, Refused                                               map[abi.Reason]uint64
+	Drops, Refused    map[abi.Reason]uint64
 }
 
 // MACEntry is one learned MAC.

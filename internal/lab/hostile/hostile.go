@@ -1,0 +1,230 @@
+// Package hostile is the experiment "hostile-neighbour": one VM floods while two others exchange traffic, and what these notice is
+// compared with what they notice of a neighbour that is as loud and does nothing wrong.
+package hostile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"heddle/internal/api"
+	"heddle/internal/lab"
+	"heddle/internal/lab/scenario"
+	"heddle/internal/netns"
+	"heddle/internal/traffic"
+)
+
+// Name is the experiment's name, Title what it shows.
+const (
+	Name  = "hostile-neighbour"
+	Title = "what two VMs notice of a third one that floods (real traffic only)"
+)
+
+// The nodes of the lab.
+const (
+	host      = "esx1"
+	client    = "a" // a and b are the victims
+	server    = "b"
+	neighbour = "c" // floods
+	partner   = "d" // whom the neighbour talks to when it behaves
+	nest      = "n" // has stations behind it, whose entries must stay
+)
+
+// guestDevice is the name of a VM's only adapter inside the VM.
+const guestDevice = "eth0"
+
+// serverAddress is b's.
+const serverAddress = "192.0.2.2"
+
+// What the neighbour's port groups allow: addresses it may have learned, frames per second of storm control, and its burst.
+const (
+	macLimit   = 64
+	stormRate  = 1000
+	stormBurst = 500 * time.Millisecond
+	stations   = 32 // behind n
+)
+
+// labFile is the lab. The victims' ports learn and flood, so that unknown unicast reaches them: the hardest case.
+const labFile = `
+name: hostile-neighbour
+title: one VM floods while two others talk
+hosts:
+  - name: esx1
+    config:
+      switches:
+        - name: lab
+          kind: distributed
+          uplinks: [{name: uplink1, device: eno1}]
+          defaults:
+            vlan: {access: 10}
+            security: {forgedTransmits: accept, macLearning: {enabled: true, limit: 64, limitPolicy: drop}}
+          portGroups:
+            - {name: open}
+            - {name: limited, stormControl: {broadcast: 1000, multicast: 1000, unknownUnicast: 1000, burst: 500ms}}
+      ports:
+        - {name: a, switch: lab, portGroup: open, device: vm-a}
+        - {name: b, switch: lab, portGroup: open, device: vm-b}
+        - {name: c, switch: lab, portGroup: open, device: vm-c}
+        - {name: d, switch: lab, portGroup: open, device: vm-d}
+        - {name: n, switch: lab, portGroup: open, device: vm-n}
+vms:
+  - {name: a, host: esx1, addresses: [192.0.2.1/24]}
+  - {name: b, host: esx1, addresses: [192.0.2.2/24]}
+  - {name: c, host: esx1}
+  - {name: d, host: esx1}
+  - {name: n, host: esx1}
+switches:
+  - {name: tor}
+links:
+  - {a: esx1/eno1, b: tor/p1}
+`
+
+// Options say how the experiment runs.
+type Options struct {
+	// RunDir and Program are those of lab.Options.
+	RunDir, Program string
+	// Quick takes fewer rounds.
+	Quick bool
+	// Rows selects rows by name; empty: all.
+	Rows []string
+	// Progress, when set, is told what is being done now.
+	Progress func(string)
+}
+
+// effort is how much is measured.
+type effort struct {
+	rounds int
+	each   time.Duration // of each measurement
+	warmup time.Duration
+}
+
+func (o Options) effort() effort {
+	if o.Quick {
+		return effort{rounds: 3, each: 300 * time.Millisecond, warmup: 100 * time.Millisecond}
+	}
+	return effort{rounds: 11, each: 500 * time.Millisecond, warmup: 100 * time.Millisecond}
+}
+
+// rig is the lab that is up.
+type rig struct {
+	effort
+	agent *api.Client
+	ns    map[string]*netns.NS
+	to    net.HardwareAddr // the partner's
+	// The victims have the first CPU and the neighbour the last one; with one CPU they share it.
+	victims, loud []int
+}
+
+// Run measures the rows and returns what each came to, in their order. Nothing is left behind, also when ctx ends on the way.
+func Run(ctx context.Context, o Options) ([]Measured, error) { return run(ctx, o, o.effort()) }
+
+func run(ctx context.Context, o Options, much effort) (_ []Measured, err error) {
+	rows, err := chosen(o.Rows)
+	if err != nil {
+		return nil, err
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	s, err := scenario.Parse(Name+".yaml", []byte(labFile), nil)
+	if err != nil {
+		return nil, err
+	}
+	l, err := lab.Build(ctx, s, lab.Options{Name: fmt.Sprintf("hostile%d", os.Getpid()), RunDir: o.RunDir, Program: o.Program, Progress: o.Progress})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, l.Down()) }()
+	r := &rig{effort: much, agent: l.Agent(host), ns: map[string]*netns.NS{}, victims: []int{0}, loud: []int{runtime.NumCPU() - 1}}
+	for _, node := range []string{host, client, server, neighbour, partner, nest} {
+		if r.ns[node], err = l.NS(node); err != nil {
+			return nil, err
+		}
+	}
+	if r.to, err = addressOf(r.ns[partner]); err != nil {
+		return nil, err
+	}
+	return r.measure(ctx, rows, o.Progress)
+}
+
+func addressOf(ns *netns.NS) (mac net.HardwareAddr, err error) {
+	err = ns.Do(func() error {
+		l, err := netlink.LinkByName(guestDevice)
+		if err == nil {
+			mac = l.Attrs().HardwareAddr
+		}
+		return err
+	})
+	return mac, err
+}
+
+// settle moves the neighbour's port into a port group.
+func (r *rig) settle(ctx context.Context, limited bool) error {
+	group := "open"
+	if limited {
+		group = "limited"
+	}
+	_, err := r.agent.Move(ctx, api.Move{Port: neighbour, PortGroup: group})
+	return err
+}
+
+// speak has the stations behind n send until all are known.
+func (r *rig) speak(ctx context.Context) error {
+	for range 100 {
+		f, err := traffic.StartFlood(traffic.Endpoint{NS: r.ns[nest], CPUs: r.victims}, traffic.Flood{
+			Kind: traffic.RandomSource, Device: guestDevice, To: r.to, MinSize: 60, MaxSize: 60, Rate: 2000, Seed: 1})
+		if err != nil {
+			return err
+		}
+		for f.Sent() < stations && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		if err := errors.Join(f.Stop(), ctx.Err()); err != nil {
+			return err
+		}
+		t, err := r.table(ctx)
+		if err != nil {
+			return err
+		}
+		if len(t.others) >= stations {
+			return nil
+		}
+	}
+	return errors.New("the switch does not learn the stations behind a port: this measures nothing")
+}
+
+// table is what the switch has learned.
+type table struct {
+	others map[string]string // port by VLAN and MAC, of all ports but the neighbour's
+	held   int               // by the neighbour's port
+}
+
+func (r *rig) table(ctx context.Context) (table, error) {
+	t := table{others: map[string]string{}}
+	macs, err := r.agent.MACs(ctx)
+	for _, m := range macs {
+		switch {
+		case m.Port == neighbour && m.Kind == "learned":
+			t.held++
+		case m.Port != neighbour:
+			t.others[m.VLAN+" "+m.MAC] = m.Port
+		}
+	}
+	return t, err
+}
+
+// lost counts the entries of others that are not there any more, or are another port's.
+func (t table) lost(later table) (n int) {
+	for who, port := range t.others {
+		if later.others[who] != port {
+			n++
+		}
+	}
+	return n
+}

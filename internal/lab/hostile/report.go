@@ -1,0 +1,80 @@
+package hostile
+
+import (
+	"fmt"
+	"time"
+
+	"heddle/internal/report"
+)
+
+// The budgets: beside a hostile neighbour at least so much of the throughput, and at most so much of the round-trip time, that there is
+// beside a well-behaved one.
+const (
+	throughputBudget = 0.90
+	rttBudget        = 1.10
+)
+
+// Report lays out what the experiment came to.
+func Report(all []Measured) *report.Report {
+	r := &report.Report{Name: Name, Environment: report.Collect(time.Now())}
+	for i := range all {
+		m := &all[i]
+		r.Rows = append(r.Rows, m.fields())
+		r.Budgets = append(r.Budgets, m.budgets()...)
+	}
+	r.Notes = []string{
+		"throughput, p99: of two VMs, beside a hostile neighbour over beside a well-behaved one that sends as many frames of the same lengths to one receiver; ratios of the rounds, in which the two take turns.",
+		"The victims and the neighbour have a CPU each: what differs is what the switch has the one do for the other. What a machine has too few CPUs for, no switch can mend.",
+		fmt.Sprintf("limited: with storm control of %d frames per second of each kind on the neighbour's port, burst %v. passed: the neighbour's frames of which other ports got copies.", stormRate, stormBurst),
+		fmt.Sprintf("MACs: learned on the neighbour's port, whose limit is %d; lost: entries of other ports, %d of them learned, that were gone or moved afterwards.", macLimit, stations),
+		"Rows without storm control are not held against the budgets, but for the flood from random sources, which the learning limit stops: their storm reaches the victims, as on any switch.",
+	}
+	return r
+}
+
+func (m *Measured) throughput() []float64 {
+	return report.Ratios(m.Hostile.Throughput, m.Good.Throughput)
+}
+
+func (m *Measured) rtt() []float64 { return report.Ratios(m.Hostile.RTT, m.Good.RTT) }
+
+func (m *Measured) fields() report.Row {
+	return report.Row{
+		{Name: "name", Title: "row", Value: m.Row.name},
+		{Name: "sent_per_second", Title: "sent", Value: spread(m.Hostile.Sent), Unit: report.PacketsPerSecond, Brief: true},
+		{Name: "well_behaved_per_second", Title: "well-behaved", Value: spread(m.Good.Sent), Unit: report.PacketsPerSecond, Brief: true},
+		{Name: "passed_per_second", Title: "passed", Value: spread(m.Hostile.Passed), Unit: report.PacketsPerSecond, Brief: true},
+		{Name: "stream_bits_per_second", Title: "stream", Value: spread(m.Hostile.Throughput), Unit: report.BitsPerSecond, Brief: true},
+		{Name: "stream_ratio", Title: "throughput", Value: spread(m.throughput()), Unit: report.Ratio},
+		{Name: "p99_s", Title: "p99", Value: spread(m.Hostile.RTT), Unit: report.Seconds, Brief: true},
+		{Name: "well_behaved_stream_bits_per_second", Value: spread(m.Good.Throughput), Unit: report.BitsPerSecond, Hidden: true},
+		{Name: "well_behaved_p99_s", Value: spread(m.Good.RTT), Unit: report.Seconds, Hidden: true},
+		{Name: "p99_ratio", Title: "p99 ratio", Value: spread(m.rtt()), Unit: report.Ratio},
+		{Name: "macs", Title: "MACs", Value: m.Held, Unit: report.Count},
+		{Name: "entries_lost", Title: "lost", Value: m.Lost, Unit: report.Count},
+	}
+}
+
+func (m *Measured) budgets() []report.Budget {
+	b := []report.Budget{
+		report.Hold(m.Row.name+" MACs learned", float64(m.Held), report.Count, report.AtMost, macLimit),
+		report.Hold(m.Row.name+" entries lost", float64(m.Lost), report.Count, report.Exactly, 0),
+	}
+	if m.Row.bounded {
+		b = append(b, report.Hold(m.Row.name+" frames above the rate", float64(m.Over), report.Count, report.Exactly, 0))
+	}
+	if m.Row.held {
+		b = append(b,
+			report.Hold(m.Row.name+" throughput", report.Summarise(m.throughput()).Median, report.Ratio, report.AtLeast, throughputBudget),
+			report.Hold(m.Row.name+" p99", report.Summarise(m.rtt()).Median, report.Ratio, report.AtMost, rttBudget))
+	}
+	return b
+}
+
+// spread is the spread of the rounds, nil ("not measured") without any.
+func spread(rounds []float64) any {
+	if len(rounds) == 0 {
+		return nil
+	}
+	return report.Summarise(rounds)
+}
