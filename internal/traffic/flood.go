@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync/atomic"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -41,6 +42,10 @@ type Flood struct {
 
 // floodNoise is how many random bytes there are to take payloads from.
 const floodNoise = 1 << 16
+
+// floodNap is how long a flood rests that is ahead of its rate. One that was held up makes up for all of it, unlike a measured
+// stream: it is to be as loud as it was asked to be.
+const floodNap = 100 * time.Microsecond
 
 // experimental is an Ethernet type that no stack knows (IEEE 802, local experimental 1).
 const experimental = 0x88b5
@@ -119,10 +124,12 @@ func floodSocket(device string) (int, net.HardwareAddr, error) {
 }
 
 func (r *Flooding) send(h *halt, fd int, frames *floodFrames, rate float64) error {
-	pace := newPacer(rate)
+	start := time.Now()
+	fineTimer()
 	for !h.asked() {
-		if rate != 0 {
-			pace.wait(h)
+		if n := r.sent.Load(); rate != 0 && float64(n) > rate*time.Since(start).Seconds() {
+			nap(floodNap)
+			continue
 		}
 		switch _, err := unix.Write(fd, frames.next()); {
 		case err == nil:
