@@ -71,5 +71,5 @@ func rank(l api.FindingLevel) int {
 
 // Rules are all rules, in the order they are told.
 func Rules() []Rule {
-	return slices.Concat(securityRules(), addressRules(), uplinkRules(), deviceRules())
+	return slices.Concat(securityRules(), addressRules(), uplinkRules(), redundancyRules(), deviceRules())
 }

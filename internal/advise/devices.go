@@ -116,7 +116,7 @@ func name(n *api.Neighbour) string {
 
 func deviceMissing(l *look) (found []api.Finding) {
 	add := func(f api.Finding, kind, device, reason string) {
-		f.Sign = fmt.Sprintf("%s, since %v ago at least", reason, l.absent(f))
+		f.Sign = fmt.Sprintf("%s; for %v at least", reason, l.absent(f))
 		f.Change = "Make the device " + device + ", or correct its name."
 		if device == "" {
 			f.Change = "Bind a device to it."

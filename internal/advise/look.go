@@ -86,6 +86,14 @@ func (l *look) period() string {
 	return "since it was connected"
 }
 
+// periodOfMany is period of several ports or uplinks.
+func (l *look) periodOfMany() string {
+	if l.Window > 0 {
+		return l.period()
+	}
+	return "since they were connected"
+}
+
 // connected says whether a device serves the port or uplink.
 func (l *look) connected(id plan.PortID) bool {
 	_, ok := l.Host.Facts[id]

@@ -30,12 +30,12 @@ ports:
 
 // rig is a host on which everything is connected, up and has passed some frames.
 type rig struct {
-	t *testing.T
+	t testing.TB
 	*Snapshot
 	sw *plan.Switch
 }
 
-func newRig(t *testing.T, text string) *rig {
+func newRig(t testing.TB, text string) *rig {
 	t.Helper()
 	cfg, err := spec.Parse("heddle.yaml", []byte(text))
 	if err != nil {

@@ -16,6 +16,16 @@ type link struct {
 	members []*plan.Uplink
 }
 
+// vlans are those that one of the members carries.
+func (k link) vlans() (s plan.VLANSet) {
+	for _, u := range k.members {
+		for i, w := range u.VLANs {
+			s[i] |= w
+		}
+	}
+	return s
+}
+
 // links are the choices that a list of a team names.
 func links(sw *plan.Switch, list []string) (out []link) {
 	for _, name := range list {

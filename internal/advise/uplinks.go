@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"heddle/internal/abi"
 	"heddle/internal/api"
@@ -20,21 +21,13 @@ func uplinkRules() []Rule {
 			"the frames end at the host; where only some uplinks carry the VLAN, they end there with the next failover, or for half of the ports", uplinkVLAN},
 		{"ip-hash", api.FindingWrong, "IP hash on uplinks that are no channel at the other end", "copies refused as `reflected`, or different devices at the other ends by LLDP",
 			"the physical switches see a guest's MAC now on one port, now on the other, and send its own broadcasts back", ipHash},
-		{"half-open", api.FindingWrong, "an uplink sends and never receives", "frames received and sent: none against 10 and more",
+		{"half-open", api.FindingWrong, "an uplink sends and never receives", "frames received and sent: none against 10 and more, in 5 s and more with `--for`",
 			"one direction of the link is lost, and link state does not show it: what answers by this uplink never arrives", halfOpen},
-		{"no-uplink", api.FindingWrong, "none of the uplinks that a port group's teaming names can be used", "frames refused as `no-uplink`, and the state of each uplink",
-			"its ports are cut off from the physical network", noUplink},
-		{"team-degraded", api.FindingNote, "some uplinks that a port group's teaming names cannot be used", "the state of each uplink",
-			"it works with what is left, and the next failure cuts the ports off", teamDegraded},
-		{"single-uplink", api.FindingNote, "a port group has one uplink, and the switch has more", "uplinks named by the teaming, uplinks that can be used",
-			"when that uplink fails, the others do not take over", singleUplink},
-		{"lag-member", api.FindingWrong, "a member of a LAG is up and not in the bundle", "what LACP says of the member, and its PDUs received and sent",
-			"the LAG has less than its width, or the other end is set up otherwise", lagMember},
 	}
 }
 
 // busiest gives the two of the links that received the most frames of a kind, and how many.
-func (l *look) busiest(of []link, count func(*counts) uint64) (name [2]string, n [2]uint64) {
+func (l *look) busiest(of []link, count func(*counts) uint64) (most [2]link, n [2]uint64) {
 	for _, k := range of {
 		var got uint64
 		for _, u := range k.members {
@@ -42,12 +35,12 @@ func (l *look) busiest(of []link, count func(*counts) uint64) (name [2]string, n
 		}
 		switch {
 		case got > n[0]:
-			name, n = [2]string{k.name, name[0]}, [2]uint64{got, n[0]}
+			most, n = [2]link{k, most[0]}, [2]uint64{got, n[0]}
 		case got > n[1]:
-			name[1], n[1] = k.name, got
+			most[1], n[1] = k, got
 		}
 	}
-	return name, n
+	return most, n
 }
 
 func reflectionCheck(l *look) (found []api.Finding) {
@@ -71,10 +64,11 @@ func reflectionCheck(l *look) (found []api.Finding) {
 			{!sw.ReversePathPromiscuous && looking, "reversePathPromiscuous", "unicast", func(c *counts) uint64 { return c.named["packetsInUnicast"] }},
 		} {
 			by, n := l.busiest(usable, c.count)
-			if !c.off || n[1] == 0 {
+			first, second := by[0].vlans(), by[1].vlans()
+			if !c.off || n[1] == 0 || !overlap(&first, &second) {
 				continue
 			}
-			f := api.Finding{Switch: sw.Name, Sign: fmt.Sprintf("checks.%s is off, and %s frames came by %s (%s) and by %s (%s) %s", c.name, c.what, by[0], frames(n[0]), by[1], frames(n[1]), l.period())}
+			f := api.Finding{Switch: sw.Name, Sign: fmt.Sprintf("checks.%s is off, and %s frames came by %s (%s) and by %s (%s) %s", c.name, c.what, by[0].name, frames(n[0]), by[1].name, frames(n[1]), l.periodOfMany())}
 			found = append(found, remedy(f, l.explain.MendSwitch(sw.Name, "Switch the check on.", "checks: {"+c.name+": true}")))
 		}
 	}
@@ -97,45 +91,50 @@ func choices(sw *plan.Switch) (list []string) {
 func uplinkVLAN(l *look) (found []api.Finding) {
 	for _, t := range l.teams() {
 		vlans := vlansOf(&t.first.Policy.VLAN.V)
-		var without []*plan.Uplink
-		carried, refused, active := false, uint64(0), false
+		worst, carried, refused, active := (*plan.Uplink)(nil), false, uint64(0), false
 		for i, k := range t.all() {
 			for _, u := range k.members {
-				if !l.connected(u.ID) {
-					continue
-				}
-				if overlap(&u.VLANs, &vlans) {
+				switch n := l.refusedVLAN(u); {
+				case !l.connected(u.ID):
+				case overlap(&u.VLANs, &vlans):
 					carried = true
-					continue
+				case worst == nil || n > l.refusedVLAN(worst):
+					worst, active = u, i < len(t.active)
+					refused += n
+				default:
+					refused += n
 				}
-				c := l.of(u.ID)
-				refused += c.kept(abi.ReasonUplinkVLAN) + c.dropped(abi.ReasonUplinkVLAN)
-				active = active || i < len(t.active)
-				without = append(without, u)
 			}
 		}
 		sent := l.sum(t, (*counts).in)
-		if len(without) == 0 || !carried && (refused == 0 || sent == 0) {
+		if worst == nil || !carried && (refused == 0 || sent == 0) {
 			continue
 		}
-		u := without[0]
-		f := t.on("VLAN %s: %s carries %s; %s refused there %s", vlans, u.ID.Name, nothing(u.VLANs.String()), many(refused, "frame")+" "+wasWere(refused), l.period())
-		if !carried {
-			f.Sign = fmt.Sprintf("VLAN %s: none of its uplinks carries it; its ports sent %s %s, and %s %s refused at the uplinks", vlans, frames(sent), l.period(), frames(refused), wasWere(refused))
-		} else if !active || refused == 0 {
-			f.Level = api.FindingNote
+		f := t.on("VLAN %s: none of its uplinks carries it; its ports sent %s %s, and %s refused at the uplinks", vlans, frames(sent), l.periodOfMany(), were(refused))
+		if n := l.refusedVLAN(worst); carried {
+			f.Sign = fmt.Sprintf("VLAN %s: others carry it, %s carries %s; %s refused there %s", vlans, worst.ID.Name, nothing(worst.VLANs.String()), were(n), l.period())
+			if !active || n == 0 {
+				f.Level = api.FindingNote
+			}
 		}
-		cause, _ := l.explain.Explain(u.ID, abi.ReasonUplinkVLAN, trace.Known{VLAN: lowest(vlans)})
+		cause, _ := l.explain.Explain(worst.ID, abi.ReasonUplinkVLAN, trace.Known{VLAN: lowest(vlans)})
 		found = append(found, remedy(f, cause))
 	}
 	return found
 }
 
-func wasWere(n uint64) string {
+// refusedVLAN is how many frames of VLANs that it does not carry an uplink refused, in both directions.
+func (l *look) refusedVLAN(u *plan.Uplink) uint64 {
+	c := l.of(u.ID)
+	return c.kept(abi.ReasonUplinkVLAN) + c.dropped(abi.ReasonUplinkVLAN)
+}
+
+// were is "1 frame was", "2 frames were".
+func were(n uint64) string {
 	if n == 1 {
-		return "was"
+		return frames(n) + " was"
 	}
-	return "were"
+	return frames(n) + " were"
 }
 
 func nothing(s string) string {
@@ -174,7 +173,7 @@ func ipHash(l *look) (found []api.Finding) {
 		var f api.Finding
 		switch {
 		case back > 0:
-			f = t.on("%s that its own ports had sent came back by another of %s %s%s", frames(back), names2(usable), l.period(), others)
+			f = t.on("%s that its own ports had sent came back by another of %s %s%s", frames(back), linkNames(usable), l.periodOfMany(), others)
 		case others != "":
 			f = t.on("LLDP%s: a channel over both needs that they act as one", strings.TrimPrefix(others, ";"))
 			f.Level = api.FindingNote
@@ -187,7 +186,7 @@ func ipHash(l *look) (found []api.Finding) {
 	return found
 }
 
-func names2(of []link) string {
+func linkNames(of []link) string {
 	list := make([]string, len(of))
 	for i, k := range of {
 		list[i] = k.name
@@ -212,10 +211,16 @@ func (l *look) differ(of []link) string {
 	return ""
 }
 
-// halfOpenFrames is how many frames have to leave before silence is a sign.
-const halfOpenFrames = 10
+// How many frames have to leave before silence is a sign, and how long that has to be measured where it is measured.
+const (
+	halfOpenFrames = 10
+	halfOpenFor    = 5 * time.Second
+)
 
 func halfOpen(l *look) (found []api.Finding) {
+	if l.Window > 0 && l.Window < halfOpenFor {
+		return nil
+	}
 	l.eachUplink(func(_ *plan.Switch, u *plan.Uplink, c *counts) {
 		v := l.uplink[u.ID]
 		if !l.up(u.ID) || u.Blocked || c.in() > 0 || c.out() < halfOpenFrames || v != nil && v.LLDP != nil && len(v.LLDP.Neighbours) > 0 {
@@ -223,74 +228,6 @@ func halfOpen(l *look) (found []api.Finding) {
 		}
 		f := onUplink(u, "it sent %s %s and received none", frames(c.out()), l.period())
 		f.Change = "Look at the cable, the optics and the port of the physical switch, and move the ports meanwhile: `teaming: {failureDetection: beacon}` does that by itself with three uplinks."
-		f.Command = "heddle uplink show " + u.ID.Name
-		found = append(found, f)
-	})
-	return found
-}
-
-func noUplink(l *look) (found []api.Finding) {
-	for _, t := range l.teams() {
-		lost := l.sum(t, func(c *counts) uint64 { return c.dropped(abi.ReasonNoUplink) + c.kept(abi.ReasonNoUplink) })
-		if len(l.usable(t.all())) > 0 {
-			continue
-		}
-		f := t.on("%s", strings.Join(l.unusable(t.all()), ", "))
-		if lost > 0 {
-			f.Sign += fmt.Sprintf("; %s found no uplink %s", frames(lost), l.period())
-		}
-		cause, _ := l.explain.Explain(t.first.ID, abi.ReasonNoUplink, trace.Known{})
-		found = append(found, remedy(f, cause))
-	}
-	return found
-}
-
-func teamDegraded(l *look) (found []api.Finding) {
-	for _, t := range l.teams() {
-		out, usable := l.unusable(t.all()), l.usable(t.all())
-		if len(out) == 0 || len(usable) == 0 {
-			continue
-		}
-		f := t.on("%d of %d can be used; not %s", len(usable), len(t.all()), strings.Join(out, ", "))
-		f.Change = "Bring the uplink back, or take it out of the teaming."
-		f.Command = "heddle uplink list --switch " + t.sw.Name
-		found = append(found, f)
-	}
-	return found
-}
-
-func singleUplink(l *look) (found []api.Finding) {
-	for _, t := range l.teams() {
-		all, on := t.all(), l.usable(links(t.sw, choices(t.sw)))
-		if len(all) != 1 || all[0].lag || len(on) < 2 {
-			continue
-		}
-		spare := ""
-		for _, k := range on {
-			if k.name != all[0].name {
-				spare = k.name
-				break
-			}
-		}
-		f := t.on("its teaming names %s alone, and %d can be used: %s", all[0].name, len(on), names2(on))
-		found = append(found, remedy(f, l.explain.Mend(t.first, "Name another as standby, unless the ports are meant to stay on that one.",
-			trace.Setting{Policy: "teaming.standby", Level: t.policy().Standby.From, Set: "teaming: {standby: [" + spare + "]}", Flags: "--standby " + spare})))
-	}
-	return found
-}
-
-func lagMember(l *look) (found []api.Finding) {
-	l.eachUplink(func(_ *plan.Switch, u *plan.Uplink, _ *counts) {
-		v := l.uplink[u.ID]
-		if v == nil || v.LAG == nil || v.LAG.Used || !l.up(u.ID) {
-			return
-		}
-		why := v.LAG.Reason
-		if why == "" {
-			why = "not bundled"
-		}
-		f := onUplink(u, "LAG %s: %s; %s received, %s sent", v.LAG.Name, why, many(v.LAG.In, "LACPDU"), many(v.LAG.Out, "LACPDU"))
-		f.Change = "Put the port at the other end into the same channel, with LACP on."
 		f.Command = "heddle uplink show " + u.ID.Name
 		found = append(found, f)
 	})
