@@ -36,7 +36,7 @@ func domain(t *testing.T, ctx context.Context, dir, name, mac, metadata string) 
  <metadata><heddle:ports xmlns:heddle="urn:heddle:domain:1">%[4]s</heddle:ports></metadata>
  <memory unit='MiB'>128</memory>
  <os><type arch='x86_64' machine='pc'>hvm</type><kernel>%[2]s/kernel</kernel><initrd>%[2]s/initrd</initrd>
-  <cmdline>console=ttyS0 quiet panic=-1 heddle.name=g heddle.modules=virtio_pci,virtio_net heddle.addrs=192.0.2.1/24</cmdline></os>
+  <cmdline>console=ttyS0 quiet panic=-1 no_timer_check heddle.name=g heddle.modules=virtio_pci,virtio_net heddle.addrs=192.0.2.1/24</cmdline></os>
  <features><acpi/></features>
  <devices>
   <emulator>/usr/bin/qemu-system-x86_64</emulator>
