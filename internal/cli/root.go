@@ -77,6 +77,7 @@ func NewRoot(d Deps) *cobra.Command {
 	root.AddCommand(newCapture(d))
 	root.AddCommand(newDoctor(d))
 	root.AddCommand(newMetrics(d))
+	root.AddCommand(newTop(d))
 	root.AddCommand(newHostPort(d))
 	root.AddCommand(newCNI())
 	root.AddCommand(newLibvirtHook(d))

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/top"
+)
+
+// topView is one "heddle top".
+type topView struct {
+	d     Deps
+	t     target
+	model top.Model
+	sort  string
+	batch bool
+	once  bool
+	count int
+	// format is text or json.
+	format string
+}
+
+func newTop(d Deps) *cobra.Command {
+	v := &topView{d: d}
+	c := &cobra.Command{
+		Use: "top", Short: "Show ports by rate and drops, live",
+		Long: "Show ports and uplinks by rate and drops, live, with the reason of the last drop that was seen and how long ago. In is from the\n" +
+			"port's owner into the switch; ^ marks an uplink. Keys: " + strings.ReplaceAll(top.Help(), "; / ", ";\n/ ") + ".\n\n" +
+			"Without a terminal, or with --batch, the view is printed instead, --count times.",
+		Example: "  heddle top\n  heddle top --sort drop-rate --filter vm1\n  heddle top -b -n 3 --interval 5s\n  heddle top --once -o json", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := v.valid(); err != nil {
+				return err
+			}
+			v.model.Title = v.t.name
+			return v.run(c)
+		},
+	}
+	v.t.flags(d, c)
+	f := c.Flags()
+	f.DurationVar(&v.model.Interval, "interval", time.Second, "time between two readings")
+	f.StringVar(&v.sort, "sort", "in-bits", "sort by: "+strings.Join(top.Columns(), ", "))
+	f.BoolVar(&v.model.Up, "reverse", false, "sort the other way round")
+	f.StringVar(&v.model.Filter, "filter", "", "show only ports with this text in their name, port group or last reason")
+	f.BoolVarP(&v.batch, "batch", "b", false, "print the view instead of showing it")
+	f.IntVarP(&v.count, "count", "n", 0, "with --batch, how often; 0 is without end")
+	f.BoolVar(&v.once, "once", false, "print it once: --batch --count 1")
+	f.StringVarP(&v.format, "output", "o", "text", "output format: text, or json: one object a line, which is --batch too")
+	_ = c.RegisterFlagCompletionFunc("sort", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return top.Columns(), cobra.ShellCompDirectiveNoFileComp
+	})
+	return c
+}
+
+// shortestInterval keeps a view from being all that the agent does.
+const shortestInterval = 100 * time.Millisecond
+
+func (v *topView) valid() error {
+	column, ok := top.ColumnOf(v.sort)
+	switch {
+	case !ok:
+		return usagef("--sort %q: use one of %s", v.sort, strings.Join(top.Columns(), ", "))
+	case v.format != "text" && v.format != "json":
+		return usagef("output format %q: use text, or json for one object a line", v.format)
+	case v.model.Interval < shortestInterval:
+		return usagef("--interval %v: it is %v or more", v.model.Interval, shortestInterval)
+	case v.count < 0:
+		return usagef("--count %d: it is 0 or more", v.count)
+	case v.count > 0 && !v.batch && v.format == "text":
+		return usagef("--count is for --batch")
+	}
+	v.model.Sort = column
+	return nil
+}
+
+func (v *topView) run(c *cobra.Command) error {
+	client, err := v.t.client()
+	if err != nil {
+		return err
+	}
+	read := func(ctx context.Context) ([]api.Stats, error) {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		return client.Stats(ctx)
+	}
+	in, isIn := v.d.Stdin.(*os.File)
+	out, isOut := v.d.Stdout.(*os.File)
+	if v.once || v.batch || v.format == "json" || !isIn || !isOut || !isTerminal(in) || !isTerminal(out) {
+		if v.once || !v.batch && v.count == 0 && v.format == "text" {
+			v.count = 1
+		}
+		return v.print(c.Context(), read)
+	}
+	return top.Run(c.Context(), &v.model, in, out, v.d.Colour, read)
+}
+
+// print writes the view every interval. Who closes the pipe has seen enough.
+func (v *topView) print(ctx context.Context, read top.Read) error {
+	for n := 0; v.count == 0 || n <= v.count; n++ {
+		all, err := read(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		v.model.Update(all, time.Now())
+		if n > 0 {
+			if err := v.write(n); err != nil {
+				return err
+			}
+		}
+		if n == v.count && v.count > 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(v.model.Interval):
+		}
+	}
+	return nil
+}
+
+func (v *topView) write(n int) error {
+	if v.format == "json" {
+		return v.model.JSON(v.d.Stdout)
+	}
+	var err error
+	if n > 1 {
+		_, err = io.WriteString(v.d.Stdout, "\n")
+	}
+	return errors.Join(err, v.model.Batch(v.d.Stdout))
+}

@@ -1,0 +1,143 @@
+package top
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Action is what a key asks of the one that runs the view, beyond changing it.
+type Action int
+
+// The actions.
+const (
+	Nothing Action = iota
+	Quit
+	Suspend
+	Redraw // the whole screen: something else has written on it
+)
+
+// Keys that terminals send as sequences. A terminal in another mode sends O for [.
+var sequences = map[string]string{"[A": "up", "[B": "down", "[C": "right", "[D": "left", "[5~": "page-up", "[6~": "page-down", "[H": "home", "[F": "end",
+	"[1~": "home", "[4~": "end", "OA": "up", "OB": "down", "OC": "right", "OD": "left", "OH": "home", "OF": "end"}
+
+// Split takes the keys out of what a terminal sent: a character, or the name of a special key; sequences that are none of these are
+// left out. A sequence comes in one piece from any terminal.
+func Split(b []byte) (keys []string) {
+	for len(b) > 0 {
+		if b[0] == 0x1b {
+			key, n := sequence(b)
+			if key != "" {
+				keys = append(keys, key)
+			}
+			b = b[n:]
+			continue
+		}
+		r, n := utf8.DecodeRune(b)
+		if r != utf8.RuneError {
+			keys = append(keys, string(r))
+		}
+		b = b[n:]
+	}
+	return keys
+}
+
+// sequence reads what begins with an escape, and how long it is.
+func sequence(b []byte) (key string, n int) {
+	if len(b) == 1 || b[1] != '[' && b[1] != 'O' {
+		return "escape", 1
+	}
+	n = 2
+	for n < len(b) && (b[n] < 0x40 || b[n] > 0x7e) { // parameters, then one final byte (ECMA-48, 5.4)
+		n++
+	}
+	n = min(n+1, len(b))
+	return sequences[string(b[1:n])], n
+}
+
+// Key is a key that was pressed.
+func (m *Model) Key(key string) Action {
+	if m.typing {
+		return m.typed(key)
+	}
+	page := max(1, m.body()-1)
+	switch key {
+	case "q", "\x03": // Ctrl-C is a character in raw mode
+		return Quit
+	case "\x1a": // Ctrl-Z
+		return Suspend
+	case "\x0c": // Ctrl-L
+		return Redraw
+	case "p", " ":
+		m.Paused = !m.Paused
+	case "/":
+		m.typing, m.Filter, m.offset = true, "", 0
+	case "escape":
+		m.Filter, m.offset = "", 0
+	case "r":
+		m.Up = !m.Up
+	case "s", "right", ">":
+		m.sortBy((m.Sort + 1) % columns)
+	case "left", "<":
+		m.sortBy((m.Sort + columns - 1) % columns)
+	case "up", "k":
+		m.offset--
+	case "down", "j":
+		m.offset++
+	case "page-up":
+		m.offset -= page
+	case "page-down":
+		m.offset += page
+	case "home", "g":
+		m.offset = 0
+	case "end", "G":
+		m.offset = len(m.rows)
+	default:
+		m.pick(key)
+	}
+	return Nothing
+}
+
+// pick sorts by the column of a digit.
+func (m *Model) pick(key string) {
+	if len(key) == 1 && key[0] >= '1' && key[0] < '1'+byte(columns) {
+		m.sortBy(Column(key[0] - '1'))
+	}
+}
+
+// sortBy sorts by another column, or turns the order of the same.
+func (m *Model) sortBy(c Column) {
+	m.Up = c == m.Sort && !m.Up
+	m.Sort, m.offset = c, 0
+}
+
+// typed is a key while the filter is typed.
+func (m *Model) typed(key string) Action {
+	switch key {
+	case "\r", "\n":
+		m.typing = false
+	case "escape":
+		m.typing, m.Filter = false, ""
+	case "\x03":
+		return Quit
+	case "\x1a":
+		return Suspend
+	case "\x7f", "\b":
+		_, n := utf8.DecodeLastRuneInString(m.Filter)
+		m.Filter = m.Filter[:len(m.Filter)-n]
+	default:
+		if r, n := utf8.DecodeRuneInString(key); n == len(key) && unicode.IsPrint(r) && len(m.Filter) < longestFilter {
+			m.Filter += key
+		}
+	}
+	return Nothing
+}
+
+// longestFilter is the most bytes of a filter: longer than any name.
+const longestFilter = 128
+
+// Help names the keys, for the command's text.
+func Help() string {
+	return strings.Join([]string{"q quit", "1-8 or s sort by a column, r the other way round", "/ show only what has a text in it, Esc all", "p pause",
+		"arrows, PgUp, PgDn, Home, End scroll"}, "; ")
+}
