@@ -202,17 +202,17 @@ func (h *host) refuses(device string) {
 	}
 }
 
-// neighbourFrame is an LLDPDU of a switch whose port takes frames of 1,500 bytes.
-func neighbourFrame() []byte {
+// neighbourFrame is an LLDPDU of a switch whose port takes frames of that many bytes.
+func neighbourFrame(longest uint16) []byte {
 	f := []byte{0x01, 0x80, 0xc2, 0, 0, 0x0e, 2, 0, 0, 0, 1, 0, 0x88, 0xcc}
 	tlv := func(kind uint16, value ...byte) {
 		f = append(binary.BigEndian.AppendUint16(f, kind<<9|uint16(len(value))), value...)
 	}
-	tlv(1, 4, 2, 0, 0, 0, 1, 0)                    // chassis: a MAC
-	tlv(2, append([]byte{5}, "eth7"...)...)        // port: an interface's name
-	tlv(3, 0, 120)                                 // time to live
-	tlv(5, []byte("tor1")...)                      // system name
-	tlv(127, 0, 0x12, 0x0f, 4, 1500>>8, 1500&0xff) // IEEE 802.3: maximum frame size
+	tlv(1, 4, 2, 0, 0, 0, 1, 0)                                 // chassis: a MAC
+	tlv(2, append([]byte{5}, "eth7"...)...)                     // port: an interface's name
+	tlv(3, 0, 120)                                              // time to live
+	tlv(5, []byte("tor1")...)                                   // system name
+	tlv(127, 0, 0x12, 0x0f, 4, byte(longest>>8), byte(longest)) // IEEE 802.3: maximum frame size
 	tlv(0)
 	return append(f, make([]byte, max(0, 60-len(f)))...)
 }
@@ -220,7 +220,7 @@ func neighbourFrame() []byte {
 // misbehave sends what the rules look for, on the lab of badlySet.
 func (l *adviceLab) misbehave() {
 	long := strings.Repeat("x", 1500)
-	l.ends["h1"].Send(neighbourFrame())
+	l.ends["h1"].Send(neighbourFrame(1500))
 	for i := range byte(20) {
 		l.ends["a"].Send(cable.Frame(mac(0xb), mac(0xa), 0, "to b"))
 		l.broadcast("a", 0xa, 0)
@@ -344,6 +344,9 @@ ports:
 // physical network floods by both uplinks.
 func (l *adviceLab) behave() {
 	long := strings.Repeat("x", 1500)
+	for _, u := range []string{"u1", "u2"} {
+		l.ends[u].Send(neighbourFrame(1522))
+	}
 	for i := range byte(20) {
 		l.ends["a"].Send(cable.Frame(mac(0xb), mac(0xa), 0, long))
 		l.ends["b"].Send(cable.Frame(mac(0xa), mac(0xb), 0, "back"))
@@ -379,6 +382,11 @@ func TestAdvise_ASoundHostIsLeftInPeace(t *testing.T) {
 			t.Errorf("no broadcast came to %s: it is not the traffic that was meant", at)
 		}
 	}
+	l.await("both neighbours are known", func() bool {
+		var list []api.Uplink
+		return json.Unmarshal([]byte(l.must("uplink", "list", "-o", "json")), &list) == nil && len(list) == 2 &&
+			!slices.ContainsFunc(list, func(u api.Uplink) bool { return u.LLDP == nil || len(u.LLDP.Neighbours) == 0 })
+	})
 	inPeace(t, l.must("advise", "-o", "json"), false)
 	out := make(chan string, 1)
 	go func() {

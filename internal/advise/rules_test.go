@@ -106,7 +106,7 @@ func uplinkCases() []ruleCase {
 		{rule: "reflection-check", old: "kind: distributed", new: "kind: distributed\n  checks: {reversePathPromiscuous: false}", provoke: none, near: quiet, object: "switch lab",
 			sign: "checks.reversePathPromiscuous is off, and unicast frames", mend: "checks: {reversePathPromiscuous: true}", level: wrong},
 		{rule: "uplink-vlan", old: "device: eno1}, {name: u2, device: eno2}", new: `device: eno1, vlans: ["0-9"]}, {name: u2, device: eno2, vlans: ["0-9"]}`,
-			provoke: func(r *rig) { r.refused("u1", "uplink-vlan", 12) }, near: none, object: "port group web", sign: "VLAN 10: none of its uplinks carries it; its ports sent 4,000 frames",
+			provoke: func(r *rig) { r.refused("u1", "uplink-vlan", 12) }, near: func(r *rig) { r.dropped("u1", "uplink-vlan", 12) }, object: "port group web", sign: "VLAN 10: none of its uplinks carries it; its ports sent 4,000 frames",
 			mend: `vlans: ["0-10"]`, level: wrong},
 		{rule: "uplink-vlan", old: "device: eno2}", new: `device: eno2, vlans: ["0-9"]}`, provoke: func(r *rig) { r.refused("u2", "uplink-vlan", 1) },
 			near: func(r *rig) { delete(r.Host.Facts, id("u2")) }, object: "port group web", sign: "VLAN 10: others carry it, u2 carries 0-9; 1 frame was refused there", mend: `vlans: ["0-10"]`, level: wrong},

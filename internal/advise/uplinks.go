@@ -17,7 +17,7 @@ func uplinkRules() []Rule {
 	return []Rule{
 		{"reflection-check", api.FindingWrong, "two uplinks bring frames, and the check that keeps out doubles is off", "broadcast and multicast frames that each of the uplinks received",
 			"what the physical network floods comes by every uplink, and ports get it as often; their own frames come back to them", reflectionCheck},
-		{"uplink-vlan", api.FindingWrong, "no uplink of its team carries a port group's VLAN, or not every one does", "frames dropped and copies refused as `uplink-vlan`",
+		{"uplink-vlan", api.FindingWrong, "no uplink of its team carries a port group's VLAN, or not every one does", "copies refused as `uplink-vlan`",
 			"the frames end at the host; where only some uplinks carry the VLAN, they end there with the next failover, or for half of the ports", uplinkVLAN},
 		{"ip-hash", api.FindingWrong, "IP hash on uplinks that are no channel at the other end", "copies refused as `reflected`, or different devices at the other ends by LLDP",
 			"the physical switches see a guest's MAC now on one port, now on the other, and send its own broadcasts back", ipHash},
@@ -123,11 +123,9 @@ func uplinkVLAN(l *look) (found []api.Finding) {
 	return found
 }
 
-// refusedVLAN is how many frames of VLANs that it does not carry an uplink refused, in both directions.
-func (l *look) refusedVLAN(u *plan.Uplink) uint64 {
-	c := l.of(u.ID)
-	return c.kept(abi.ReasonUplinkVLAN) + c.dropped(abi.ReasonUplinkVLAN)
-}
+// refusedVLAN is how many frames of VLANs that it does not carry were to leave by an uplink. Those that come in are none of the
+// host's: a physical switch may send more than this host has use for.
+func (l *look) refusedVLAN(u *plan.Uplink) uint64 { return l.of(u.ID).kept(abi.ReasonUplinkVLAN) }
 
 // were is "1 frame was", "2 frames were".
 func were(n uint64) string {

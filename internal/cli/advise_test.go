@@ -38,6 +38,14 @@ func TestAdvise_FindingsAreWrappedAndSetTheStatus(t *testing.T) {
 	if q, ok := s.asked[0].(api.AdviseRequest); !ok || q.For.Seconds() != 10 {
 		t.Errorf("asked %+v", s.asked)
 	}
+	if strings.Contains(out, "\x1b") {
+		t.Error("colours where there is no terminal")
+	}
+	c.colour = true
+	if out, _, _ := c.run("advise"); !strings.HasPrefix(out, red+"wrong"+plain+"  forged") || !strings.Contains(out, "\n"+yellow+"note"+plain+"  half-open") {
+		t.Errorf("on a terminal: %q", out)
+	}
+	c.colour = false
 	s.advice.Findings = s.advice.Findings[1:]
 	if _, _, status := c.run("advise"); status != ExitOK {
 		t.Errorf("status %d with a note alone", status)
