@@ -75,7 +75,7 @@ func TestTopStopsAndGoesOnAsAShellWants(t *testing.T) {
 	h.onTerminal(p, shell)
 	prompt := func(s string) bool { return strings.HasSuffix(strings.TrimRight(s, "\n "), "ready>") }
 	p.Await("a prompt", prompt)
-	for _, how := range []string{"\x1a"} {
+	for _, how := range []string{"\x1a", "kill"} {
 		p.Type("heddle top --interval 100ms\r")
 		p.Await("the ports", func(s string) bool { return shown(s) && p.Own() })
 		if how == "kill" {

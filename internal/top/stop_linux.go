@@ -3,6 +3,7 @@ package top
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -24,7 +25,10 @@ func stop() error {
 	if err := action(&now, &was); err != nil {
 		return err
 	}
-	err := unix.Kill(os.Getpid(), unix.SIGTSTP)
+	// To this thread: it takes the signal before it goes on, while another could find Go's handler back in place.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGTSTP)
 	if back := action(&was, nil); err == nil {
 		err = back
 	}
