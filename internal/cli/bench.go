@@ -43,6 +43,7 @@ func newBench(d Deps) *cobra.Command {
 	}
 	c.AddCommand(newBenchSwitch(d))
 	c.AddCommand(newBenchFrame(d))
+	c.AddCommand(newBenchMetrics(d))
 	c.AddCommand(newBenchCapture(d))
 	return c
 }

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/bench"
+	"heddle/internal/report"
+)
+
+func newBenchMetrics(d Deps) *cobra.Command {
+	var flags reportFlags
+	opts := bench.MetricsOptions{Now: time.Now}
+	c := &cobra.Command{
+		Use:   "metrics",
+		Short: "Measure how long a scrape of the metrics of 1,000 ports takes",
+		Long: "Starts an agent with 1,000 ports in a network namespace of its own, without devices, and asks it for its metrics again and again.\n" +
+			"Needs root. What it makes goes with it; switches that run on this host are not touched.",
+		Example: "  heddle bench metrics\n  heddle bench metrics --rounds 100 -o json --check",
+		Args:    exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			format, err := report.ParseFormat(flags.output)
+			if err != nil {
+				return &UsageError{Err: err}
+			}
+			if os.Geteuid() != 0 {
+				return errors.New("bench metrics runs an agent in a network namespace: run it as root")
+			}
+			self, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			opts.Heddle = []string{self}
+			ctx, stop := untilHangup(c.Context())
+			defer stop()
+			rep, err := bench.Metrics(ctx, opts)
+			if err != nil {
+				return interrupted(ctx, err)
+			}
+			return flags.publish(d.Stdout, format, rep)
+		},
+	}
+	flags.add(c)
+	c.Flags().IntVar(&opts.Rounds, "rounds", 30, "how many scrapes are measured")
+	return c
+}
