@@ -84,8 +84,8 @@ func check(t *testing.T, res Result, load Load) {
 			t.Errorf("received %g of %g per second", res.ReceivedPerSecond(), res.Sent.PacketsPerSecond)
 		}
 	}
-	if want := load.Duration.Seconds(); seconds < want || seconds > 3*want {
-		t.Errorf("measured %g s, want %g", seconds, want)
+	if want := load.Duration.Seconds(); seconds < want { // a loaded machine may take longer, and says so
+		t.Errorf("measured %g s, want at least %g", seconds, want)
 	}
 }
 
