@@ -58,7 +58,7 @@ func (l leftOut) below(o leftOut) leftOut {
 
 // sameValue says whether two texts of a field mean the same: durations may be written in several ways.
 func sameValue(path, a, b string) bool {
-	if a == b || !strings.HasSuffix(path, "ageing") && !strings.HasSuffix(path, "upDelay") {
+	if a == b || !strings.HasSuffix(path, "ageing") && !strings.HasSuffix(path, "upDelay") && !strings.HasSuffix(path, "burst") {
 		return a == b
 	}
 	da, errA := time.ParseDuration(a)
@@ -76,6 +76,7 @@ func builtInPolicy(s *spec.Switch) leftOut {
 		"security.macLearning.unicastFlooding": "true",
 		"teaming.policy":                       string(spec.OriginatingPort), "teaming.active": "[" + strings.Join(s.DefaultActive(), ", ") + "]", "teaming.standby": "[]",
 		"teaming.failback": "true", "teaming.notifySwitches": "true", "teaming.failureDetection": string(spec.DetectLink),
+		"stormControl.broadcast": "0", "stormControl.multicast": "0", "stormControl.unknownUnicast": "0", "stormControl.burst": spec.DefaultStormBurst.String(),
 	}
 }
 

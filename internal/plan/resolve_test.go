@@ -76,9 +76,9 @@ func TestRows_BuiltInDefaults(t *testing.T) {
 		{"teaming.notifySwitches", "true", "built-in default"},
 		{"teaming.failureDetection", "link", "built-in default"},
 		{"monitoring.ipfix", "false", "built-in default"},
-		{"stormControl.broadcast", "0 (no limit)", "built-in default"},
-		{"stormControl.multicast", "0 (no limit)", "built-in default"},
-		{"stormControl.unknownUnicast", "0 (no limit)", "built-in default"},
+		{"stormControl.broadcast", "0", "built-in default"},
+		{"stormControl.multicast", "0", "built-in default"},
+		{"stormControl.unknownUnicast", "0", "built-in default"},
 		{"stormControl.burst", "1s", "built-in default"},
 	}
 	if diff := cmp.Diff(want, port(t, "", "", "").Rows()); diff != "" {

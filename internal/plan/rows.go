@@ -41,9 +41,9 @@ func (p *Port) Rows() []Row {
 		row(p, "teaming.notifySwitches", t.NotifySwitches, yesNo),
 		row(p, "teaming.failureDetection", t.FailureDetection, text),
 		row(p, "monitoring.ipfix", e.Monitoring.IPFIX, yesNo),
-		row(p, "stormControl.broadcast", s.Broadcast, rate),
-		row(p, "stormControl.multicast", s.Multicast, rate),
-		row(p, "stormControl.unknownUnicast", s.UnknownUnicast, rate),
+		row(p, "stormControl.broadcast", s.Broadcast, strconv.Itoa),
+		row(p, "stormControl.multicast", s.Multicast, strconv.Itoa),
+		row(p, "stormControl.unknownUnicast", s.UnknownUnicast, strconv.Itoa),
 		row(p, "stormControl.burst", s.Burst, duration),
 	}
 }
@@ -102,14 +102,6 @@ func duration(d time.Duration) string {
 }
 
 func yesNo(b bool) string { return strconv.FormatBool(b) }
-
-// rate is a number of frames per second, as the file has it; 0 says what it means.
-func rate(n int) string {
-	if n == 0 {
-		return "0 (no limit)"
-	}
-	return strconv.Itoa(n)
-}
 
 func answer(accept bool) string {
 	if accept {

@@ -43,6 +43,11 @@ func faults() []fault {
 	down := func(name string) func(*Host) {
 		return func(h *Host) { h.Facts[id(name)] = plan.Fact{MTU: 1500, DeviceMAC: h.Facts[id(name)].DeviceMAC} }
 	}
+	spent := func(class int, frames int64) func(*Host) {
+		return func(h *Host) {
+			h.Spent = []model.Spent{{Port: id("vm1"), Class: class, Billionths: frames * 1e9, At: h.Now}}
+		}
+	}
 	mtu := func(name string, mtu int) func(*Host) {
 		return func(h *Host) { f := h.Facts[id(name)]; f.MTU = mtu; h.Facts[id(name)] = f }
 	}
@@ -105,6 +110,15 @@ func faults() []fault {
 		{reason: "mac-change", config: two, frame: to(mac(2), Fields{}), port: "vm2",
 			change: func(h *Host) { h.Facts[id("vm2")] = plan.Fact{Up: true, MTU: 1500, SeenMAC: mac(7)} },
 			policy: "security.macChanges", setBy: "built-in default", edit: "port group web of switch lab: security: {macChanges: accept}", command: apply},
+		{reason: "storm-control", config: config("", "{name: web, stormControl: {broadcast: 500}}", "vm1 web", "vm2 web"), frame: to(broadcast, Fields{}),
+			change: spent(abi.ClassBroadcast, 500),
+			policy: "stormControl.broadcast", setBy: "port group web", edit: "port group web of switch lab: stormControl: {broadcast: 1000}", command: apply},
+		{reason: "storm-control", name: "multicast", config: config("", "{name: web, overrides: {stormControl: true}}", "vm1 web stormControl: {multicast: 10}", "vm2 web"), frame: to(plan.MAC{0x33, 0x33, 0, 0, 0, 1}, Fields{}),
+			change: spent(abi.ClassMulticast, 10),
+			policy: "stormControl.multicast", setBy: "port vm1", edit: "port vm1: stormControl: {multicast: 20}", command: apply},
+		{reason: "storm-control", name: "the way out stays open", config: config("uplinks: [{name: u1, device: p1}]\ndefaults: {stormControl: {unknownUnicast: 1}}", learns, "vm1 web", "vm2 web"), frame: to(mac(9), Fields{}),
+			change: spent(abi.ClassUnicast, 1),
+			policy: "stormControl.unknownUnicast", setBy: "switch lab", edit: "port group web of switch lab: stormControl: {unknownUnicast: 2}", command: apply},
 		{reason: "reverse-path", config: dual, from: "u2", frame: to(broadcast, Fields{}), port: "vm1",
 			policy: "checks.reversePath", setBy: "switch lab", edit: "switch lab: checks: {reversePath: false}", command: apply},
 		{reason: "reflected", config: single, from: "u1", frame: to(broadcast, Fields{SrcMAC: ptr(mac(2))}), port: "vm1",

@@ -23,7 +23,7 @@ func Report(all []Measured) *report.Report {
 		r.Budgets = append(r.Budgets, m.budgets()...)
 	}
 	r.Notes = []string{
-		"throughput, p99: of two VMs, beside a hostile neighbour over beside a well-behaved one that sends as many frames of the same lengths to one receiver; ratios of the rounds, in which the two take turns.",
+		"throughput, p99: of two VMs, beside a hostile neighbour over beside a well-behaved one that sends as many frames of the same lengths to one receiver; ratios of the rounds, in which the two take turns. What is dropped costs less than what is delivered: where \"well-behaved\" is less than \"sent\", it could not be as loud.",
 		"The victims and the neighbour have a CPU each: what differs is what the switch has the one do for the other. What a machine has too few CPUs for, no switch can mend.",
 		fmt.Sprintf("limited: with storm control of %d frames per second of each kind on the neighbour's port, burst %v. passed: the neighbour's frames of which other ports got copies.", stormRate, stormBurst),
 		fmt.Sprintf("MACs: learned on the neighbour's port, whose limit is %d; lost: entries of other ports, %d of them learned, that were gone or moved afterwards.", macLimit, stations),
