@@ -97,7 +97,8 @@ type Options struct {
 	Progress func(string)
 }
 
-// effort is how much is measured.
+// effort is how much is measured. Many short rounds: what else a machine does comes and goes within seconds, and is then beside both
+// sides of a ratio.
 type effort struct {
 	rounds int
 	each   time.Duration // of each measurement
@@ -106,9 +107,9 @@ type effort struct {
 
 func (o Options) effort() effort {
 	if o.Quick {
-		return effort{rounds: 3, each: 300 * time.Millisecond, warmup: 100 * time.Millisecond}
+		return effort{rounds: 7, each: 120 * time.Millisecond, warmup: 30 * time.Millisecond}
 	}
-	return effort{rounds: 11, each: 500 * time.Millisecond, warmup: 100 * time.Millisecond}
+	return effort{rounds: 25, each: 200 * time.Millisecond, warmup: 50 * time.Millisecond}
 }
 
 // rig is the lab that is up.
