@@ -54,7 +54,7 @@ func (o Options) effort() effort {
 	if o.Quick {
 		return effort{ports: 100, rounds: 4, rate: 10000}
 	}
-	return effort{ports: 1000, rounds: 20, rate: 20000}
+	return effort{ports: 1000, rounds: 6, rate: 20000}
 }
 
 // rig is the lab that is up.

@@ -14,6 +14,9 @@ import (
 // around is how long the stream runs before and after a change.
 const around = 150 * time.Millisecond
 
+// restTime bounds how long the announcements of a change may take.
+const restTime = time.Minute
+
 // Measured is what one row came to, one value a round.
 type Measured struct {
 	Row row
@@ -65,6 +68,9 @@ func (r *rig) round(ctx context.Context, m *Measured, there bool) (err error) {
 		}
 		links = append(links, f)
 	}
+	if err := r.awaitRest(ctx); err != nil {
+		return err
+	}
 	var out *api.Applied
 	var took time.Duration
 	p, err := r.stream(ctx, r.rate, func() error {
@@ -101,6 +107,26 @@ func (r *rig) round(ctx context.Context, m *Measured, there bool) (err error) {
 		return err
 	}
 	return m.leaks(arrivals, out.InForceAt.Before)
+}
+
+// awaitRest waits until the agent has announced what the round before changed: a thousand ports take seconds, and each of those
+// broadcasts comes back by the other uplink for all of them, which would be measured with the next change.
+func (r *rig) awaitRest(ctx context.Context) error {
+	for deadline := time.Now().Add(restTime); ; {
+		state, err := r.agent.State(ctx)
+		if err != nil {
+			return err
+		}
+		if state.Agent.Announcing == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the agent still has %d frames to announce after %v", state.Agent.Announcing, restTime)
+		}
+		if err := pause(ctx, around); err != nil {
+			return err
+		}
+	}
 }
 
 func (m *Measured) add(p traffic.Received, took time.Duration) {
