@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -34,6 +35,19 @@ func (f *reportFlags) publish(w io.Writer, format report.Format, rep *report.Rep
 		return rep.Check()
 	}
 	return nil
+}
+
+// measure has run measure, with its progress on a terminal, until a hangup, and publishes what it reports.
+func (f *reportFlags) measure(c *cobra.Command, d Deps, format report.Format, run func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error)) error {
+	progress, end := progressLine(d)
+	ctx, stop := untilHangup(c.Context())
+	defer stop()
+	rep, err := run(ctx, progress)
+	end()
+	if err != nil {
+		return interrupted(ctx, err)
+	}
+	return f.publish(d.Stdout, format, rep)
 }
 
 func newBench(d Deps) *cobra.Command {
@@ -79,16 +93,10 @@ func newBenchSwitch(d Deps) *cobra.Command {
 				return err
 			}
 			opts.Heddle = []string{self}
-			progress, end := progressLine(d)
-			opts.Progress = progress
-			ctx, stop := untilHangup(c.Context())
-			defer stop()
-			rep, err := bench.Switch(ctx, opts)
-			end()
-			if err != nil {
-				return interrupted(ctx, err)
-			}
-			return flags.publish(d.Stdout, format, rep)
+			return flags.measure(c, d, format, func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error) {
+				opts.Progress = progress
+				return bench.Switch(ctx, opts)
+			})
 		},
 	}
 	flags.add(c)

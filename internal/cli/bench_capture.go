@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"os"
 	"time"
@@ -42,16 +43,10 @@ func newBenchCapture(d Deps) *cobra.Command {
 				return err
 			}
 			opts.Heddle = []string{self}
-			progress, end := progressLine(d)
-			opts.Progress = progress
-			ctx, stop := untilHangup(c.Context())
-			defer stop()
-			rep, err := bench.Capture(ctx, opts)
-			end()
-			if err != nil {
-				return interrupted(ctx, err)
-			}
-			return flags.publish(d.Stdout, format, rep)
+			return flags.measure(c, d, format, func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error) {
+				opts.Progress = progress
+				return bench.Capture(ctx, opts)
+			})
 		},
 	}
 	flags.add(c)

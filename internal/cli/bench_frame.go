@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"os"
 	"time"
@@ -30,16 +31,10 @@ func newBenchFrame(d Deps) *cobra.Command {
 			if os.Geteuid() != 0 {
 				return errors.New("bench frame loads programs into the kernel: run it as root")
 			}
-			progress, end := progressLine(d)
-			opts.Progress = progress
-			ctx, stop := untilHangup(c.Context())
-			defer stop()
-			rep, err := bench.Frame(ctx, opts)
-			end()
-			if err != nil {
-				return interrupted(ctx, err)
-			}
-			return flags.publish(d.Stdout, format, rep)
+			return flags.measure(c, d, format, func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error) {
+				opts.Progress = progress
+				return bench.Frame(ctx, opts)
+			})
 		},
 	}
 	flags.add(c)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"os"
 	"time"
@@ -34,13 +35,9 @@ func newBenchMetrics(d Deps) *cobra.Command {
 				return err
 			}
 			opts.Heddle = []string{self}
-			ctx, stop := untilHangup(c.Context())
-			defer stop()
-			rep, err := bench.Metrics(ctx, opts)
-			if err != nil {
-				return interrupted(ctx, err)
-			}
-			return flags.publish(d.Stdout, format, rep)
+			return flags.measure(c, d, format, func(ctx context.Context, _ func(done, total int, what string)) (*report.Report, error) {
+				return bench.Metrics(ctx, opts)
+			})
 		},
 	}
 	flags.add(c)

@@ -86,49 +86,55 @@ func (f *labRun) onTraffic(ctx context.Context, d Deps, e *experiment.Experiment
 	if err := needRoot("run an experiment"); err != nil {
 		return fmt.Errorf("%w, or add --simulate", err)
 	}
+	return f.inLabs(ctx, d, func(ctx context.Context, progress func(string)) (*report.Report, error) {
+		all, err := run.Experiment(ctx, e, run.Options{RunDir: *f.runDir, Quick: f.quick, Rows: f.rows, Progress: progress})
+		if err != nil {
+			return nil, err
+		}
+		return run.Report(e, all), nil
+	})
+}
+
+// inLabs has measure run in real labs, with its progress on a terminal, until a hangup, and shows what it reports.
+func (f *labRun) inLabs(ctx context.Context, d Deps, measure func(ctx context.Context, progress func(string)) (*report.Report, error)) error {
 	ctx, stop := untilHangup(ctx)
 	defer stop()
 	busy := run.BusyNote()
 	p := newProgress(d.Stderr)
-	all, err := run.Experiment(ctx, e, run.Options{
-		RunDir: *f.runDir, Quick: f.quick, Rows: f.rows, Progress: p.say,
-	})
+	rep, err := measure(ctx, p.say)
 	p.clear()
 	if err != nil {
 		return interrupted(ctx, err)
 	}
-	rep := run.Report(e, all)
 	if busy != "" {
 		rep.Notes = append(rep.Notes, busy)
 	}
 	return f.show(d, rep)
 }
 
+// trafficOnly refuses to simulate an experiment that the model has no answer to, and to run it without root.
+func (f *labRun) trafficOnly(name string) error {
+	if f.simulate {
+		return usagef("%s measures time, which the model has none of: leave --simulate out", name)
+	}
+	return needRoot("run an experiment")
+}
+
 // liveChange changes running ports in a real lab.
 func (f *labRun) liveChange(ctx context.Context, d Deps) error {
-	if f.simulate {
-		return usagef("%s measures time, which the model has none of: leave --simulate out", live.Name)
-	}
-	if err := needRoot("run an experiment"); err != nil {
+	if err := f.trafficOnly(live.Name); err != nil {
 		return err
 	}
-	ctx, stop := untilHangup(ctx)
-	defer stop()
-	busy := run.BusyNote()
-	p := newProgress(d.Stderr)
-	all, ports, err := live.Run(ctx, live.Options{RunDir: *f.runDir, Quick: f.quick, Rows: f.rows, Progress: p.say})
-	p.clear()
-	if errors.Is(err, live.ErrUnknown) {
-		return &UsageError{Err: err}
-	}
-	if err != nil {
-		return interrupted(ctx, err)
-	}
-	rep := live.Report(all, ports)
-	if busy != "" {
-		rep.Notes = append(rep.Notes, busy)
-	}
-	return f.show(d, rep)
+	return f.inLabs(ctx, d, func(ctx context.Context, progress func(string)) (*report.Report, error) {
+		all, ports, err := live.Run(ctx, live.Options{RunDir: *f.runDir, Quick: f.quick, Rows: f.rows, Progress: progress})
+		if errors.Is(err, live.ErrUnknown) {
+			return nil, &UsageError{Err: err}
+		}
+		if err != nil {
+			return nil, err
+		}
+		return live.Report(all, ports), nil
+	})
 }
 
 // onOutages lets uplinks fail or fill in a real lab.
@@ -137,26 +143,13 @@ func (f *labRun) onOutages(ctx context.Context, d Deps, name string, check func(
 	if err := check(o); err != nil {
 		return &UsageError{Err: err}
 	}
-	if f.simulate {
-		return usagef("%s measures time, which the model has none of: leave --simulate out", name)
-	}
-	if err := needRoot("run an experiment"); err != nil {
+	if err := f.trafficOnly(name); err != nil {
 		return err
 	}
-	ctx, stop := untilHangup(ctx)
-	defer stop()
-	busy := run.BusyNote()
-	p := newProgress(d.Stderr)
-	o.Progress = p.say
-	rep, err := measure(ctx, o)
-	p.clear()
-	if err != nil {
-		return interrupted(ctx, err)
-	}
-	if busy != "" {
-		rep.Notes = append(rep.Notes, busy)
-	}
-	return f.show(d, rep)
+	return f.inLabs(ctx, d, func(ctx context.Context, progress func(string)) (*report.Report, error) {
+		o.Progress = progress
+		return measure(ctx, o)
+	})
 }
 
 // onModel runs the experiment on the model alone.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"heddle/internal/lab/hostile"
-	"heddle/internal/lab/run"
+	"heddle/internal/report"
 )
 
 // hostileNeighbour has one VM of a real lab flood.
@@ -13,25 +13,15 @@ func (f *labRun) hostileNeighbour(ctx context.Context, d Deps) error {
 	if err := o.Check(); err != nil {
 		return &UsageError{Err: err}
 	}
-	if f.simulate {
-		return usagef("%s measures time, which the model has none of: leave --simulate out", hostile.Name)
-	}
-	if err := needRoot("run an experiment"); err != nil {
+	if err := f.trafficOnly(hostile.Name); err != nil {
 		return err
 	}
-	ctx, stop := untilHangup(ctx)
-	defer stop()
-	busy := run.BusyNote()
-	p := newProgress(d.Stderr)
-	o.Progress = p.say
-	all, err := hostile.Run(ctx, o)
-	p.clear()
-	if err != nil {
-		return interrupted(ctx, err)
-	}
-	rep := hostile.Report(all)
-	if busy != "" {
-		rep.Notes = append(rep.Notes, busy)
-	}
-	return f.show(d, rep)
+	return f.inLabs(ctx, d, func(ctx context.Context, progress func(string)) (*report.Report, error) {
+		o.Progress = progress
+		all, err := hostile.Run(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		return hostile.Report(all), nil
+	})
 }
