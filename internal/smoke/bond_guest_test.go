@@ -102,10 +102,10 @@ func TestNIC_ActiveBackupBondAsUplink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.await("the bond sends by its other member", func() bool { now := active(t); return now != "" && now != failed })
+	r.Await("the bond sends by its other member", func() bool { now := active(t); return now != "" && now != failed })
 	r.trips()
 	r.refusesMembers(members[0])
-	if err := r.heddle("down", "--purge"); err != nil {
+	if err := r.Heddle("down", "--purge"); err != nil {
 		t.Fatal(err)
 	}
 	for name, was := range before {
@@ -117,27 +117,27 @@ func TestNIC_ActiveBackupBondAsUplink(t *testing.T) {
 
 // refusesMembers: a bond's member, and a device in a bridge, are named with what to do.
 func (r *nicRig) refusesMembers(member string) {
-	r.t.Helper()
+	r.T.Helper()
 	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br9"}}
 	b, err := netlink.LinkByName("port-b")
 	if err == nil {
 		err = errors.Join(netlink.LinkAdd(bridge), netlink.LinkSetMaster(b, bridge))
 	}
 	if err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
-	r.t.Cleanup(func() { _ = netlink.LinkDel(bridge) })
-	r.apply(strings.ReplaceAll(nicConfig, "%s", member))
-	s, err := r.State(r.t.Context())
+	r.T.Cleanup(func() { _ = netlink.LinkDel(bridge) })
+	r.Configure(strings.ReplaceAll(nicConfig, "%s", member))
+	s, err := r.State(r.T.Context())
 	if err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
 	if u := s.Uplinks[0]; u.State != api.Pending || !strings.Contains(u.Reason, "member of bond "+bondName+": use "+bondName) {
-		r.t.Errorf("a member as uplink: %s, %q", u.State, u.Reason)
+		r.T.Errorf("a member as uplink: %s, %q", u.State, u.Reason)
 	}
 	for _, p := range s.Ports {
 		if p.Name == "b" && (p.State != api.Pending || !strings.Contains(p.Reason, "in bridge br9: take it out")) {
-			r.t.Errorf("a device in a bridge as port: %s, %q", p.State, p.Reason)
+			r.T.Errorf("a device in a bridge as port: %s, %q", p.State, p.Reason)
 		}
 	}
 }
@@ -158,7 +158,7 @@ func TestNIC_LACPBondAsUplink(t *testing.T) {
 	t.Cleanup(func() { removeBond(t) })
 	reflectIn(t, peer, bondName)
 	r := newNICRig(t, bondName)
-	r.await("both members carry traffic", func() bool { return collecting(t, cables) == 2 })
+	r.Await("both members carry traffic", func() bool { return collecting(t, cables) == 2 })
 	r.trips()
 	err := peer.Do(func() error {
 		l, err := netlink.LinkByName(cables[0])
@@ -170,7 +170,7 @@ func TestNIC_LACPBondAsUplink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.await("one member carries traffic", func() bool { return collecting(t, cables) == 1 })
+	r.Await("one member carries traffic", func() bool { return collecting(t, cables) == 1 })
 	r.trips()
 }
 
@@ -205,7 +205,7 @@ func TestNIC_S49_GuestsBehindABondAreAnnounced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.await("the bond sends by its other member", func() bool { now := active(t); return now != "" && now != failed })
+	r.Await("the bond sends by its other member", func() bool { now := active(t); return now != "" && now != failed })
 	other := ends[active(t)]
 	for _, w := range []struct {
 		mac  [6]byte

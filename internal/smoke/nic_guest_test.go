@@ -19,6 +19,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/testkit/cable"
+	"heddle/internal/testkit/realhost"
 )
 
 // The tests of this file run in a guest whose network cards' wires send back every frame to MAC(99), with addresses exchanged.
@@ -64,14 +65,14 @@ func newNICRig(t *testing.T, device string) *nicRig {
 		}
 	})
 	r := &nicRig{host: h, a: h.plug("port-a", cable.MAC(1)), b: h.plug("port-b", cable.MAC(2)), c: h.plug("port-c", cable.MAC(3))}
-	h.start(fmt.Sprintf(nicConfig, device))
+	h.Start(fmt.Sprintf(nicConfig, device))
 	h.up("a", "b", "c", "uplink1")
 	return r
 }
 
 // trip sends a frame of a port's owner to the wire and says whether it came back. The frame has the VLAN's tag on both ways.
 func (r *nicRig) trip(e *cable.End, mac [6]byte, vlan uint16, within time.Duration) bool {
-	r.t.Helper()
+	r.T.Helper()
 	r.sent++
 	text := fmt.Sprintf("trip %d", r.sent)
 	e.Send(cable.Frame(cable.MAC(99), mac, vlan, text))
@@ -80,15 +81,15 @@ func (r *nicRig) trip(e *cable.End, mac [6]byte, vlan uint16, within time.Durati
 
 // trips expects frames of all ports to come back.
 func (r *nicRig) trips() {
-	r.t.Helper()
+	r.T.Helper()
 	for _, p := range []struct {
 		name string
 		end  *cable.End
 		mac  [6]byte
 		vlan uint16
 	}{{"access port", r.a, cable.MAC(1), 0}, {"untagged port", r.b, cable.MAC(2), 0}, {"trunk", r.c, cable.MAC(3), 20}, {"trunk", r.c, cable.MAC(3), 4000}} {
-		if !r.trip(p.end, p.mac, p.vlan, patience) {
-			r.t.Errorf("nothing came back to the %s, VLAN %d", p.name, p.vlan)
+		if !r.trip(p.end, p.mac, p.vlan, realhost.Patience) {
+			r.T.Errorf("nothing came back to the %s, VLAN %d", p.name, p.vlan)
 		}
 	}
 }
@@ -103,7 +104,7 @@ func bring(t *testing.T, name string) netlink.Link {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(patience); l.Attrs().RawFlags&0x10000 == 0; time.Sleep(poll) { // IFF_LOWER_UP
+	for deadline := time.Now().Add(realhost.Patience); l.Attrs().RawFlags&0x10000 == 0; time.Sleep(realhost.Poll) { // IFF_LOWER_UP
 		if l, err = netlink.LinkByName(name); err != nil || time.Now().After(deadline) {
 			t.Fatalf("%s has no link: %v", name, err)
 		}
@@ -166,7 +167,7 @@ func TestNIC_UplinkSetAndGivenBack(t *testing.T) {
 			r := newNICRig(t, card)
 			r.trips()
 			r.shown(card, before)
-			if err := r.heddle("down", "--purge"); err != nil {
+			if err := r.Heddle("down", "--purge"); err != nil {
 				t.Fatal(err)
 			}
 			if after := features(t, card); !maps.Equal(before, after) {
@@ -196,24 +197,24 @@ func driver(t *testing.T, card string) string {
 
 // shown checks what the agent says of the card: what was on is off, or there is a warning.
 func (r *nicRig) shown(card string, before map[string]bool) {
-	r.t.Helper()
-	s, err := r.State(r.t.Context())
+	r.T.Helper()
+	s, err := r.State(r.T.Context())
 	if err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
 	u := s.Uplinks[0]
-	now := features(r.t, card)
+	now := features(r.T, card)
 	for _, name := range []string{"rx-lro", "rx-vlan-filter"} {
 		warned, changed := strings.Contains(strings.Join(u.Warnings, "\n"), name), slices.Contains(u.Changed, name+" off")
 		if now[name] != warned || (before[name] && !now[name]) != changed {
-			r.t.Errorf("%s was %v, is %v: changed %q, warnings %q", name, before[name], now[name], u.Changed, u.Warnings)
+			r.T.Errorf("%s was %v, is %v: changed %q, warnings %q", name, before[name], now[name], u.Changed, u.Warnings)
 		}
 	}
 	if before["rx-lro"] && now["rx-lro"] {
-		r.t.Errorf("%s still merges segments", card)
+		r.T.Errorf("%s still merges segments", card)
 	}
 	if u.State != api.Up || !strings.Contains(strings.Join(u.Changed, " "), "promiscuous mode on") {
-		r.t.Errorf("shown as %+v", u)
+		r.T.Errorf("shown as %+v", u)
 	}
 }
 
@@ -224,7 +225,7 @@ func TestNIC_QueuesKeepFlowsInOrderAndSpreadThem(t *testing.T) {
 	bring(t, card)
 	h := newHost(t, nil)
 	owner := h.plugWide("port-v", cable.MAC(2))
-	h.start(strings.ReplaceAll(cardQueueConfig, "CARD", card))
+	h.Start(strings.ReplaceAll(cardQueueConfig, "CARD", card))
 	h.up("veth", "uplink1")
 	sendFromAllCPUs(t, owner)
 	if used := owner.collect(cable.MAC(2), cable.MAC(99), 10000); used < 2 {

@@ -12,6 +12,7 @@ import (
 	"heddle/internal/netns"
 	"heddle/internal/testkit"
 	"heddle/internal/testkit/cable"
+	"heddle/internal/testkit/realhost"
 )
 
 const (
@@ -54,8 +55,8 @@ func (q *queues) open(fd int, err error) error {
 
 // tapQueues makes a multi-queue tap, as QEMU opens one.
 func tapQueues(h *host, name string) *queues {
-	h.t.Helper()
-	q := &queues{t: h.t}
+	h.T.Helper()
+	q := &queues{t: h.T}
 	err := h.do(func() error {
 		for range queueCount {
 			if err := q.open(unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)); err != nil {
@@ -77,7 +78,7 @@ func tapQueues(h *host, name string) *queues {
 		return netlink.LinkSetUp(l)
 	})
 	if err != nil {
-		h.t.Fatalf("make tap %s with %d queues: %v", name, queueCount, err)
+		h.T.Fatalf("make tap %s with %d queues: %v", name, queueCount, err)
 	}
 	return q
 }
@@ -115,11 +116,11 @@ func socketQueues(t *testing.T, ns *netns.NS, device string) *queues {
 
 // plugWide is plug for a veth whose ends have several queues.
 func (h *host) plugWide(device string, mac [6]byte) *queues {
-	h.t.Helper()
-	ns := testkit.NS(h.t, device)
+	h.T.Helper()
+	ns := testkit.NS(h.T, device)
 	handle, err := ns.Handle()
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	defer handle.Close()
 	err = h.do(func() error {
@@ -137,9 +138,9 @@ func (h *host) plugWide(device string, mac [6]byte) *queues {
 		})
 	}
 	if err != nil {
-		h.t.Fatalf("make veth %s: %v", device, err)
+		h.T.Fatalf("make veth %s: %v", device, err)
 	}
-	return socketQueues(h.t, ns, "eth0")
+	return socketQueues(h.T, ns, "eth0")
 }
 
 // flowFrame is the n-th UDP datagram of a flow; the flow's number is its source port.
@@ -167,7 +168,7 @@ func (q *queues) flows(to, from [6]byte, base uint16) {
 func (q *queues) collect(to, from [6]byte, base uint16) (used int) {
 	q.t.Helper()
 	queueOf, next, inUse := map[uint16]int{}, map[uint16]uint32{}, map[int]bool{}
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(realhost.Patience)
 	for got := 0; got < flowCount*perFlow; {
 		queue, f := q.next(deadline)
 		if len(f) < 46 || [6]byte(f) != to || [6]byte(f[6:]) != from || f[12] != 8 {
@@ -228,7 +229,7 @@ func TestQueuesKeepFlowsInOrderAndSpreadThem(t *testing.T) {
 	testkit.Root(t)
 	h := newHost(t, testkit.NS(t, "host"))
 	tap, veth, wire := tapQueues(h, "tap0"), h.plugWide("port-v", cable.MAC(2)), h.plugWide("up0", cable.MAC(99))
-	h.start(queueConfig)
+	h.Start(queueConfig)
 	h.up("tap", "veth", "uplink1")
 	for i, c := range []struct {
 		name     string
