@@ -1,0 +1,167 @@
+// Package flow has the words of metering, which those who count, keep, export and show flows share: what tells one flow from
+// another (Key), what was counted of it (Counts), where that was (Point), and what is said of it (Record). A leaf but for names.
+package flow
+
+import (
+	"net/netip"
+
+	"heddle/internal/plan"
+)
+
+// Direction is seen from the switch, with the values of IPFIX element 61.
+type Direction uint8
+
+// The directions.
+const (
+	Ingress Direction = 0 // from the port's owner, or the wire, into the switch
+	Egress  Direction = 1 // from the switch to the port's owner, or the wire
+)
+
+// Key tells one flow from another. It has no pointers, so that a million of them cost the garbage collector nothing. Fields that a
+// frame does not have are zero.
+type Key struct {
+	Point     uint16 // slot of the port or uplink where it was observed (see Point)
+	VLAN      uint16 // segment: VID 0–4094, 0 = untagged; plus AD for an 802.1ad VLAN
+	EtherType uint16 // of the innermost header that was read: 0x0800, 0x86dd, or another for a flow told by its MACs alone
+	Direction Direction
+	Protocol  uint8 // of IP; for IPv6 that of the upper layer
+	SrcMAC    plan.MAC
+	DstMAC    plan.MAC
+	// Src and Dst are 16 bytes each; an IPv4 address is in the first four, the others are zero.
+	Src, Dst [16]byte
+	// SrcPort and DstPort are those of TCP, UDP, SCTP, UDP-Lite and DCCP, in host order. Of ICMP and ICMPv6, DstPort is type << 8 | code and SrcPort 0.
+	SrcPort, DstPort uint16
+}
+
+// AD marks the VLAN of a Key as an 802.1ad one.
+const AD = 1 << 12
+
+// EtherTypes of a Key.
+const (
+	IPv4 = 0x0800
+	IPv6 = 0x86dd
+)
+
+// Addresses are the source and destination; invalid ones for a flow without IP.
+func (k Key) Addresses() (src, dst netip.Addr) {
+	switch k.EtherType {
+	case IPv4:
+		return netip.AddrFrom4([4]byte(k.Src[:4])), netip.AddrFrom4([4]byte(k.Dst[:4]))
+	case IPv6:
+		return netip.AddrFrom16(k.Src), netip.AddrFrom16(k.Dst)
+	}
+	return netip.Addr{}, netip.Addr{}
+}
+
+// Counts are what was counted of a flow in some time. A frame that stands for several packets (GSO) counts as those.
+type Counts struct {
+	Packets uint64
+	// Bytes are those of layer 3: IP header and payload, as octetDeltaCount has them (semantics §9.2); of a flow without IP those
+	// behind the Ethernet header and its tag.
+	Bytes uint64
+	// FrameBytes are those of whole frames without the checksum, as the port's counters have them.
+	FrameBytes uint64
+	// First and Last are when the first and the last packet were seen, in milliseconds since 1970 by the host's clock.
+	First, Last int64
+	// In and Out are the slots where the last frame came in and went out; 0 = none or several (flooded).
+	In, Out uint16
+	// TCPFlags are those of all packets together, as element 6 has them in 16 bits (NS, CWR, …, FIN).
+	TCPFlags uint16
+	// TOS is the traffic class byte of the first packet, DSCP and ECN.
+	TOS uint8
+	// MinTTL and MaxTTL are TTLs or hop limits.
+	MinTTL, MaxTTL uint8
+}
+
+// Add adds what was counted later or elsewhere.
+func (c *Counts) Add(d Counts) {
+	if d.Packets == 0 {
+		return
+	}
+	if c.Packets == 0 {
+		*c = d
+		return
+	}
+	c.Packets, c.Bytes, c.FrameBytes = c.Packets+d.Packets, c.Bytes+d.Bytes, c.FrameBytes+d.FrameBytes
+	c.TCPFlags |= d.TCPFlags
+	c.MinTTL, c.MaxTTL = min(c.MinTTL, d.MinTTL), max(c.MaxTTL, d.MaxTTL)
+	if d.First < c.First {
+		c.First, c.TOS = d.First, d.TOS
+	}
+	if d.Last >= c.Last {
+		c.Last, c.In, c.Out = d.Last, d.In, d.Out
+	}
+}
+
+// Point is a port or uplink where flows are observed.
+type Point struct {
+	ID     plan.PortID
+	Uplink bool
+	// Number is the one that operators and collectors see: the port's number on its host.
+	Number    uint32
+	PortGroup string // "" of an uplink
+	Device    string // "" when it has none at present
+	Ifindex   uint32
+	MAC       plan.MAC
+}
+
+// Points are the observation points of a host by slot.
+type Points map[uint16]Point
+
+// Loss is what could not be recorded at a point since it got its slot: its flow table was full. What was sampled out is no loss.
+type Loss struct {
+	Point                      uint16
+	Packets, Bytes, FrameBytes uint64
+	// Flows is how often a flow could not begin.
+	Flows uint64
+}
+
+// Batch is a part of what was counted between two drains. Within a batch no key comes twice. Batches are numbered from 1 in the order in
+// which they are drained, also across agents; one that was drained and not yet confirmed comes again with the same number and the same
+// content (and perhaps in other parts), so that who keeps for each flow the number that was added last adds nothing twice.
+type Batch struct {
+	Number uint64
+	Keys   []Key
+	Counts []Counts // of each key
+}
+
+// Source is where flows are counted: the kernel's tables.
+type Source interface {
+	// Drain takes out everything counted so far. add gets the batches in order of their numbers and must have kept each when it
+	// returns: it is then forgotten where it came from. An error of add ends the drain; what was not added stays.
+	Drain(add func(Batch) error) error
+	// Points are the observation points by slot. A slot is not given to another port before what was counted at it has been drained.
+	Points() Points
+	// Losses are those of every point that has any.
+	Losses() ([]Loss, error)
+}
+
+// EndReason is why a record was made, with the values of IPFIX element 136.
+type EndReason uint8
+
+// The reasons.
+const (
+	IdleTimeout   EndReason = 1
+	ActiveTimeout EndReason = 2
+	EndOfFlow     EndReason = 3 // TCP FIN or RST was seen, and nothing since
+	ForcedEnd     EndReason = 4 // the agent stops, the port goes, or metering is switched off
+	NoResources   EndReason = 5 // the agent's table was full
+)
+
+// Record is what is said of a flow at one time.
+type Record struct {
+	Key    Key
+	Reason EndReason
+	// Start is when the flow began, in milliseconds since 1970: with the key it names the flow, also in a record that is sent twice.
+	Start int64
+	// Delta is what was counted since the flow's record before this one, Total since Start.
+	Delta, Total Counts
+	// Reverse is the other direction of the same conversation, in a biflow (RFC 5103); nil in a record of one direction.
+	Reverse *Reverse
+}
+
+// Reverse is the other direction of a biflow.
+type Reverse struct {
+	Start        int64
+	Delta, Total Counts
+}
