@@ -2,9 +2,11 @@ package traffic
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -16,6 +18,8 @@ import (
 // listening is the first line a sink process prints.
 type listening struct {
 	Listening netip.AddrPort `json:"listening"`
+	// Sessions are where all sessions are served; the first of them is Listening.
+	Sessions []netip.AddrPort `json:"sessions,omitempty"`
 }
 
 // Command is the command tree "traffic" with one verb per kind and "sink". Each prints one line of JSON, a Result or a
@@ -69,30 +73,36 @@ func (e Endpoint) args() []string {
 func sendCommand(kind Kind) *cobra.Command {
 	load := Load{Kind: kind}
 	var end endFlags
-	var to string
+	var to []string
+	var begin string
 	shorts := map[Kind]string{
 		KindStream: "Send one TCP stream as fast as it goes",
 		KindRR:     "Send requests on one TCP connection, one at a time",
 		KindCRR:    "Send requests, each on a TCP connection of its own",
 		KindUDP:    "Send numbered UDP packets",
 		KindEcho:   "Send ICMP echo requests and count the replies to each",
+		KindScan:   "Send TCP SYNs to closed ports and count what comes back",
 	}
 	example := "  heddle traffic " + string(kind) + " --to 10.0.0.2:5001 --duration 5s"
-	if kind == KindEcho {
-		example = "  heddle traffic echo --to 10.0.0.2 --duration 5s"
+	if kind.alone() {
+		example = "  heddle traffic " + string(kind) + " --to 10.0.0.2 --duration 5s"
 	}
 	c := &cobra.Command{
 		Use: string(kind), Short: shorts[kind], Example: example, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			dest, err := destination(kind, to)
+			dest, err := destinations(kind, to)
 			if err != nil {
+				return err
+			}
+			if load.Begin, err = instant(begin); err != nil {
 				return err
 			}
 			e, err := end.endpoint()
 			if err != nil {
 				return err
 			}
-			res, err := Send(c.Context(), e, load, dest)
+			threadsFor(len(dest))
+			res, err := SendEach(c.Context(), e, load, dest)
 			if err != nil {
 				return err
 			}
@@ -100,17 +110,55 @@ func sendCommand(kind Kind) *cobra.Command {
 		},
 	}
 	end.add(c)
-	c.Flags().StringVar(&to, "to", "", "`address:port` of the sink; for echo the host's address")
+	c.Flags().StringArrayVar(&to, "to", nil, "`address:port` of the sink, once for each session; for echo and scan the host's address")
+	c.Flags().StringVar(&begin, "begin", "", "`time` (RFC 3339) at which the measured interval begins, for several senders at once (default: after the warm-up)")
+	if kind == KindScan {
+		c.Flags().IntVar(&load.Flows, "flows", defaultScanFlows, "how many different flows")
+	}
 	c.Flags().DurationVar(&load.Warmup, "warmup", 200*time.Millisecond, "time before the measured interval")
 	c.Flags().DurationVar(&load.Duration, "duration", time.Second, "length of the measured interval, 0 = until interrupted")
 	c.Flags().IntVar(&load.Size, "size", 0, "`bytes` per write, message or packet (default: what is usual for the kind)")
-	c.Flags().Float64Var(&load.Rate, "rate", 0, "packets or requests per second (default: udp as many as possible, echo 10)")
+	c.Flags().Float64Var(&load.Rate, "rate", 0, "packets or requests per second (default: udp as many as possible, echo 10, scan 1000)")
 	return c
 }
 
-// destination reads --to; an echo goes to a host, everything else to a port.
+// threadsFor lets the sessions of this process run without waiting for one another: each blocks a thread in system calls.
+func threadsFor(sessions int) {
+	if sessions > 1 {
+		runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), sessions+1))
+	}
+}
+
+// instant reads --begin; empty is the zero time.
+func instant(text string) (t time.Time, err error) {
+	if text == "" {
+		return t, nil
+	}
+	if t, err = time.Parse(time.RFC3339Nano, text); err != nil {
+		return t, fmt.Errorf("--begin %q: want a time such as 2026-01-02T15:04:05.123Z", text)
+	}
+	return t, nil
+}
+
+// destinations reads every --to.
+func destinations(kind Kind, to []string) ([]netip.AddrPort, error) {
+	if len(to) == 0 {
+		to = []string{""}
+	}
+	var all []netip.AddrPort
+	for _, t := range to {
+		a, err := destination(kind, t)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, a)
+	}
+	return all, nil
+}
+
+// destination reads a --to; an echo or a scan goes to a host, everything else to a port.
 func destination(kind Kind, to string) (netip.AddrPort, error) {
-	if kind == KindEcho {
+	if kind.alone() {
 		a, err := netip.ParseAddr(to)
 		if err != nil {
 			return netip.AddrPort{}, fmt.Errorf("--to %q: want an IP address such as 10.0.0.2", to)
@@ -125,21 +173,31 @@ func destination(kind Kind, to string) (netip.AddrPort, error) {
 }
 
 // args are the flags of sendCommand that ask for the load.
-func (l Load) args(to netip.AddrPort) []string {
-	dest := to.String()
-	if l.Kind == KindEcho {
-		dest = to.Addr().String()
-	}
-	return []string{
-		string(l.Kind), "--to", dest, "--warmup", l.Warmup.String(), "--duration", l.Duration.String(),
+func (l Load) args(to []netip.AddrPort) []string {
+	args := []string{
+		string(l.Kind), "--warmup", l.Warmup.String(), "--duration", l.Duration.String(),
 		"--size", strconv.Itoa(l.Size), "--rate", strconv.FormatFloat(l.Rate, 'g', -1, 64),
 	}
+	for _, a := range to {
+		dest := a.String()
+		if l.Kind.alone() {
+			dest = a.Addr().String()
+		}
+		args = append(args, "--to", dest)
+	}
+	if l.Kind == KindScan {
+		args = append(args, "--flows", strconv.Itoa(l.Flows))
+	}
+	if !l.Begin.IsZero() {
+		args = append(args, "--begin", l.Begin.Format(time.RFC3339Nano))
+	}
+	return args
 }
 
 func sinkCommand() *cobra.Command {
 	var end endFlags
 	var kind, at string
-	var size int
+	var size, sessions int
 	var nap time.Duration
 	var buffer int
 	c := &cobra.Command{
@@ -154,13 +212,14 @@ func sinkCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serveUntilEOF(c, e, SinkOptions{Kind: Kind(kind), At: addr, Size: size, Nap: nap, Buffer: buffer})
+			return serveUntilEOF(c, e, SinkOptions{Kind: Kind(kind), At: addr, Size: size, Nap: nap, Buffer: buffer}, sessions)
 		},
 	}
 	end.add(c)
 	c.Flags().StringVar(&kind, "kind", string(KindStream), fmt.Sprintf("`kind` of traffic: %s, %s, %s or %s", KindStream, KindRR, KindCRR, KindUDP))
 	c.Flags().StringVar(&at, "listen", "", "`address:port` to listen at; port 0 = one that is free")
 	c.Flags().IntVar(&size, "size", 0, "`bytes` of a request and of its answer (default 1)")
+	c.Flags().IntVar(&sessions, "sessions", 1, "how many to serve at once, each at a port of its own")
 	c.Flags().IntVar(&buffer, "buffer", 0, "lag behind by at most so many `bytes` of packets, with the kernel's book-keeping; 0: 4 MiB (udp)")
 	c.Flags().DurationVar(&nap, "nap", 0, "look for packets at this `interval` instead of being woken by each (udp)")
 	return c
@@ -170,13 +229,17 @@ func (o SinkOptions) args() []string {
 	return []string{"sink", "--kind", string(o.Kind), "--listen", o.At.String(), "--size", strconv.Itoa(o.Size), "--nap", o.Nap.String(), "--buffer", strconv.Itoa(o.Buffer)}
 }
 
-func serveUntilEOF(c *cobra.Command, e Endpoint, opts SinkOptions) error {
-	sink, err := Listen(e, opts)
+func serveUntilEOF(c *cobra.Command, e Endpoint, opts SinkOptions, sessions int) error {
+	if sessions > 1 && opts.At.Port() != 0 {
+		return errors.New("--sessions: several need a port each; leave the choice to the system with port 0")
+	}
+	threadsFor(sessions)
+	sinks, err := ListenEach(e, opts, sessions)
 	if err != nil {
 		return err
 	}
 	out := json.NewEncoder(c.OutOrStdout())
-	if err := out.Encode(listening{sink.Addr()}); err != nil {
+	if err := out.Encode(listening{sinks[0].Addr(), sinks.Addrs()}); err != nil {
 		return err
 	}
 	eof := make(chan struct{})
@@ -189,7 +252,7 @@ func serveUntilEOF(c *cobra.Command, e Endpoint, opts SinkOptions) error {
 	case <-eof:
 	case <-c.Context().Done():
 	}
-	res, err := sink.Finish()
+	res, err := sinks.Finish()
 	if err != nil {
 		return err
 	}

@@ -100,7 +100,15 @@ type clock struct {
 	seconds, cpu float64
 }
 
+// newClock starts a measurement; one whose interval begins at a given time waits for its warm-up.
 func newClock(h *halt, load Load) *clock {
+	if !load.Begin.IsZero() {
+		fineTimer()
+		for left := time.Until(load.Begin) - load.Warmup; left > 0 && !h.asked(); left = time.Until(load.Begin) - load.Warmup {
+			nap(min(left, pollInterval))
+		}
+		return &clock{start: time.Now(), from: load.Begin, duration: load.Duration, halt: h}
+	}
 	now := time.Now()
 	return &clock{start: now, from: now.Add(load.Warmup), duration: load.Duration, halt: h}
 }

@@ -62,3 +62,12 @@ func (h *histogram) quantile(q float64) time.Duration {
 func (h *histogram) latency() Latency {
 	return Latency{P50: h.quantile(0.5).Seconds(), P99: h.quantile(0.99).Seconds(), Max: h.largest.Seconds()}
 }
+
+// join adds the durations of another histogram.
+func (h *histogram) join(o *histogram) {
+	for i, n := range o.buckets {
+		h.buckets[i] += n
+	}
+	h.count += o.count
+	h.largest = max(h.largest, o.largest)
+}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/netip"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -35,17 +36,17 @@ func (p Processes) Measure(ctx context.Context, pair Pair, load Load) (Result, e
 	if load.Duration == 0 {
 		return Result{}, errors.New("a measurement by processes needs a duration")
 	}
-	if load.Kind == KindEcho {
-		return p.send(ctx, pair.Client, load, netip.AddrPortFrom(pair.Addr, 0))
+	if load.Kind.alone() {
+		return p.send(ctx, pair.Client, load, []netip.AddrPort{netip.AddrPortFrom(pair.Addr, 0)})
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	opts := load.sink(pair.Addr)
-	sink, err := p.sink(ctx, pair.Server, opts)
+	sink, err := p.sink(ctx, pair.Server, opts, load.Sessions)
 	if err != nil {
 		return Result{}, err
 	}
-	res, err := p.send(ctx, pair.Client, load, sink.addr)
+	res, err := p.send(ctx, pair.Client, load, sink.addrs)
 	if err != nil {
 		cancel()
 		_, _ = sink.finish()
@@ -74,8 +75,11 @@ func (e Endpoint) start(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-func (p Processes) send(ctx context.Context, e Endpoint, load Load, to netip.AddrPort) (Result, error) {
+func (p Processes) send(ctx context.Context, e Endpoint, load Load, to []netip.AddrPort) (Result, error) {
 	limit := load.Warmup + load.Duration + connectPatience + echoPatience + exitPatience
+	if wait := time.Until(load.Begin); wait > 0 {
+		limit += wait
+	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd, stderr := p.command(ctx, load.args(to), e.args())
@@ -86,7 +90,7 @@ func (p Processes) send(ctx context.Context, e Endpoint, load Load, to netip.Add
 	}
 	if err := cmd.Wait(); err != nil {
 		if ctx.Err() != nil {
-			return Result{}, fmt.Errorf("%s to %s: %w", load.Kind, to, ctx.Err())
+			return Result{}, fmt.Errorf("%s to %v: %w", load.Kind, to, ctx.Err())
 		}
 		return Result{}, fmt.Errorf("%s sender: %w: %s", load.Kind, err, strings.TrimSpace(stderr.String()))
 	}
@@ -103,12 +107,12 @@ type sinkProcess struct {
 	stdin  io.Closer
 	out    *bufio.Reader
 	stderr *bytes.Buffer
-	addr   netip.AddrPort
+	addrs  []netip.AddrPort
 }
 
-func (p Processes) sink(ctx context.Context, e Endpoint, opts SinkOptions) (*sinkProcess, error) {
+func (p Processes) sink(ctx context.Context, e Endpoint, opts SinkOptions, sessions int) (*sinkProcess, error) {
 	s := &sinkProcess{}
-	s.cmd, s.stderr = p.command(ctx, opts.args(), e.args())
+	s.cmd, s.stderr = p.command(ctx, append(opts.args(), "--sessions", strconv.Itoa(max(sessions, 1))), e.args())
 	stdin, err := s.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -129,7 +133,7 @@ func (p Processes) sink(ctx context.Context, e Endpoint, opts SinkOptions) (*sin
 		}
 		return nil, fmt.Errorf("%s sink: %w: %s", opts.Kind, err, strings.TrimSpace(s.stderr.String()))
 	}
-	s.addr = hello.Listening
+	s.addrs = hello.Sessions
 	return s, nil
 }
 

@@ -23,7 +23,7 @@ const (
 
 // SinkOptions is what a sink shall do.
 type SinkOptions struct {
-	Kind Kind           // all but KindEcho
+	Kind Kind           // one that has a sink
 	At   netip.AddrPort // port 0: one that is free
 	Size int            // of requests and answers; 0 = 1
 	// Nap makes a sink of packets look for them at this interval instead of being woken by each. Waking a thread on another
@@ -59,8 +59,8 @@ func Listen(e Endpoint, opts SinkOptions) (*Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	if opts.Kind == KindEcho {
-		return nil, errors.New("echo needs no sink: every host answers it")
+	if opts.Kind.alone() {
+		return nil, fmt.Errorf("%s needs no sink: every host answers it", opts.Kind)
 	}
 	opts.Size = load.Size
 	s := &Sink{opts: opts, ended: make(chan struct{}), done: make(chan struct{})}

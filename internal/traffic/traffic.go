@@ -1,5 +1,5 @@
 // Package traffic has the senders and sinks that measure a network path: TCP stream, request/response,
-// connect/request/response, numbered packets at full or given rate, and ICMP echo. Each end runs in a network namespace, on a
+// connect/request/response, numbered packets at full or given rate, ICMP echo, and scans of closed ports. Each end runs in a network namespace, on a
 // thread of its own, pinned to CPUs where asked; as goroutines of one process (Measure) or as a process per end (Processes).
 //
 // The ends use blocking sockets on a locked thread: a read or write is one system call, without the Go poller's wake-ups in
@@ -7,7 +7,7 @@
 package traffic
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -29,10 +29,15 @@ const (
 	KindUDP Kind = "udp"
 	// KindEcho sends ICMP echo requests and counts the replies to each; it needs no sink.
 	KindEcho Kind = "echo"
+	// KindScan sends TCP SYNs to closed ports and counts what comes back: many two-way flows of two packets. It needs no sink.
+	KindScan Kind = "scan"
 )
 
 // Kinds are all kinds.
-func Kinds() []Kind { return []Kind{KindStream, KindRR, KindCRR, KindUDP, KindEcho} }
+func Kinds() []Kind { return []Kind{KindStream, KindRR, KindCRR, KindUDP, KindEcho, KindScan} }
+
+// alone says whether the kind needs no sink.
+func (k Kind) alone() bool { return k == KindEcho || k == KindScan }
 
 // Load is what one measurement shall do.
 type Load struct {
@@ -44,8 +49,15 @@ type Load struct {
 	// Size is the number of bytes per write (stream: default 65536, what one GSO frame holds), of request and of answer (rr, crr: default 1, at most
 	// 65536), or of payload (udp: default 18, which makes a 60-byte Ethernet frame over IPv4; at least 18; echo: default 56).
 	Size int
-	// Rate is packets or requests per second: udp 0 = as fast as possible, echo default 10.
+	// Rate is packets or requests per second: udp 0 = as fast as possible, echo default 10, scan default 1000.
 	Rate float64
+	// Sessions is how many there are at once, each with a sink of its own; 0 = 1. More than one: stream, rr and crr only, at most 64.
+	Sessions int
+	// Begin, where it is set, is when the measured interval begins: that of several senders is then the same. Nothing is sent until
+	// Warmup before. A sender that is ready only after it fails with ErrLate.
+	Begin time.Time
+	// Flows is how many different flows a scan has, 1–1,000,000; 0 = 5000. They take turns.
+	Flows int
 }
 
 const (
@@ -54,6 +66,10 @@ const (
 	maxEchoRequests  = 65535 // sequence numbers of ICMP
 	defaultEchoRate  = 10
 	defaultEchoSize  = 56
+	defaultScanRate  = 1000
+	defaultScanFlows = 5000
+	maxScanFlows     = 1_000_000
+	maxSessions      = 64
 	defaultWriteSize = 64 << 10
 )
 
@@ -65,6 +81,7 @@ func (l Load) withDefaults() (Load, error) {
 		KindCRR:    {1, 1, maxTransaction},
 		KindUDP:    {headerSize, headerSize, maxPayload},
 		KindEcho:   {defaultEchoSize, 0, maxPayload},
+		KindScan:   {0, 0, 0},
 	}
 	s, ok := sizes[l.Kind]
 	if !ok {
@@ -87,7 +104,25 @@ func (l Load) withDefaults() (Load, error) {
 			return l, fmt.Errorf("%.0f echo requests: at most %d, lower the rate or the duration", n, maxEchoRequests)
 		}
 	}
-	return l, nil
+	if l.Kind == KindScan {
+		l.Rate, l.Flows = cmp.Or(l.Rate, defaultScanRate), cmp.Or(l.Flows, defaultScanFlows)
+	}
+	return l, l.checkMany()
+}
+
+// checkMany checks what says how many there are of something.
+func (l Load) checkMany() error {
+	if l.Kind == KindScan && (l.Flows < 1 || l.Flows > maxScanFlows) {
+		return fmt.Errorf("%d flows of a scan: want 1–%d", l.Flows, maxScanFlows)
+	}
+	several := l.Kind == KindStream || l.Kind == KindRR || l.Kind == KindCRR
+	switch {
+	case l.Sessions < 0 || l.Sessions > maxSessions:
+		return fmt.Errorf("%d sessions: want 1–%d", l.Sessions, maxSessions)
+	case l.Sessions > 1 && !several:
+		return fmt.Errorf("%d sessions of %s: it has one", l.Sessions, l.Kind)
+	}
+	return nil
 }
 
 // sink is what the other end of the load must be.
@@ -110,7 +145,8 @@ type Result struct {
 	Transactions *Transactions `json:"transactions,omitempty"`
 	Sent         *Sent         `json:"sent,omitempty"`
 	Echo         *Echo         `json:"echo,omitempty"`
-	// Sink is what the other end counted; nil for echo.
+	Scan         *Scanned      `json:"scan,omitempty"`
+	// Sink is what the other end counted; nil for echo and scan.
 	Sink *SinkResult `json:"sink,omitempty"`
 }
 
@@ -130,6 +166,7 @@ type Transactions struct {
 	PerSecond  float64 `json:"per_second"`
 	Latency    Latency `json:"latency"`
 	CPUSeconds float64 `json:"cpu_s"`
+	times      *histogram
 }
 
 // Sent is the sender's view of a packet stream.
@@ -156,62 +193,4 @@ func (r Result) ReceivedPerSecond() float64 {
 		return 0
 	}
 	return float64(r.Sink.Packets.Received) / r.Sent.Seconds
-}
-
-// Pair is the two ends of a measurement and the address at which the server's is reached.
-type Pair struct {
-	Client, Server Endpoint
-	Addr           netip.Addr
-}
-
-// Send runs the client's end against a sink (or, for echo, a host) at the address and returns its view.
-func Send(ctx context.Context, e Endpoint, load Load, to netip.AddrPort) (Result, error) {
-	load, err := load.withDefaults()
-	if err != nil {
-		return Result{}, err
-	}
-	res := Result{Kind: load.Kind}
-	err = e.run(func() error {
-		halt, release := haltWith(ctx)
-		defer release()
-		var err error
-		switch load.Kind {
-		case KindStream:
-			res.Stream, err = sendStream(halt, load, to)
-		case KindRR:
-			res.Transactions, err = requestResponse(halt, load, to)
-		case KindCRR:
-			res.Transactions, err = connectRequestResponse(halt, load, to)
-		case KindUDP:
-			res.Sent, err = sendPackets(halt, load, to)
-		case KindEcho:
-			res.Echo, err = ping(halt, load, to.Addr())
-		}
-		return err
-	})
-	if load.Duration > 0 && ctx.Err() != nil {
-		return Result{}, ctx.Err()
-	}
-	if err != nil {
-		return Result{}, fmt.Errorf("%s to %s: %w", load.Kind, to, err)
-	}
-	return res, nil
-}
-
-// Measure runs both ends in this process and returns what they found.
-func Measure(ctx context.Context, p Pair, load Load) (Result, error) {
-	if load.Kind == KindEcho {
-		return Send(ctx, p.Client, load, netip.AddrPortFrom(p.Addr, 0))
-	}
-	sink, err := Listen(p.Server, load.sink(p.Addr))
-	if err != nil {
-		return Result{}, err
-	}
-	res, err := Send(ctx, p.Client, load, sink.Addr())
-	seen, sinkErr := sink.Finish()
-	if err := errors.Join(err, sinkErr); err != nil {
-		return Result{}, err
-	}
-	res.Sink = &seen
-	return res, nil
 }

@@ -83,6 +83,6 @@ func transact(h *halt, load Load, do func(stop func() bool) error) (*Transaction
 	}
 	return &Transactions{
 		Seconds: c.seconds, Count: latency.count, PerSecond: c.per(latency.count),
-		Latency: latency.latency(), CPUSeconds: c.cpu,
+		Latency: latency.latency(), CPUSeconds: c.cpu, times: &latency,
 	}, nil
 }
