@@ -1,0 +1,205 @@
+package ipfix
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrFull says that what was to be added does not fit into the message any more: take the message, and add it to the next.
+var ErrFull = errors.New("the message is full")
+
+// MinMessage is the least bound of a Builder, in bytes. It has room for what RFC 7011 §10.3.3 lets an exporter send when it does not
+// know the MTU.
+const MinMessage = 512 - 28
+
+// Builder makes the messages of one observation domain and one transport session, none longer than it is bound to: templates and
+// records are added until one does not fit, then Message gives the finished message, and the next one begins. It is for one goroutine.
+type Builder struct {
+	domain   uint32
+	sequence uint32
+	bound    int
+	buf      []byte
+	// set is the id of the open set, 0 = none; it began at start, and its shortest record has least bytes.
+	set, start, least int
+	// records is the number of data records in the message under way.
+	records uint32
+}
+
+// NewBuilder makes a builder of messages of at most bound bytes, the payload of UDP: the MTU less 28 for IPv4 or 48 for IPv6.
+// It is in MinMessage–65535. sequence is how many data records the session has sent before, modulo 2³²: 0 for a new one.
+func NewBuilder(domain, sequence uint32, bound int) (*Builder, error) {
+	if bound < MinMessage || bound > maxMessage {
+		return nil, fmt.Errorf("messages of at most %d bytes: want %d–%d", bound, MinMessage, maxMessage)
+	}
+	return &Builder{domain: domain, sequence: sequence, bound: bound, buf: make([]byte, headerLength, bound)}, nil
+}
+
+// Records is the number of data records in the message under way, which is what its number adds to the sequence (RFC 7011 §3.1).
+func (b *Builder) Records() int { return int(b.records) }
+
+// Sequence is the sequence number that the message under way will have.
+func (b *Builder) Sequence() uint32 { return b.sequence }
+
+// Len is the number of bytes that the message under way has so far; 0 when nothing was added.
+func (b *Builder) Len() int {
+	if len(b.buf) == headerLength {
+		return 0
+	}
+	return len(b.buf)
+}
+
+// grow appends n bytes to the set with the id, which it opens when it is not open, and returns them: the caller writes every one. nil
+// when they don't fit into the message.
+func (b *Builder) grow(set, n, least int) []byte {
+	if b.set != set {
+		if len(b.buf)+b.padding()+setHeaderLength+n > b.bound {
+			return nil
+		}
+		b.closeSet()
+		b.set, b.start = set, len(b.buf)
+		b.buf = b.buf[:b.start+setHeaderLength]
+	} else if len(b.buf)+n > b.bound {
+		return nil
+	}
+	b.least = least
+	at := len(b.buf)
+	b.buf = b.buf[:at+n]
+	return b.buf[at : at+n : at+n]
+}
+
+// padding is how many zero bytes the open set needs to end at a multiple of 4; none where they could be read as a record
+// (RFC 7011 §3.3.1) or don't fit.
+func (b *Builder) padding() int {
+	n := -len(b.buf) & 3
+	if b.set == 0 || n >= b.least || len(b.buf)+n > b.bound {
+		return 0
+	}
+	return n
+}
+
+// closeSet writes the header of the open set.
+func (b *Builder) closeSet() {
+	if b.set == 0 {
+		return
+	}
+	for range b.padding() {
+		b.buf = append(b.buf, 0)
+	}
+	binary.BigEndian.PutUint16(b.buf[b.start:], uint16(b.set))
+	binary.BigEndian.PutUint16(b.buf[b.start+2:], uint16(len(b.buf)-b.start))
+	b.set = 0
+}
+
+// Record adds a record of a template without variable fields and returns its bytes, RecordLength of them and all zero, for the caller to
+// fill before anything else is called. nil when the message is full, and for a template with variable fields.
+func (b *Builder) Record(t *Template) []byte {
+	if t.variable {
+		return nil
+	}
+	rec := b.grow(int(t.id), t.length, t.length)
+	if rec != nil {
+		clear(rec)
+		b.records++
+	}
+	return rec
+}
+
+// Append adds a whole record, of any template. ErrFull when the message has no room for it; another error when it is not a record of the
+// template, or does not fit into an empty message.
+func (b *Builder) Append(t *Template, record []byte) error {
+	if n, err := t.measure(record); err != nil {
+		return err
+	} else if n != len(record) {
+		return fmt.Errorf("record of template %d: %d bytes, of which its fields take %d", t.id, len(record), n)
+	}
+	if err := b.add(int(t.id), record, t.length); err != nil {
+		return fmt.Errorf("record of template %d: %w", t.id, err)
+	}
+	b.records++
+	return nil
+}
+
+// add adds bytes to a set.
+func (b *Builder) add(set int, bytes []byte, least int) error {
+	if n := headerLength + setHeaderLength + len(bytes); n > b.bound {
+		return fmt.Errorf("needs a message of %d bytes, and messages have at most %d", n, b.bound)
+	}
+	to := b.grow(set, len(bytes), least)
+	if to == nil {
+		return ErrFull
+	}
+	copy(to, bytes)
+	return nil
+}
+
+// leastTemplateRecord is the shortest record of a template set: a withdrawal, or a template without fields.
+const leastTemplateRecord = 4
+
+// Template adds a template. ErrFull when the message has no room for it.
+func (b *Builder) Template(t *Template) error {
+	record := binary.BigEndian.AppendUint16(make([]byte, 0, t.recordLength()), t.id)
+	record = binary.BigEndian.AppendUint16(record, uint16(len(t.fields)))
+	if t.Options() {
+		record = binary.BigEndian.AppendUint16(record, uint16(t.scope))
+	}
+	for _, f := range t.fields {
+		if f.PEN == IANA {
+			record = binary.BigEndian.AppendUint16(record, f.ID)
+			record = binary.BigEndian.AppendUint16(record, f.Length)
+			continue
+		}
+		record = binary.BigEndian.AppendUint16(record, f.ID|enterpriseBit)
+		record = binary.BigEndian.AppendUint16(record, f.Length)
+		record = binary.BigEndian.AppendUint32(record, f.PEN)
+	}
+	if err := b.add(int(t.set()), record, leastTemplateRecord); err != nil {
+		return fmt.Errorf("template %d: %w", t.id, err)
+	}
+	return nil
+}
+
+// Withdraw adds the withdrawal of a template (RFC 7011 §8.1), for TCP and SCTP; over UDP it must not be sent.
+func (b *Builder) Withdraw(t *Template) error { return b.withdraw(t.set(), t.id) }
+
+// WithdrawAll adds the withdrawal of all templates, or of all options templates.
+func (b *Builder) WithdrawAll(options bool) error {
+	if options {
+		return b.withdraw(optionsTemplateSet, optionsTemplateSet)
+	}
+	return b.withdraw(templateSet, templateSet)
+}
+
+func (b *Builder) withdraw(set, id uint16) error {
+	// A set of its own: withdrawals and templates must not be in the same (RFC 7011 §8.1).
+	b.closeSet()
+	if err := b.add(int(set), []byte{byte(id >> 8), byte(id), 0, 0}, leastTemplateRecord); err != nil {
+		return fmt.Errorf("withdrawal of template %d: %w", id, err)
+	}
+	b.closeSet()
+	return nil
+}
+
+// Message finishes the message under way and returns it; nil when nothing was added. Its bytes are valid until something is added to the
+// next. exported is when it leaves (RFC 7011 §3.1: whole seconds). A message counts as sent: one that gets lost shows as a gap
+// in the sequence.
+func (b *Builder) Message(exported time.Time) []byte {
+	if len(b.buf) == headerLength {
+		return nil
+	}
+	b.closeSet()
+	message := b.buf
+	binary.BigEndian.PutUint16(message, version)
+	binary.BigEndian.PutUint16(message[2:], uint16(len(message)))
+	binary.BigEndian.PutUint32(message[4:], uint32(exported.Unix()))
+	binary.BigEndian.PutUint32(message[8:], b.sequence)
+	binary.BigEndian.PutUint32(message[12:], b.domain)
+	b.sequence += b.records
+	b.records = 0
+	b.buf = b.buf[:headerLength]
+	return message
+}
+
+// SetSequence changes the sequence number of a finished message, for one that goes to several collectors, each with a session of its own.
+func SetSequence(message []byte, sequence uint32) { binary.BigEndian.PutUint32(message[8:], sequence) }

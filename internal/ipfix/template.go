@@ -1,0 +1,233 @@
+package ipfix
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Variable is the length of a field of which each value says its own (RFC 7011 §7).
+const Variable = 65535
+
+// What the format says.
+const (
+	version         = 10                                          // RFC 7011 §3.1
+	headerLength    = 16                                          // of a message (RFC 7011 §3.1)
+	setHeaderLength = 4                                           // RFC 7011 §3.3.2
+	maxMessage      = 65535                                       // bytes, RFC 7011 §3.1
+	maxRecord       = maxMessage - headerLength - setHeaderLength // bytes, of templates too
+	firstDataSet    = 256                                         // the least template id (RFC 7011 §3.4.1)
+	enterpriseBit   = 0x8000                                      // of an element's number in a template, RFC 7011 §3.2
+)
+
+// Set ids of templates (RFC 7011 §3.3.2).
+const (
+	templateSet        = 2
+	optionsTemplateSet = 3
+)
+
+// Field is one column of a template (RFC 7011 §3.2).
+type Field struct {
+	PEN    uint32
+	ID     uint16 // 1–32767
+	Length uint16 // bytes on the wire; Variable when each value says it
+}
+
+// Element is what the registry knows of the field's element.
+func (f Field) Element() Element {
+	e, _ := Lookup(f.PEN, f.ID)
+	return e
+}
+
+// Fields makes fields of the names of registered elements. "octetDeltaCount" is as long as its type, "octetDeltaCount/4" as said
+// (reduced-size encoding, RFC 7011 §6.2; the length of strings and bytes), "interfaceName" of variable length.
+func Fields(names ...string) ([]Field, error) {
+	fields := make([]Field, 0, len(names))
+	for _, spec := range names {
+		name, size, sized := strings.Cut(spec, "/")
+		e, ok := Named(name)
+		if !ok {
+			return nil, fmt.Errorf("the registry has no element %q", name)
+		}
+		f := Field{PEN: e.PEN, ID: e.ID, Length: Variable}
+		if _, greatest := e.Type.Lengths(); greatest < Variable-1 {
+			f.Length = uint16(greatest)
+		}
+		if sized {
+			n, err := strconv.ParseUint(size, 10, 16)
+			if err != nil {
+				return nil, fmt.Errorf("field %q: the length after the slash is not a number of bytes", spec)
+			}
+			f.Length = uint16(n)
+		}
+		fields = append(fields, f)
+	}
+	return fields, nil
+}
+
+// Template says how records are laid out (RFC 7011 §3.4). It does not change and may be used by several goroutines.
+type Template struct {
+	id       uint16
+	scope    int // fields that are scope; 0 = no options template
+	fields   []Field
+	offsets  []uint16 // of each field in a record, up to and including the first variable one
+	length   int      // of a record; its least when variable
+	variable bool
+}
+
+// NewTemplate makes the template of flow records. The id is 256–65535, and fields of registered elements have a length that their
+// type allows.
+func NewTemplate(id uint16, fields ...Field) (*Template, error) { return newChecked(id, 0, fields) }
+
+// NewOptionsTemplate makes the template of options records, which say something about the thing that the first fields, at least one,
+// name: the scope (RFC 7011 §3.4.2).
+func NewOptionsTemplate(id uint16, scope int, fields ...Field) (*Template, error) {
+	if scope < 1 || scope > len(fields) {
+		return nil, fmt.Errorf("options template %d: %d of %d fields are its scope, want at least one and not more than there are", id, scope, len(fields))
+	}
+	return newChecked(id, scope, fields)
+}
+
+// newChecked makes a template that is to be sent.
+func newChecked(id uint16, scope int, fields []Field) (*Template, error) {
+	if id < firstDataSet {
+		return nil, fmt.Errorf("template %d: want an id of 256 or more", id)
+	}
+	for i, f := range fields {
+		if f.ID == 0 || f.ID&enterpriseBit != 0 {
+			return nil, fmt.Errorf("template %d: field %d: element %d is not in 1–32767", id, i, f.ID)
+		}
+		if e, known := Lookup(f.PEN, f.ID); known && !e.Type.fits(f.Length) {
+			return nil, fmt.Errorf("template %d: field %d: %s is of type %s, which cannot have %d bytes", id, i, e, e.Type, f.Length)
+		}
+	}
+	t := compile(id, scope, slices.Clone(fields))
+	if t.length == 0 {
+		return nil, fmt.Errorf("template %d: its records are empty", id)
+	}
+	if t.length > maxRecord || t.recordLength() > maxRecord {
+		return nil, fmt.Errorf("template %d: with its %d fields and records of %d bytes it does not fit into a message", id, len(fields), t.length)
+	}
+	return t, nil
+}
+
+// compile finds where fields lie.
+func compile(id uint16, scope int, fields []Field) *Template {
+	t := &Template{id: id, scope: scope, fields: fields}
+	for _, f := range fields {
+		if !t.variable {
+			t.offsets = append(t.offsets, uint16(min(t.length, maxMessage)))
+		}
+		if f.Length == Variable {
+			t.variable = true
+			t.length++ // the byte that says how many follow
+			continue
+		}
+		t.length += int(f.Length)
+	}
+	return t
+}
+
+// ID is the number of the template, and of the data sets that follow it: 256–65535.
+func (t *Template) ID() uint16 { return t.id }
+
+// Options tells whether it is an options template.
+func (t *Template) Options() bool { return t.scope > 0 }
+
+// Scope is how many of the first fields are the scope of an options template; 0 for another.
+func (t *Template) Scope() int { return t.scope }
+
+// Len is the number of fields.
+func (t *Template) Len() int { return len(t.fields) }
+
+// Field is the i-th field from 0.
+func (t *Template) Field(i int) Field { return t.fields[i] }
+
+// RecordLength is the length of a record in bytes, the least one when fields are variable.
+func (t *Template) RecordLength() int { return t.length }
+
+// Variable tells whether a field has variable length, so that records are made by Append and not by Record.
+func (t *Template) Variable() bool { return t.variable }
+
+// Index is the place of the first field with the element, -1 when there is none.
+func (t *Template) Index(pen uint32, id uint16) int {
+	for i, f := range t.fields {
+		if f.ID == id && f.PEN == pen {
+			return i
+		}
+	}
+	return -1
+}
+
+// same tells whether both templates lay out records alike.
+func (t *Template) same(o *Template) bool {
+	return t.scope == o.scope && slices.Equal(t.fields, o.fields)
+}
+
+// recordLength is the length of the template record itself, in a template set.
+func (t *Template) recordLength() int {
+	n := 4
+	if t.Options() {
+		n += 2
+	}
+	for _, f := range t.fields {
+		n += 4
+		if f.PEN != IANA {
+			n += 4
+		}
+	}
+	return n
+}
+
+// set is the id of the set in which the template is sent.
+func (t *Template) set() uint16 {
+	if t.Options() {
+		return optionsTemplateSet
+	}
+	return templateSet
+}
+
+// measure is how many of the bytes the record at their beginning takes. Its error wraps errShort when they end before it does.
+func (t *Template) measure(b []byte) (int, error) {
+	if !t.variable {
+		if len(b) < t.length {
+			return 0, fmt.Errorf("%w: %d bytes, want %d", errShort, len(b), t.length)
+		}
+		return t.length, nil
+	}
+	at := 0
+	for i, f := range t.fields {
+		start, n, err := span(b, at, f.Length)
+		if err != nil {
+			return at, fmt.Errorf("field %d, %s: %w", i, f.Element(), err)
+		}
+		at = start + n
+	}
+	return at, nil
+}
+
+// errShort says that bytes end within a field.
+var errShort = errors.New("ends within a record")
+
+// span finds the value of a field that begins at a place: where its bytes start and how many they are (RFC 7011 §7).
+func span(b []byte, at int, length uint16) (start, n int, err error) {
+	start, n = at, int(length)
+	if length == Variable {
+		start++
+		if start > len(b) {
+			return at, 0, errShort
+		}
+		if n = int(b[at]); n == 255 {
+			if start += 2; start > len(b) {
+				return at, 0, errShort
+			}
+			n = int(b[at+1])<<8 | int(b[at+2])
+		}
+	}
+	if start+n > len(b) {
+		return at, 0, fmt.Errorf("%w: a value of %d bytes where %d are left", errShort, n, len(b)-start)
+	}
+	return start, n, nil
+}
