@@ -60,12 +60,15 @@ func (a *Agent) putInForce(d dataplane.Desired) error {
 	return err
 }
 
-// keepNumbers has the state keep the numbers of the ports there are; a port that is gone gives its number back.
+// keepNumbers has the state keep the numbers of the ports and uplinks there are; one that is gone gives its number back.
 func (a *Agent) keepNumbers() {
 	var numbers []state.Number
 	for _, sw := range a.plan.Switches {
 		for _, p := range sw.Ports {
 			numbers = append(numbers, state.Number{ID: p.ID, Number: p.Number})
+		}
+		for _, u := range sw.Uplinks {
+			numbers = append(numbers, state.Number{ID: u.ID, Number: u.Number})
 		}
 	}
 	a.state.Numbers = numbers

@@ -49,6 +49,8 @@ type Switch struct {
 	ReversePath            bool      `json:"reversePath"`
 	ReversePathPromiscuous bool      `json:"reversePathPromiscuous"`
 	BlockGuestBPDU         bool      `json:"blockGuestBPDU"`
+	// IPFIX is how the switch's flows are timed, kept and exported, as rows in the words of the configuration file.
+	IPFIX []plan.Row `json:"ipfix"`
 }
 
 // PortGroup is one port group with the policy its ports inherit.
@@ -85,6 +87,10 @@ type Uplink struct {
 	MAC    string    `json:"mac,omitempty"`
 	MTU    int       `json:"mtu,omitempty"`
 	VLANs  string    `json:"vlans"`
+	// Number is the uplink's id on the host, out of the numbers that ports have.
+	Number uint32 `json:"number"`
+	// Monitoring is what is metered: "off", "ingress", "egress" or "ingress and egress".
+	Monitoring string `json:"monitoring"`
 	// LAG is the LAG the uplink is a member of, and what LACP has found out; nil for an uplink by itself.
 	LAG *LAGMember `json:"lag,omitempty"`
 	// LLDP is what is known of the device at the other end; nil when LLDP is off on the switch.

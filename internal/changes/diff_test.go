@@ -39,7 +39,8 @@ func TestDiffReadsLikeTheChange(t *testing.T) {
 switches:
   - name: lab
     mtu: 9000
-    uplinks: [{name: u2}, {name: u3}]
+    uplinks: [{name: u2}, {name: u3, monitoring: {ipfix: true}}]
+    ipfix: {collectors: [{address: 192.0.2.9, shape: vds}], idleFlowTimeout: 20s}
     lags: [{name: lag1, uplinks: [u2, u3], mode: active}]
     portGroups:
       - {name: web, vlan: {trunk: ["0", "10-20"]}}
@@ -57,8 +58,11 @@ ports:
 		{Kind: "-", Object: "port a"},
 		{Kind: "+", Object: "switch lab", Field: "mtu", New: "9000"},
 		{Kind: "+", Object: "switch lab", Field: "lags", New: "[{name: lag1, uplinks: [u2, u3], mode: active}]"},
+		{Kind: "+", Object: "switch lab", Field: "ipfix.collectors", New: "[{address: 192.0.2.9, shape: vds}]"},
+		{Kind: "+", Object: "switch lab", Field: "ipfix.idleFlowTimeout", New: "20s"},
 		{Kind: "+", Object: "uplink lab/u2"},
 		{Kind: "+", Object: "uplink lab/u3"},
+		{Kind: "+", Object: "uplink lab/u3", Field: "monitoring.ipfix", New: "true"},
 		{Kind: "+", Object: "port group lab/web", Field: "vlan.trunk", New: "[0, 10-20]"},
 		{Kind: "-", Object: "port group lab/web", Field: "vlan.access", Old: "100"},
 		{Kind: "+", Object: "port group lab/new"},
@@ -82,14 +86,15 @@ switches:
     mtu: 1500
     upDelay: 0.1s
     discovery: {lldp: listen}
+    ipfix: {observationDomainId: 0, activeFlowTimeout: 1m, idleFlowTimeout: 15s, samplingRate: 0, internalFlowsOnly: false, biflow: false, templates: {every: 1m, packets: 1000}, maxFlows: 262144}
     checks: {reversePath: true, reversePathPromiscuous: true, blockGuestBPDU: true}
     defaults:
       vlan: {none: true}
       blocked: false
-      monitoring: {ipfix: false}
+      monitoring: {ipfix: false, observe: both}
       security: {promiscuous: reject, macChanges: reject, forgedTransmits: reject, macLearning: {enabled: false, limit: 4096, limitPolicy: drop, ageing: 10m, unicastFlooding: true}}
       teaming: {policy: originating-port, active: [u1], standby: [], failback: true, notifySwitches: true, failureDetection: link}
-    uplinks: [{name: u1, device: eno1, vlans: ["0-4094"]}]
+    uplinks: [{name: u1, device: eno1, vlans: ["0-4094"], blocked: false, monitoring: {ipfix: false, observe: both}}]
     portGroups:
       - {name: web, vlan: {access: 100}, security: {promiscuous: reject}, overrides: {blocked: true, resetAtDisconnect: true, vlan: true}}
       - {name: other, vlan: {access: 200}, overrides: {blocked: false}}

@@ -58,7 +58,8 @@ func (l leftOut) below(o leftOut) leftOut {
 
 // sameValue says whether two texts of a field mean the same: durations may be written in several ways.
 func sameValue(path, a, b string) bool {
-	if a == b || !strings.HasSuffix(path, "ageing") && !strings.HasSuffix(path, "upDelay") && !strings.HasSuffix(path, "burst") {
+	if a == b || !strings.HasSuffix(path, "ageing") && !strings.HasSuffix(path, "upDelay") && !strings.HasSuffix(path, "burst") &&
+		!strings.HasSuffix(path, "FlowTimeout") && !strings.HasSuffix(path, "templates.every") {
 		return a == b
 	}
 	da, errA := time.ParseDuration(a)
@@ -69,7 +70,7 @@ func sameValue(path, a, b string) bool {
 // builtInPolicy is the policy of ports for which no level says anything; what depends on the switch is its.
 func builtInPolicy(s *spec.Switch) leftOut {
 	return leftOut{
-		"vlan.none": "true", "blocked": "false", "monitoring.ipfix": "false",
+		"vlan.none": "true", "blocked": "false", "monitoring.ipfix": "false", "monitoring.observe": string(spec.ObserveBoth),
 		"security.promiscuous": string(spec.Reject), "security.macChanges": string(spec.Reject), "security.forgedTransmits": string(spec.Reject),
 		"security.macLearning.enabled": "false", "security.macLearning.limit": strconv.Itoa(spec.MaxMACs),
 		"security.macLearning.limitPolicy": string(spec.LimitDrop), "security.macLearning.ageing": spec.DefaultAgeing.String(),
@@ -87,10 +88,28 @@ func ofSwitch(policy leftOut) leftOut {
 		"discovery.lldp":     string(spec.LLDPListen),
 		"checks.reversePath": "true", "checks.reversePathPromiscuous": "true", "checks.blockGuestBPDU": "true",
 	}
+	for path, v := range ofIPFIX() {
+		m["ipfix."+path] = v
+	}
 	for path, v := range policy {
 		m["defaults."+path] = v
 	}
 	return m
+}
+
+// ofIPFIX is what the ipfix settings of a switch are when they are left out.
+func ofIPFIX() leftOut {
+	return leftOut{
+		"observationDomainId": "0", "samplingRate": "0", "internalFlowsOnly": "false", "biflow": "false",
+		"activeFlowTimeout": spec.DefaultActiveFlowTimeout.String(), "idleFlowTimeout": spec.DefaultIdleFlowTimeout.String(),
+		"templates.every": spec.DefaultTemplatesEvery.String(), "templates.packets": strconv.Itoa(spec.DefaultTemplatePackets),
+		"maxFlows": strconv.Itoa(spec.DefaultMaxFlows),
+	}
+}
+
+// ofUplink is what an uplink's fields are when they are left out.
+func ofUplink() leftOut {
+	return leftOut{"vlans": "[0-4094]", "blocked": "false", "monitoring.ipfix": "false", "monitoring.observe": string(spec.ObserveBoth)}
 }
 
 // ofPort is what a port's fields have when they are left out, given its port group's policy.

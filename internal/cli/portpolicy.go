@@ -49,7 +49,7 @@ func answerFlags() []answerFlag {
 		{"unicast-flooding", "deliver frames for unknown destinations to a learning port", func(p *spec.Policy) **bool { return &p.Security.MACLearning.UnicastFlooding }},
 		{"failback", "return to an uplink that works again", func(p *spec.Policy) **bool { return &p.Teaming.Failback }},
 		{"notify-switches", "announce the port on its new uplink after a failover", func(p *spec.Policy) **bool { return &p.Teaming.NotifySwitches }},
-		{"ipfix", "ask for flow records of the port's traffic", func(p *spec.Policy) **bool { return &p.Monitoring.IPFIX }},
+		{"ipfix", "meter the flows of the port's traffic", func(p *spec.Policy) **bool { return &p.Monitoring.IPFIX }},
 	}
 }
 
@@ -68,6 +68,7 @@ func (o *policyFlags) flags(c *cobra.Command) {
 	f.StringSliceVar(&o.active, "active", nil, "uplinks in use, in order")
 	f.StringSliceVar(&o.standby, "standby", nil, "uplinks used when no active one works")
 	f.StringVar((*string)(&p.Teaming.FailureDetection), "failure-detection", "", "link or beacon")
+	f.StringVar((*string)(&p.Monitoring.Observe), "ipfix-observe", "", "ingress, egress or both: which flows are metered, seen from the switch")
 	f.StringVar(&p.StormControl.Burst, "storm-burst", "", "how much of a storm control rate may come at once, as a time such as 500ms: 10ms–2s")
 	o.storm = map[string]*int{}
 	for _, r := range rateFlags() {

@@ -52,14 +52,18 @@ func newSwitchShow(d Deps, t *target) *cobra.Command {
 				return err
 			}
 			return o.print(d, sw, func(w io.Writer) error {
-				return properties(w, [][2]string{
+				rows := [][2]string{
 					{"switch", sw.Name}, {"kind", string(sw.Kind)}, {"mtu", strconv.Itoa(sw.MTU)},
 					{"port groups", strconv.Itoa(sw.PortGroups)}, {"ports up", of(sw.PortsUp, sw.Ports)},
 					{"uplinks", strings.Join(sw.Uplinks, ", ")}, {"uplinks up", of(sw.UplinksUp, len(sw.Uplinks))},
 					{"checks.reversePath", strconv.FormatBool(sw.ReversePath)},
 					{"checks.reversePathPromiscuous", strconv.FormatBool(sw.ReversePathPromiscuous)},
 					{"checks.blockGuestBPDU", strconv.FormatBool(sw.BlockGuestBPDU)},
-				})
+				}
+				for _, r := range sw.IPFIX {
+					rows = append(rows, [2]string{r.Policy, r.Value})
+				}
+				return properties(w, rows)
 			})
 		},
 	}

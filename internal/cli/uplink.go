@@ -76,7 +76,7 @@ func newUplinkShow(d Deps, t *target) *cobra.Command {
 			}
 			return o.print(d, u, func(w io.Writer) error {
 				rows := [][2]string{{"uplink", u.Name}, {"switch", u.Switch}, {"device", u.Device}, {"state", string(u.State)},
-					{"reason", u.Reason}, {"mac", u.MAC}, {"mtu", number(u.MTU)}, {"vlans", u.VLANs}, {"changed", strings.Join(u.Changed, ", ")}}
+					{"reason", u.Reason}, {"mac", u.MAC}, {"mtu", number(u.MTU)}, {"vlans", u.VLANs}, {"monitoring", u.Monitoring}, {"changed", strings.Join(u.Changed, ", ")}}
 				for _, text := range u.Warnings {
 					rows = append(rows, [2]string{"warning", text})
 				}

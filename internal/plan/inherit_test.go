@@ -59,6 +59,9 @@ func drawPolicy(t *rapid.T) spec.Policy {
 	if b := maybe(t, "burst", rapid.SampledFrom([]string{"10ms", "250ms", "2s"})); b != nil {
 		p.StormControl.Burst = *b
 	}
+	if o := maybe(t, "observe", rapid.SampledFrom([]spec.Observe{spec.ObserveIngress, spec.ObserveEgress, spec.ObserveBoth})); o != nil {
+		p.Monitoring.Observe = *o
+	}
 	if l := maybe(t, "limitPolicy", rapid.SampledFrom([]spec.LimitPolicy{spec.LimitDrop, spec.LimitAllow})); l != nil {
 		p.Security.MACLearning.LimitPolicy = *l
 	}
@@ -97,6 +100,7 @@ func wishes() []wish {
 	return []wish{
 		{"blocked", func(p spec.Policy) (any, bool) { return pointer(p.Blocked) }, func(e Effective) (any, Level) { return of(e.Blocked) }, false},
 		{"ipfix", func(p spec.Policy) (any, bool) { return pointer(p.Monitoring.IPFIX) }, func(e Effective) (any, Level) { return of(e.Monitoring.IPFIX) }, false},
+		{"observe", func(p spec.Policy) (any, bool) { return word(p.Monitoring.Observe) }, func(e Effective) (any, Level) { return of(e.Monitoring.Observe) }, spec.ObserveBoth},
 		{"promiscuous", func(p spec.Policy) (any, bool) { return accepts(p.Security.Promiscuous) }, func(e Effective) (any, Level) { return of(e.Promiscuous) }, false},
 		{"macChanges", func(p spec.Policy) (any, bool) { return accepts(p.Security.MACChanges) }, func(e Effective) (any, Level) { return of(e.MACChanges) }, false},
 		{"forgedTransmits", func(p spec.Policy) (any, bool) { return accepts(p.Security.ForgedTransmits) }, func(e Effective) (any, Level) { return of(e.ForgedTransmits) }, false},

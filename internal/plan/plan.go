@@ -23,6 +23,7 @@ const (
 	FromSwitch    Level = "switch"
 	FromPortGroup Level = "port group"
 	FromPort      Level = "port"
+	FromUplink    Level = "uplink" // of what an uplink has: it inherits nothing
 )
 
 // Value is an effective value and the level that set it.
@@ -47,6 +48,7 @@ type Switch struct {
 	// UpDelay is how long an uplink's link has to stay up before it is used again.
 	UpDelay time.Duration `json:"upDelay"`
 	LLDP    spec.LLDPMode `json:"lldp"`
+	IPFIX   IPFIX         `json:"ipfix"`
 	LAGs    []*LAG        `json:"lags,omitzero"`
 	Uplinks []*Uplink     `json:"uplinks"`
 	Ports   []*Port       `json:"ports"`
@@ -64,10 +66,13 @@ type LAG struct {
 
 // Uplink is a named uplink and the device it is bound to on this host.
 type Uplink struct {
-	ID      PortID  `json:"id"`
-	Device  string  `json:"device,omitzero"` // "" when this host binds none
-	VLANs   VLANSet `json:"vlans"`
-	Blocked bool    `json:"blocked"`
+	ID PortID `json:"id"`
+	// Number is the uplink's id on its host, out of the numbers that ports have.
+	Number     uint32     `json:"number"`
+	Device     string     `json:"device,omitzero"` // "" when this host binds none
+	VLANs      VLANSet    `json:"vlans"`
+	Blocked    bool       `json:"blocked"`
+	Monitoring Monitoring `json:"monitoring"`
 }
 
 // Port is a port with its effective policy.
@@ -115,8 +120,15 @@ type StormControl struct {
 
 // Monitoring is the effective monitoring policy.
 type Monitoring struct {
-	IPFIX Value[bool] `json:"ipfix"`
+	IPFIX   Value[bool]         `json:"ipfix"`
+	Observe Value[spec.Observe] `json:"observe"`
 }
+
+// Ingress says whether flows into the switch are metered.
+func (m Monitoring) Ingress() bool { return m.IPFIX.V && m.Observe.V != spec.ObserveEgress }
+
+// Egress says whether flows out of the switch are metered.
+func (m Monitoring) Egress() bool { return m.IPFIX.V && m.Observe.V != spec.ObserveIngress }
 
 // Learning is the effective MAC learning policy.
 type Learning struct {

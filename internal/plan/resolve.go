@@ -9,9 +9,9 @@ import (
 )
 
 // Resolve makes the plan of a valid configuration: every port's effective policy, field by field from the nearest level
-// that sets it (S8, S9, S11, D3). numbers holds the port numbers given so far, also of ports that are gone and whose
-// numbers stay reserved; ports without one get the lowest free numbers from 1 in the order of the file. The error is
-// spec.Faults when cfg is not valid, or says which numbers clash.
+// that sets it (S8, S9, S11, D3). numbers holds the numbers of ports and uplinks given so far, also of those that are gone
+// and whose numbers stay reserved; ports without one get the lowest free numbers from 1 in the order of the file, uplinks
+// those after them. The error is spec.Faults when cfg is not valid, or says which numbers clash.
 func Resolve(cfg *spec.Config, numbers map[PortID]uint32) (*Plan, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -30,14 +30,23 @@ func Resolve(cfg *spec.Config, numbers map[PortID]uint32) (*Plan, error) {
 		sp := &cfg.Ports[i]
 		k := byName[sp.Switch]
 		port := resolvePort(&cfg.Switches[k], sp)
-		if n, ok := numbers[port.ID]; ok {
-			port.Number = n
-		} else {
-			port.Number = next()
-		}
+		port.Number = numberOf(port.ID, numbers, next)
 		p.Switches[k].Ports = append(p.Switches[k].Ports, port)
 	}
+	for _, sw := range p.Switches {
+		for _, u := range sw.Uplinks {
+			u.Number = numberOf(u.ID, numbers, next)
+		}
+	}
 	return p, nil
+}
+
+// numberOf is the number that was given, or the next free one.
+func numberOf(id PortID, given map[PortID]uint32, next func() uint32) uint32 {
+	if n, ok := given[id]; ok {
+		return n
+	}
+	return next()
 }
 
 // freeNumbers gives out the numbers from 1 that are not in use.
@@ -72,6 +81,7 @@ func resolveSwitch(s *spec.Switch) *Switch {
 		BlockGuestBPDU:         or(s.Checks.BlockGuestBPDU, true),
 		UpDelay:                s.ActualUpDelay(),
 		LLDP:                   orText(s.Discovery.LLDP, spec.LLDPListen),
+		IPFIX:                  resolveIPFIX(&s.IPFIX),
 	}
 	for i := range s.LAGs {
 		g := &s.LAGs[i]
@@ -83,7 +93,8 @@ func resolveSwitch(s *spec.Switch) *Switch {
 	}
 	for i := range s.Uplinks {
 		u := &s.Uplinks[i]
-		up := &Uplink{ID: PortID{s.Name, u.Name}, Device: u.Device, VLANs: AllVLANs(), Blocked: u.Blocked}
+		up := &Uplink{ID: PortID{s.Name, u.Name}, Device: u.Device, VLANs: AllVLANs(), Blocked: u.Blocked, Monitoring: noMonitoring()}
+		setMonitoring(&up.Monitoring, u.Monitoring, FromUplink)
 		if len(u.VLANs) > 0 {
 			up.VLANs = vlanSet(u.VLANs)
 		}
@@ -156,7 +167,7 @@ func effective(s *spec.Switch, levels []level) Effective {
 	for _, l := range levels {
 		p, sec := l.policy, l.policy.Security
 		set(&e.Blocked, p.Blocked, l.from)
-		set(&e.Monitoring.IPFIX, p.Monitoring.IPFIX, l.from)
+		setMonitoring(&e.Monitoring, p.Monitoring, l.from)
 		if p.VLAN != nil {
 			e.VLAN = Value[VLAN]{vlan(p.VLAN), l.from}
 		}
@@ -200,7 +211,7 @@ func builtIn(s *spec.Switch) Effective {
 			NotifySwitches:   Value[bool]{true, FromBuiltIn},
 			FailureDetection: Value[spec.FailureDetection]{spec.DetectLink, FromBuiltIn},
 		},
-		Monitoring: Monitoring{IPFIX: Value[bool]{false, FromBuiltIn}},
+		Monitoring: noMonitoring(),
 		StormControl: StormControl{
 			Broadcast:      Value[int]{0, FromBuiltIn},
 			Multicast:      Value[int]{0, FromBuiltIn},

@@ -76,6 +76,7 @@ func TestRows_BuiltInDefaults(t *testing.T) {
 		{"teaming.notifySwitches", "true", "built-in default"},
 		{"teaming.failureDetection", "link", "built-in default"},
 		{"monitoring.ipfix", "false", "built-in default"},
+		{"monitoring.observe", "both", "built-in default"},
 		{"stormControl.broadcast", "0", "built-in default"},
 		{"stormControl.multicast", "0", "built-in default"},
 		{"stormControl.unknownUnicast", "0", "built-in default"},
@@ -196,8 +197,8 @@ ports:
 		t.Errorf("new: %+v", s)
 	}
 	if diff := cmp.Diff([]*Uplink{
-		{ID: PortID{"old", "uplink1"}, Device: "eno1", VLANs: trunk, Blocked: true},
-		{ID: PortID{"old", "uplink2"}, VLANs: AllVLANs()},
+		{ID: PortID{"old", "uplink1"}, Number: 3, Device: "eno1", VLANs: trunk, Blocked: true, Monitoring: noMonitoring()},
+		{ID: PortID{"old", "uplink2"}, Number: 4, VLANs: AllVLANs(), Monitoring: noMonitoring()},
 	}, old.Uplinks); diff != "" {
 		t.Error(diff)
 	}
@@ -218,7 +219,7 @@ ports:
 }
 
 func TestResolve_Numbers(t *testing.T) {
-	cfg := mustParse(t, `switches: [{name: a, portGroups: [{name: g}]}, {name: b, portGroups: [{name: g}]}]
+	cfg := mustParse(t, `switches: [{name: a, uplinks: [{name: u}], portGroups: [{name: g}]}, {name: b, uplinks: [{name: u}], portGroups: [{name: g}]}]
 ports:
   - {name: p1, switch: b, portGroup: g}
   - {name: p2, switch: a, portGroup: g}
@@ -231,13 +232,13 @@ ports:
 		for _, sp := range cfg.Ports {
 			got = append(got, p.Port(PortID{sp.Switch, sp.Name}).Number)
 		}
-		return got
+		return append(got, p.Uplink(PortID{"a", "u"}).Number, p.Uplink(PortID{"b", "u"}).Number)
 	}
-	if got, want := numbers(nil), []uint32{1, 2, 3, 4}; !slices.Equal(got, want) {
+	if got, want := numbers(nil), []uint32{1, 2, 3, 4, 5, 6}; !slices.Equal(got, want) {
 		t.Errorf("without any given: %v, want %v", got, want)
 	}
-	given := map[PortID]uint32{{"a", "p4"}: 1, {"b", "p1"}: 9, {"a", "gone"}: 2}
-	if got, want := numbers(given), []uint32{9, 3, 4, 1}; !slices.Equal(got, want) {
+	given := map[PortID]uint32{{"a", "p4"}: 1, {"b", "p1"}: 9, {"a", "gone"}: 2, {"b", "u"}: 5}
+	if got, want := numbers(given), []uint32{9, 3, 4, 1, 6, 5}; !slices.Equal(got, want) {
 		t.Errorf("given %v: %v, want %v", given, got, want)
 	}
 	for _, bad := range []map[PortID]uint32{{{"a", "p2"}: 0}, {{"a", "p2"}: 5, {"b", "p1"}: 5}} {

@@ -41,6 +41,7 @@ func (p *Port) Rows() []Row {
 		row(p, "teaming.notifySwitches", t.NotifySwitches, yesNo),
 		row(p, "teaming.failureDetection", t.FailureDetection, text),
 		row(p, "monitoring.ipfix", e.Monitoring.IPFIX, yesNo),
+		row(p, "monitoring.observe", e.Monitoring.Observe, text),
 		row(p, "stormControl.broadcast", s.Broadcast, strconv.Itoa),
 		row(p, "stormControl.multicast", s.Multicast, strconv.Itoa),
 		row(p, "stormControl.unknownUnicast", s.UnknownUnicast, strconv.Itoa),

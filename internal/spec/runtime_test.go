@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const base = `switches:
@@ -125,11 +127,39 @@ func TestCheckDevices_SmallMTUIsAFaultAndAMissingDeviceAWarning(t *testing.T) {
 	}
 }
 
-func TestWarnings_NameWhatIsNotDoneYet(t *testing.T) {
-	got := mustParse(t, base).Warnings()
-	want := "heddle.yaml:10:67: switches[lab].portGroups[open].monitoring.ipfix: true: kept, but this version exports no flow records yet"
-	if len(got) != 1 || got[0] != want {
-		t.Errorf("got %q, want %q", got, want)
+func TestWarnings_NameWhatComesToNothing(t *testing.T) {
+	const file = `switches:
+  - name: lab
+    ipfix:
+      switchIpAddress: 192.0.2.1
+      collectors: [{address: 192.0.2.9}, {address: "2001:db8::9"}]
+    uplinks: [{name: u1%s}]
+    defaults: {%s}
+    portGroups: [{name: web%s}]
+ports: [{name: vm1, switch: lab, portGroup: web%s}]
+`
+	const ipv6 = "heddle.yaml:5:52: switches[lab].ipfix.collectors[1].address: 2001:db8::9: an IPv6 collector is sent to from the host's own address: switchIpAddress is for IPv4 alone"
+	const nowhere = "heddle.yaml:5:19: switches[lab].ipfix.collectors: nothing is metered on this switch: set monitoring: {ipfix: true} under defaults, or at a port group, port or uplink"
+	const on = "monitoring: {ipfix: true}"
+	for _, c := range []struct {
+		uplink, defaults, group, port string
+		want                          []string
+	}{
+		{want: []string{nowhere, ipv6}},
+		{group: ", monitoring: {ipfix: false, observe: egress}", want: []string{nowhere, ipv6}},
+		{uplink: ", " + on, want: []string{ipv6}},
+		{defaults: on, want: []string{ipv6}},
+		{group: ", " + on, want: []string{ipv6}},
+		{group: ", overrides: {monitoring: true}", port: ", " + on, want: []string{ipv6}},
+		{group: ", overrides: {monitoring: true}", want: []string{ipv6}}, // a port that is connected later may ask for it
+	} {
+		got := mustParse(t, fmt.Sprintf(file, c.uplink, c.defaults, c.group, c.port)).Warnings()
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%+v: %s", c, d)
+		}
+	}
+	if got := mustParse(t, base).Warnings(); len(got) != 0 {
+		t.Errorf("metering without a collector is fine: %q", got)
 	}
 }
 

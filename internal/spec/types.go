@@ -42,6 +42,8 @@ type Switch struct {
 	Discovery Discovery `yaml:"discovery,omitempty" json:"discovery,omitzero"`
 	// Checks are properties of the switch, so that they travel with the port from host to host.
 	Checks Checks `yaml:"checks,omitempty" json:"checks,omitzero"`
+	// IPFIX says how the switch's flows are timed, kept and exported.
+	IPFIX IPFIX `yaml:"ipfix,omitempty" json:"ipfix,omitzero"`
 	// Defaults are the policies every port group inherits.
 	Defaults Policy `yaml:"defaults,omitempty" json:"defaults,omitzero"`
 	// PortGroups are the switch's port groups; every port belongs to one.
@@ -141,6 +143,8 @@ type Uplink struct {
 	VLANs []string `yaml:"vlans,omitempty" json:"vlans,omitzero"`
 	// Blocked stops every frame of the switch on this uplink (S41); the host's own frames on the device go on.
 	Blocked bool `yaml:"blocked,omitempty" json:"blocked,omitzero"`
+	// Monitoring is what is metered of the uplink's traffic. An uplink inherits nothing: the switch's defaults are for ports.
+	Monitoring Monitoring `yaml:"monitoring,omitempty" json:"monitoring,omitzero"`
 }
 
 // PortGroup is a named policy template; ports belong to one.
@@ -202,8 +206,10 @@ type StormControl struct {
 
 // Monitoring is the monitoring policy; a field that is left out is inherited.
 type Monitoring struct {
-	// IPFIX asks for flow records of the port's traffic; default false.
+	// IPFIX meters the flows of the port's traffic; default false.
 	IPFIX *bool `yaml:"ipfix,omitempty" json:"ipfix,omitzero"`
+	// Observe is ingress, egress or both (default).
+	Observe Observe `yaml:"observe,omitempty" json:"observe,omitzero"`
 }
 
 // VLAN is the VLAN policy; exactly one of none, access and trunk is given. It is inherited as a whole.

@@ -134,6 +134,7 @@ func (v *validator) oneSwitch(a at, i int) {
 	}
 	v.lags(a, i)
 	v.duration(a, "upDelay", s.UpDelay, 0, MaxUpDelay, "100ms")
+	v.ipfix(a, i)
 	enum(v, a.field("discovery"), "lldp", s.Discovery.LLDP, LLDPNone, LLDPListen, LLDPAdvertise, LLDPBoth)
 	chain := []level{{at: a.field("defaults"), policy: &s.Defaults, what: "switch " + s.Name}}
 	v.policy(i, chain)
@@ -182,6 +183,7 @@ func (v *validator) uplink(sw at, i, j int) {
 	if v.written(a, "vlans") || u.VLANs != nil {
 		v.ranges(a.field("vlans"), u.VLANs)
 	}
+	v.monitoring(a.field("monitoring"), u.Monitoring)
 }
 
 // device checks the field device at a, and that nothing else uses the device; user is who does from now on.

@@ -28,6 +28,7 @@ func (v *validator) policy(i int, chain []level) {
 	enum(v, sec, "forgedTransmits", p.Security.ForgedTransmits, Accept, Reject)
 	v.learning(sec.field("macLearning"), i, p.Security.MACLearning)
 	v.stormControl(own.at.field("stormControl"), p.StormControl)
+	v.monitoring(own.at.field("monitoring"), p.Monitoring)
 	v.teaming(i, chain)
 }
 

@@ -30,7 +30,7 @@ type State struct {
 	Ports []spec.Port `json:"ports"`
 	// Overrides were set by command on top of what a port says for itself, by the port's name.
 	Overrides map[string]Override `json:"overrides"`
-	// Numbers are the port numbers given so far (D10).
+	// Numbers are the numbers of ports (D10) and uplinks given so far.
 	Numbers []Number `json:"numbers"`
 	// Uses are what the ports use of their teams, so that a port without failback stays where it is over a restart.
 	Uses []PortUse `json:"uses,omitzero"`
@@ -90,7 +90,7 @@ func (o Override) Texts() []string {
 	return t
 }
 
-// Number is the number of one port.
+// Number is the number of one port or uplink.
 type Number struct {
 	ID     plan.PortID `json:"id"`
 	Number uint32      `json:"number"`
@@ -161,7 +161,7 @@ func (s *State) Of(id plan.PortID) *Held {
 	return s.where[id]
 }
 
-// PortNumbers are the numbers given so far, by port.
+// PortNumbers are the numbers given so far, by port or uplink.
 func (s *State) PortNumbers() map[plan.PortID]uint32 {
 	m := make(map[plan.PortID]uint32, len(s.Numbers))
 	for _, n := range s.Numbers {

@@ -134,7 +134,7 @@ func ownPolicy(p *spec.Policy) []flag {
 		{"forged-transmits", string(sec.ForgedTransmits)}, {"mac-learning", truth(learn.Enabled)},
 		{"unicast-flooding", truth(learn.UnicastFlooding)}, {"mac-limit-policy", string(learn.LimitPolicy)}, {"mac-ageing", learn.Ageing},
 		{"teaming", string(team.Policy)}, {"active", list(team.Active)}, {"standby", list(team.Standby)}, {"failback", truth(team.Failback)},
-		{"notify-switches", truth(team.NotifySwitches)}, {"failure-detection", string(team.FailureDetection)}, {"ipfix", truth(p.Monitoring.IPFIX)},
+		{"notify-switches", truth(team.NotifySwitches)}, {"failure-detection", string(team.FailureDetection)}, {"ipfix", truth(p.Monitoring.IPFIX)}, {"ipfix-observe", string(p.Monitoring.Observe)},
 	}
 	storm := &p.StormControl
 	flags = append(flags, flag{"storm-broadcast", number(storm.Broadcast)}, flag{"storm-multicast", number(storm.Multicast)},

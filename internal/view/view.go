@@ -33,7 +33,7 @@ func (src Source) State() *api.State {
 	s := &api.State{Agent: src.Agent, Switches: []api.Switch{}, PortGroups: []api.PortGroup{}, Uplinks: []api.Uplink{}, Ports: []api.Port{}}
 	for _, sw := range src.Plan.Switches {
 		v := api.Switch{Name: sw.Name, Kind: sw.Kind, MTU: sw.MTU, Uplinks: []string{}, ReversePath: sw.ReversePath,
-			ReversePathPromiscuous: sw.ReversePathPromiscuous, BlockGuestBPDU: sw.BlockGuestBPDU}
+			ReversePathPromiscuous: sw.ReversePathPromiscuous, BlockGuestBPDU: sw.BlockGuestBPDU, IPFIX: sw.IPFIX.Rows()}
 		for _, u := range sw.Uplinks {
 			uv := src.uplink(sw, u)
 			v.Uplinks = append(v.Uplinks, u.ID.Name)
@@ -87,7 +87,7 @@ func (src Source) StateOf(id plan.PortID, blocked bool) (api.PortState, string) 
 }
 
 func (src Source) uplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
-	v := api.Uplink{Switch: sw.Name, Name: u.ID.Name, Device: u.Device, VLANs: u.VLANs.String()}
+	v := api.Uplink{Switch: sw.Name, Name: u.ID.Name, Device: u.Device, VLANs: u.VLANs.String(), Number: u.Number, Monitoring: u.Monitoring.String()}
 	v.State, v.Reason = src.StateOf(u.ID, u.Blocked)
 	if f, ok := src.Applied.Facts[u.ID]; ok {
 		v.MAC, v.MTU = f.DeviceMAC.String(), f.MTU

@@ -1,0 +1,132 @@
+package plan
+
+import (
+	"cmp"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"heddle/internal/spec"
+)
+
+// IPFIX is how the flows of a switch are timed, kept and exported (semantics §9.1).
+type IPFIX struct {
+	Collectors []Collector `json:"collectors,omitzero"`
+	// ObservationDomain is told to collectors.
+	ObservationDomain uint32 `json:"observationDomainId"`
+	// SwitchAddress is the source address towards IPv4 collectors; "" = the host's own.
+	SwitchAddress string `json:"switchIpAddress,omitzero"`
+	// ActiveTimeout is how often a flow that goes on is reported, IdleTimeout how long after its last packet it has ended.
+	ActiveTimeout time.Duration `json:"activeFlowTimeout"`
+	IdleTimeout   time.Duration `json:"idleFlowTimeout"`
+	// SamplingRate is how many packets are left out after each that is metered: 0 = every packet is metered (S66, C7).
+	SamplingRate int `json:"samplingRate"`
+	// InternalOnly exports only flows between two ports of this host (S68).
+	InternalOnly bool `json:"internalFlowsOnly,omitzero"`
+	// Biflow makes one record of a conversation's two directions (RFC 5103).
+	Biflow bool `json:"biflow,omitzero"`
+	// TemplateEvery and TemplatePackets are after which time, and which number of messages, templates are sent again; packets 0 =
+	// by time alone.
+	TemplateEvery   time.Duration `json:"templatesEvery"`
+	TemplatePackets int           `json:"templatesPackets"`
+	// MaxFlows is the most flows of the switch that the agent keeps at a time.
+	MaxFlows int `json:"maxFlows"`
+	// MTU is the largest IP packet that a message makes, in bytes; 0 = the path's.
+	MTU int `json:"mtu,omitzero"`
+}
+
+// Collector is where flow records go.
+type Collector struct {
+	Address string     `json:"address"` // of IP, or a host name
+	Port    uint16     `json:"port"`
+	Shape   spec.Shape `json:"shape"`
+}
+
+// String is the collector's address and port: 192.0.2.9:4739, [2001:db8::9]:4739.
+func (c Collector) String() string { return net.JoinHostPort(c.Address, strconv.Itoa(int(c.Port))) }
+
+func resolveIPFIX(s *spec.IPFIX) IPFIX {
+	x := IPFIX{
+		ObservationDomain: uint32(s.ObservationDomainID),
+		SwitchAddress:     s.SwitchIPAddress,
+		ActiveTimeout:     orTime(s.ActiveFlowTimeout, spec.DefaultActiveFlowTimeout),
+		IdleTimeout:       orTime(s.IdleFlowTimeout, spec.DefaultIdleFlowTimeout),
+		SamplingRate:      s.SamplingRate,
+		InternalOnly:      s.InternalFlowsOnly,
+		Biflow:            s.Biflow,
+		TemplateEvery:     orTime(s.Templates.Every, spec.DefaultTemplatesEvery),
+		TemplatePackets:   or(s.Templates.Packets, spec.DefaultTemplatePackets),
+		MaxFlows:          cmp.Or(s.MaxFlows, spec.DefaultMaxFlows),
+		MTU:               s.MTU,
+	}
+	for _, c := range s.Collectors {
+		x.Collectors = append(x.Collectors, Collector{Address: strings.ToLower(c.Address), Port: uint16(c.ActualPort()), Shape: c.ActualShape()})
+	}
+	return x
+}
+
+// orTime is the duration in s, or the other where s has none.
+func orTime(s string, otherwise time.Duration) time.Duration {
+	if d, err := time.ParseDuration(s); err == nil {
+		return d
+	}
+	return otherwise
+}
+
+// noMonitoring is what holds where nothing is said: nothing is metered; what were metered would be both directions (D6).
+func noMonitoring() Monitoring {
+	return Monitoring{IPFIX: Value[bool]{false, FromBuiltIn}, Observe: Value[spec.Observe]{spec.ObserveBoth, FromBuiltIn}}
+}
+
+func setMonitoring(m *Monitoring, own spec.Monitoring, from Level) {
+	set(&m.IPFIX, own.IPFIX, from)
+	if own.Observe != "" {
+		m.Observe = Value[spec.Observe]{own.Observe, from}
+	}
+}
+
+// Metered says whether any port or uplink of the switch has its flows metered.
+func (s *Switch) Metered() bool {
+	return slices.ContainsFunc(s.Ports, func(p *Port) bool { return p.Policy.Monitoring.IPFIX.V }) ||
+		slices.ContainsFunc(s.Uplinks, func(u *Uplink) bool { return u.Monitoring.IPFIX.V })
+}
+
+// String is the monitoring in words: "off", or where it observes.
+func (m Monitoring) String() string {
+	switch {
+	case !m.IPFIX.V:
+		return "off"
+	case m.Observe.V == spec.ObserveBoth:
+		return "ingress and egress"
+	}
+	return string(m.Observe.V)
+}
+
+// Rows are the settings in the words of the configuration file, those that are set or have a default. They have no level: they are the
+// switch's alone.
+func (x IPFIX) Rows() []Row {
+	collectors := make([]string, len(x.Collectors))
+	for i, c := range x.Collectors {
+		collectors[i] = c.String() + " (" + string(c.Shape) + ")"
+	}
+	rows := []Row{{Policy: "ipfix.collectors", Value: names(collectors)}}
+	add := func(field, value string) { rows = append(rows, Row{Policy: "ipfix." + field, Value: value}) }
+	add("observationDomainId", strconv.FormatUint(uint64(x.ObservationDomain), 10))
+	if x.SwitchAddress != "" {
+		add("switchIpAddress", x.SwitchAddress)
+	}
+	add("activeFlowTimeout", duration(x.ActiveTimeout))
+	add("idleFlowTimeout", duration(x.IdleTimeout))
+	add("samplingRate", strconv.Itoa(x.SamplingRate))
+	add("internalFlowsOnly", yesNo(x.InternalOnly))
+	add("biflow", yesNo(x.Biflow))
+	add("templates.every", duration(x.TemplateEvery))
+	add("templates.packets", strconv.Itoa(x.TemplatePackets))
+	add("maxFlows", strconv.Itoa(x.MaxFlows))
+	if x.MTU != 0 {
+		add("mtu", strconv.Itoa(x.MTU))
+	}
+	return rows
+}

@@ -1,0 +1,160 @@
+package spec
+
+import (
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// IPFIX says how the flows of a switch are timed, kept and exported. What is metered is for the monitoring policy to say; a field
+// that is left out has its default (semantics §9.1).
+type IPFIX struct {
+	// Collectors get the flow records, each all of them; at most 8. Without any the flows are there to look at on the host.
+	Collectors []Collector `yaml:"collectors,omitempty" json:"collectors,omitzero"`
+	// ObservationDomainID is told to collectors: 0–4294967295, default 0.
+	ObservationDomainID int `yaml:"observationDomainId,omitempty" json:"observationDomainId,omitzero"`
+	// SwitchIPAddress is an IPv4 address that messages to collectors have as source, so that many hosts look like one exporter
+	// (S67). Messages to IPv6 collectors have the host's address all the same. Default: the host's address.
+	SwitchIPAddress string `yaml:"switchIpAddress,omitempty" json:"switchIpAddress,omitzero"`
+	// ActiveFlowTimeout is how often a flow that goes on is reported (S65): a duration of 60s–3600s, default 60s.
+	ActiveFlowTimeout string `yaml:"activeFlowTimeout,omitempty" json:"activeFlowTimeout,omitzero"`
+	// IdleFlowTimeout is how long after its last packet a flow has ended (S64): a duration of 10s–600s, default 15s.
+	IdleFlowTimeout string `yaml:"idleFlowTimeout,omitempty" json:"idleFlowTimeout,omitzero"`
+	// SamplingRate is how many packets are left out after each that is metered (S66, C7): 0–16384. The default 0 meters every packet.
+	SamplingRate int `yaml:"samplingRate,omitempty" json:"samplingRate,omitzero"`
+	// InternalFlowsOnly exports only flows between two ports of this host (S68); default false.
+	InternalFlowsOnly bool `yaml:"internalFlowsOnly,omitempty" json:"internalFlowsOnly,omitzero"`
+	// Biflow puts both directions of a conversation that are seen at one port into one record (RFC 5103); default false.
+	Biflow bool `yaml:"biflow,omitempty" json:"biflow,omitzero"`
+	// Templates is how often collectors are told the form of the records.
+	Templates Templates `yaml:"templates,omitempty" json:"templates,omitzero"`
+	// MaxFlows is the largest number of flows that the agent keeps of this switch at a time: 1000–4000000, default 262144. What
+	// would be one more ends early, and is reported as such.
+	MaxFlows int `yaml:"maxFlows,omitempty" json:"maxFlows,omitzero"`
+	// MTU is the largest IP packet that a message makes, in bytes: 512–9000. By default it is the path's, as far as the host knows it.
+	MTU int `yaml:"mtu,omitempty" json:"mtu,omitzero"`
+}
+
+// Collector is where flow records go, over UDP.
+type Collector struct {
+	// Address is an IPv4 or IPv6 address, or a host name, which is looked up again from time to time.
+	Address string `yaml:"address" json:"address"`
+	// Port is the UDP port: 1–65535, default 4739.
+	Port int `yaml:"port,omitempty" json:"port,omitzero"`
+	// Shape is standard (default) or vds.
+	Shape Shape `yaml:"shape,omitempty" json:"shape,omitzero"`
+}
+
+// Shape is the form of flow records.
+type Shape string
+
+// The shapes.
+const (
+	// ShapeStandard has IANA's information elements (RFC 7012).
+	ShapeStandard Shape = "standard"
+	// ShapeVDS is laid out as a VDS lays out its records, for tools made for it (S69); egress alone (S63, D6).
+	ShapeVDS Shape = "vds"
+)
+
+// Templates is how often templates and options are sent again over UDP (S70, RFC 7011 section 8.4); whichever comes first.
+type Templates struct {
+	// Every is a duration of 5s–1h, default 60s.
+	Every string `yaml:"every,omitempty" json:"every,omitzero"`
+	// Packets is a number of messages: 1–1000000, default 1000; 0 is by time alone.
+	Packets *int `yaml:"packets,omitempty" json:"packets,omitzero"`
+}
+
+// Observe is where flows are metered, seen from the switch (D6).
+type Observe string
+
+// The places.
+const (
+	ObserveIngress Observe = "ingress" // what the port's owner, or the wire, sent and the switch delivered
+	ObserveEgress  Observe = "egress"  // what was handed to the port's owner, or the wire
+	ObserveBoth    Observe = "both"
+)
+
+// Ranges and defaults of the ipfix settings (semantics §9.1). The default of a VDS's sampling rate is 4096, ours is 0: a meter that
+// leaves nothing out costs little here, and a rate that a collector was not told makes its numbers wrong.
+const (
+	MaxCollectors        = 8
+	DefaultCollectorPort = 4739 // IANA's for IPFIX (RFC 7011 section 11)
+	MaxObservationDomain = 1<<32 - 1
+
+	MinActiveFlowTimeout     = time.Minute
+	MaxActiveFlowTimeout     = time.Hour
+	DefaultActiveFlowTimeout = time.Minute
+	MinIdleFlowTimeout       = 10 * time.Second
+	MaxIdleFlowTimeout       = 10 * time.Minute
+	DefaultIdleFlowTimeout   = 15 * time.Second
+
+	MaxSamplingRate        = 16384
+	MinTemplatesEvery      = 5 * time.Second
+	MaxTemplatesEvery      = time.Hour
+	DefaultTemplatesEvery  = time.Minute
+	MaxTemplatePackets     = 1_000_000
+	DefaultTemplatePackets = 1000
+
+	MinMaxFlows     = 1000
+	MaxMaxFlows     = 4_000_000
+	DefaultMaxFlows = 262_144
+	MinMessageMTU   = 512
+)
+
+// ActualPort is the collector's UDP port: what is set, or IANA's.
+func (c Collector) ActualPort() int {
+	if c.Port == 0 {
+		return DefaultCollectorPort
+	}
+	return c.Port
+}
+
+// ActualShape is what is set, or standard.
+func (c Collector) ActualShape() Shape {
+	if c.Shape == "" {
+		return ShapeStandard
+	}
+	return c.Shape
+}
+
+// IsIPv6 says whether the collector is given by an IPv6 address; of a name that is not known.
+func (c Collector) IsIPv6() bool {
+	ip, err := netip.ParseAddr(c.Address)
+	return err == nil && ip.Is6()
+}
+
+// checkCollectorAddress says what is wrong with a collector's address, "" for nothing.
+func checkCollectorAddress(s string) string {
+	if ip, err := netip.ParseAddr(s); err == nil {
+		if ip.IsUnspecified() || ip.Is4In6() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+			return "a collector's address is one that packets can be sent to, such as 192.0.2.9 or 2001:db8::9"
+		}
+		return ""
+	}
+	const wanted = "neither an address such as 192.0.2.9 or 2001:db8::9 nor a host name such as flows.example.net"
+	if len(s) > maxHostName {
+		return wanted
+	}
+	labels := strings.Split(strings.TrimSuffix(s, "."), ".")
+	for _, l := range labels {
+		odd := func(r rune) bool { return !isLetter(r) && !isDigit(r) && r != '-' && r != '_' }
+		if l == "" || len(l) > maxHostLabel || l[0] == '-' || l[len(l)-1] == '-' || strings.ContainsFunc(l, odd) {
+			return wanted
+		}
+	}
+	// A name whose last part is a number would be a mistyped IPv4 address (RFC 1123 section 2.1).
+	if !strings.ContainsFunc(labels[len(labels)-1], func(r rune) bool { return !isDigit(r) }) {
+		return wanted
+	}
+	return ""
+}
+
+// Bounds of host names, in bytes (RFC 1035 section 2.3.4).
+const (
+	maxHostName  = 253
+	maxHostLabel = 63
+)
+
+func isDigit(r rune) bool { return r >= '0' && r <= '9' }
+
+func isLetter(r rune) bool { return r|0x20 >= 'a' && r|0x20 <= 'z' }
