@@ -1,18 +1,12 @@
 package bench
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
-	"syscall"
 	"time"
 
 	"heddle/internal/report"
@@ -21,8 +15,11 @@ import (
 
 // CaptureOptions is what "heddle bench capture" shall do.
 type CaptureOptions struct {
-	// Rounds is how often everything is measured; at least 1, and 10 for numbers that are published.
+	// Rounds is how often everything is measured at most; at least 1, and 10 for numbers that are published.
 	Rounds int
+	// Within is the time that all rounds may take together; 0 = no bound. A round that is not expected to end in time is not begun,
+	// and one that doesn't is left out. The report says how many rounds there were.
+	Within time.Duration
 	// Warmup and Duration are those of one measurement.
 	Warmup, Duration time.Duration
 	// Heddle is the command line of the heddle program.
@@ -35,55 +32,50 @@ type CaptureOptions struct {
 	measure func(context.Context, traffic.Pair, traffic.Load) (traffic.Result, error)
 }
 
-// Quick sets rounds and times so that all of it takes less than a minute.
-func (o *CaptureOptions) Quick() {
-	o.Rounds, o.Warmup, o.Duration = 6, 50*time.Millisecond, 250*time.Millisecond
+// QuickCaptures are options with which all of it takes less than a minute, on a machine that is busy too.
+func QuickCaptures() CaptureOptions {
+	return CaptureOptions{Rounds: 10, Within: 45 * time.Second, Warmup: 50 * time.Millisecond, Duration: 200 * time.Millisecond}
 }
 
-// captureOff is the state that the others are compared with.
-const captureOff = "off"
-
-// captureState is a capture that runs while the guests exchange traffic.
-type captureState struct {
-	name    string
-	args    []string // of "heddle capture"; nil = none runs
-	segment uint16   // what the arguments say, for the program alone
-	filter  string
-	snap    int
-}
-
-// captureStates are all of them. The guests' frames are Ethernet of IP, so that the filter looks at each and matches none.
-func captureStates() []captureState {
-	const filter = "tcp port 1 or udp port 1"
-	return []captureState{
-		{name: captureOff},
-		{name: "of another segment", args: []string{"any", "--segment", "4000"}, segment: 4000},
-		{name: "filter matches nothing", args: []string{"any", "--filter", filter}, filter: filter},
-		{name: "everything, 96 bytes", args: []string{"any", "-s", "96"}, snap: 96},
-		{name: "everything, whole", args: []string{"any"}},
+// Check says what is wrong with the options, without doing anything.
+func (o CaptureOptions) Check() error {
+	if o.Rounds < 1 || o.Duration <= 0 || o.Warmup < 0 || o.Within < 0 {
+		return errors.New("rounds and duration must be positive, the warm-up and the time for all rounds not negative")
 	}
+	return nil
 }
 
 // captureRun is a benchmark of captures under way.
 type captureRun struct {
-	opts    CaptureOptions
-	path    *path
-	host    machine
-	dir     string
-	cpus    []int
-	tests   []test
-	samples map[cell][]traffic.Result
-	// shares are, by state, which part of what was selected was lost, one per round.
-	shares map[string][]float64
+	opts   CaptureOptions
+	path   *path
+	frames *captureFrames
+	host   machine
+	dir    string
+	cpus   []int
+	tests  []test
+	rounds []captureRound
 }
 
-// Capture measures what captures cost the traffic between two guests: in each round all states follow one another, in an order that
-// rotates. It leaves nothing behind, also when ctx ends.
+// captureRound is what one round has measured, each by the state's name.
+type captureRound struct {
+	samples map[cell]traffic.Result
+	// lost are which part of what was selected was lost.
+	lost map[string]float64
+	// frames are the program's times per frame, in seconds.
+	frames map[string]float64
+}
+
+// Capture measures what captures cost the traffic between two guests and the program itself: in each round all states follow one
+// another, in an order that rotates. It leaves nothing behind, also when ctx ends.
 func Capture(ctx context.Context, opts CaptureOptions) (rep *report.Report, err error) {
+	if err := opts.Check(); err != nil {
+		return nil, err
+	}
 	if opts.measure == nil {
 		opts.measure = traffic.Processes{Program: append(slices.Clone(opts.Heddle), "traffic")}.Measure
 	}
-	r := &captureRun{opts: opts, samples: map[cell][]traffic.Result{}, shares: map[string][]float64{}}
+	r := &captureRun{opts: opts}
 	for _, t := range switchTests() {
 		if t.name != "crr" { // it says what udp and rr say
 			r.tests = append(r.tests, t)
@@ -97,19 +89,17 @@ func Capture(ctx context.Context, opts CaptureOptions) (rep *report.Report, err 
 		return nil, err
 	}
 	defer func() { err = orLeft(err, r.path.clean.run()) }()
+	if r.frames, err = newCaptureFrames(); err != nil {
+		return nil, err
+	}
+	defer func() { err = orLeft(err, r.frames.close()) }()
 	if err := r.measure(ctx); err != nil {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil { // whatever was under way says only that it was ended
 			return nil, ctx.Err()
 		}
 		return nil, err
 	}
-	frames, err := measureFrames(ctx, opts.Rounds)
-	if err != nil {
-		return nil, err
-	}
-	rep = r.report(env)
-	rep.Rows = append(rep.Rows, frames.rows()...)
-	return rep, nil
+	return r.report(env), nil
 }
 
 // setup joins the guests as setupHeddle does, and remembers how to ask the agent.
@@ -130,37 +120,87 @@ func (r *captureRun) setup(_ context.Context, p *path) error {
 	return p.startAgent(r.host, r.opts.Heddle, r.dir, config)
 }
 
+// measure makes the rounds that there is time for.
 func (r *captureRun) measure(ctx context.Context) error {
-	states := captureStates()
-	done, total := 0, r.opts.Rounds*len(states)
-	for round := range r.opts.Rounds {
-		for i := range states {
-			s := states[(i+round)%len(states)]
-			if r.opts.Progress != nil {
-				r.opts.Progress(done, total, fmt.Sprintf("round %d of %d: %s", round+1, r.opts.Rounds, s.name))
-			}
-			if err := r.under(ctx, s, round); err != nil {
-				return fmt.Errorf("round %d, capture %s: %w", round+1, s.name, err)
-			}
-			done++
+	n, err := inTime(ctx, r.opts.Rounds, r.opts.Within, func(ctx context.Context, n int) error {
+		done, err := r.round(ctx, n)
+		if err == nil {
+			r.rounds = append(r.rounds, done)
+		}
+		return err
+	})
+	if err == nil && n == 0 {
+		err = fmt.Errorf("this machine is too busy: not one round was over within %v; allow more time (--within), or measure when it has less to do", r.opts.Within)
+	}
+	return err
+}
+
+// inTime makes at most so many rounds, within the time given (0 = without a bound), and returns how many succeeded. One that is not
+// expected to end in time is not begun; the context of one that doesn't ends with the time, and then its error is none.
+func inTime(ctx context.Context, rounds int, limit time.Duration, round func(ctx context.Context, n int) error) (int, error) {
+	began := time.Now()
+	within, cancel := ctx, func() {}
+	if limit > 0 {
+		within, cancel = context.WithDeadline(ctx, began.Add(limit))
+	}
+	defer cancel()
+	for n := range rounds {
+		took := time.Since(began)
+		if limit > 0 && n > 0 && took+took/time.Duration(n) > limit {
+			return n, nil
+		}
+		switch err := round(within, n); {
+		case err != nil && ctx.Err() == nil && within.Err() != nil:
+			return n, nil
+		case err != nil:
+			return n, err
 		}
 	}
-	return nil
+	return rounds, nil
+}
+
+// round measures everything once.
+func (r *captureRun) round(ctx context.Context, n int) (captureRound, error) {
+	m := captureRound{samples: map[cell]traffic.Result{}, lost: map[string]float64{}, frames: map[string]float64{}}
+	guests, program := guestStates(), programStates()
+	steps := len(guests) + len(program)
+	tell := func(step int, what string) {
+		if r.opts.Progress != nil {
+			r.opts.Progress(n*steps+step, r.opts.Rounds*steps, fmt.Sprintf("round %d of %d: %s", n+1, r.opts.Rounds, what))
+		}
+	}
+	for i := range guests {
+		s := guests[(i+n)%len(guests)]
+		tell(i, s.name)
+		if err := r.under(ctx, s, n, m); err != nil {
+			return m, fmt.Errorf("round %d, capture %s: %w", n+1, s.name, err)
+		}
+	}
+	for i := range program {
+		s := program[(i+n)%len(program)]
+		tell(len(guests)+i, "program alone, "+s.name)
+		t, err := r.frames.measure(ctx, s)
+		if err != nil {
+			return m, fmt.Errorf("round %d, program alone, capture %s: %w", n+1, s.name, err)
+		}
+		m.frames[s.name] = t.Seconds()
+	}
+	return m, nil
 }
 
 // under measures every test while the state's capture runs. Each round begins with another test: what has just been started or
 // ended disturbs the first.
-func (r *captureRun) under(ctx context.Context, s captureState, round int) error {
+func (r *captureRun) under(ctx context.Context, s captureState, n int, into captureRound) error {
 	var c *runningCapture
 	if s.args != nil {
 		var err error
-		if c, err = r.start(s.args); err != nil {
+		if c, err = r.start(ctx, s.args); err != nil {
 			return err
 		}
 		defer c.kill()
 	}
 	for i := range r.tests {
-		t := r.tests[(i+round)%len(r.tests)]
+		t := r.tests[(i+n)%len(r.tests)]
 		client, server := r.cpus[:1], r.cpus[:1]
 		if t.apart {
 			server = r.cpus[1:]
@@ -170,126 +210,14 @@ func (r *captureRun) under(ctx context.Context, s captureState, round int) error
 		if err != nil {
 			return err
 		}
-		at := cell{t.name, s.name}
-		r.samples[at] = append(r.samples[at], res)
+		into.samples[cell{t.name, s.name}] = res
 	}
 	if c == nil {
 		return nil
 	}
 	selected, lost, err := c.end()
 	if err == nil {
-		r.shares[s.name] = append(r.shares[s.name], float64(lost)/float64(max(selected, 1)))
+		into.lost[s.name] = float64(lost) / float64(max(selected, 1))
 	}
 	return err
-}
-
-// runningCapture is a "heddle capture" that writes into nothing.
-type runningCapture struct {
-	cmd  *exec.Cmd
-	errs *bufio.Reader
-}
-
-// start starts a capture and returns when it captures.
-func (r *captureRun) start(args []string) (*runningCapture, error) {
-	all := append(append(slices.Clone(r.opts.Heddle[1:]), "capture", "--agent", "bench", "--run-dir", filepath.Join(r.dir, "run"), "-w", os.DevNull), args...)
-	cmd := exec.Command(r.opts.Heddle[0], all...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	errs, err := cmd.StderrPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := r.host.ns.Start(cmd); err != nil {
-		return nil, fmt.Errorf("start a capture: %w", err)
-	}
-	c := &runningCapture{cmd: cmd, errs: bufio.NewReader(errs)}
-	line, err := c.errs.ReadString('\n')
-	if err != nil || !strings.Contains(line, "capturing") {
-		c.kill()
-		return nil, fmt.Errorf("the capture does not begin: %s", strings.TrimSpace(line))
-	}
-	return c, nil
-}
-
-// kill ends a capture that was not ended.
-func (c *runningCapture) kill() {
-	if c.cmd.ProcessState == nil {
-		_ = c.cmd.Process.Kill()
-		_ = c.cmd.Wait()
-	}
-}
-
-var captureSummary = regexp.MustCompile(`(\d+) selected by the switch, (\d+) lost`)
-
-// end ends a capture in order and reads its counts.
-func (c *runningCapture) end() (selected, lost uint64, err error) {
-	if err := c.cmd.Process.Signal(os.Interrupt); err != nil {
-		return 0, 0, fmt.Errorf("end the capture: %w", err)
-	}
-	said, err := io.ReadAll(c.errs)
-	if err != nil {
-		return 0, 0, fmt.Errorf("read how the capture ended: %w", err)
-	}
-	if err := c.cmd.Wait(); err != nil {
-		return 0, 0, fmt.Errorf("the capture: %w: %s", err, said)
-	}
-	m := captureSummary.FindSubmatch(said)
-	if m == nil {
-		return 0, 0, fmt.Errorf("the capture does not say what it counted: %s", said)
-	}
-	selected, _ = strconv.ParseUint(string(m[1]), 10, 64) // digits only
-	lost, _ = strconv.ParseUint(string(m[2]), 10, 64)
-	return selected, lost, nil
-}
-
-func (r *captureRun) of(t test, state string) []float64 {
-	var v []float64
-	for _, s := range r.samples[cell{t.name, state}] {
-		v = append(v, t.value(s))
-	}
-	return v
-}
-
-// cpu is what a unit of the test cost both ends: on a machine that does other work too it holds still where rates do not.
-func (r *captureRun) cpu(t test, state string) []report.Field {
-	of := func(state string) (v []float64) {
-		for _, s := range r.samples[cell{t.name, state}] {
-			x, y := t.cpu(s)
-			v = append(v, x+y)
-		}
-		return v
-	}
-	return []report.Field{
-		{Name: "cpu_s", Title: "CPU", Value: report.Summarise(of(state)), Unit: report.Seconds, Brief: true},
-		{Name: "cpu_per", Value: t.cpuUnit, Hidden: true},
-		{Name: "cpu_ratio_off", Title: "CPU of off", Value: report.Summarise(report.Ratios(of(state), of(captureOff))), Unit: report.Ratio},
-	}
-}
-
-func (r *captureRun) report(env report.Environment) *report.Report {
-	rep := &report.Report{Name: "bench capture", Environment: env}
-	for _, t := range r.tests {
-		for _, s := range captureStates() {
-			row := report.Row{
-				{Name: "test", Value: t.name},
-				{Name: "capture", Value: s.name},
-				{Name: "unit", Value: string(t.unit), Hidden: true},
-				{Name: "value", Title: "median (quartiles)", Value: report.Summarise(r.of(t, s.name)), Unit: t.unit},
-				{Name: "ratio_off", Title: "of off", Value: report.Summarise(report.Ratios(r.of(t, s.name), r.of(t, captureOff))), Unit: report.Ratio},
-			}
-			row = append(row, r.cpu(t, s.name)...)
-			if s.args != nil {
-				row = append(row, report.Field{Name: "lost", Title: "lost", Value: report.Summarise(r.shares[s.name]), Unit: report.Ratio, Brief: true})
-			} else {
-				row = append(row, report.Field{Name: "lost", Title: "lost", Value: nil})
-			}
-			rep.Rows = append(rep.Rows, append(row, report.Field{Name: "samples", Value: r.of(t, s.name), Hidden: true}))
-		}
-	}
-	rep.Notes = append(rep.Notes, fmt.Sprintf("%d interleaved rounds of %v per test after %v of warm-up; ratios are medians (quartiles) of the rounds' ratios. "+
-		"program is the kernel program alone on one 60-byte frame from port to port, by repeated test runs: captured, it is captured twice. "+
-		"CPU is the time both ends took, with what the kernel does for them, per GB, transaction or packet; lost is the part of what a capture "+
-		"selected that its reader was too slow for. Captures write to %s. The reader, the sender and the receiver share %d CPUs: what a capture of everything takes from the "+
-		"guests is mostly the CPU that copying and writing needs. Off, the devices have the live program, which knows nothing of captures.",
-		r.opts.Rounds, r.opts.Duration, r.opts.Warmup, os.DevNull, env.CPUs))
-	return rep
 }

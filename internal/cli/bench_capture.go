@@ -20,7 +20,7 @@ func newBenchCapture(d Deps) *cobra.Command {
 		Use:   "capture",
 		Short: "Measure what a capture costs the ports",
 		Long: "Joins two guests by a switch and measures their traffic with no capture, with captures that match nothing, and with a\n" +
-			"capture of everything. Needs root, and tcpdump for the filter. What it makes is in network namespaces of its own and\n" +
+			"capture of everything; then the switch program alone, with filters of known length too. Needs root, and tcpdump for the filter. What it makes is in network namespaces of its own and\n" +
 			"goes with it.",
 		Example: "  heddle bench capture\n  heddle bench capture --quick -o json",
 		Args:    exactly(),
@@ -30,10 +30,10 @@ func newBenchCapture(d Deps) *cobra.Command {
 				return &UsageError{Err: err}
 			}
 			if quick {
-				opts.Quick()
+				hastenCaptures(c, &opts)
 			}
-			if opts.Rounds < 1 || opts.Duration <= 0 || opts.Warmup < 0 {
-				return usagef("rounds and duration must be positive, the warm-up not negative")
+			if err := opts.Check(); err != nil {
+				return &UsageError{Err: err}
 			}
 			if os.Geteuid() != 0 {
 				return errors.New("bench capture makes network namespaces and devices: run it as root")
@@ -50,9 +50,28 @@ func newBenchCapture(d Deps) *cobra.Command {
 		},
 	}
 	flags.add(c)
-	c.Flags().IntVar(&opts.Rounds, "rounds", 12, "how often everything is measured")
-	c.Flags().DurationVar(&opts.Duration, "duration", 400*time.Millisecond, "measured interval per test, capture and round")
+	c.Flags().IntVar(&opts.Rounds, "rounds", 12, "how often everything is measured at most")
+	c.Flags().DurationVar(&opts.Within, "within", 2*time.Minute, "time for all rounds together; the report says how many there were (0: no bound)")
+	c.Flags().DurationVar(&opts.Duration, "duration", 300*time.Millisecond, "measured interval per test, capture and round")
 	c.Flags().DurationVar(&opts.Warmup, "warmup", 100*time.Millisecond, "time before each measured interval")
 	c.Flags().BoolVar(&quick, "quick", false, "take at most a minute, at the price of wider spread")
 	return c
+}
+
+// hastenCaptures makes the run quick, where the command line doesn't say how long it shall be.
+func hastenCaptures(c *cobra.Command, opts *bench.CaptureOptions) {
+	quick := bench.QuickCaptures()
+	for _, f := range []struct {
+		name     string
+		to, from *time.Duration
+	}{
+		{"within", &opts.Within, &quick.Within}, {"duration", &opts.Duration, &quick.Duration}, {"warmup", &opts.Warmup, &quick.Warmup},
+	} {
+		if !c.Flags().Changed(f.name) {
+			*f.to = *f.from
+		}
+	}
+	if !c.Flags().Changed("rounds") {
+		opts.Rounds = quick.Rounds
+	}
 }

@@ -24,6 +24,8 @@ type FrameBench struct {
 	control *ebpf.Memory
 	frames  *ebpf.Memory
 	room    int
+	// captures are those of Capture, nil before the first; the build that captures is loaded once and stays.
+	captures *Captures
 }
 
 // NewFrameBench loads the live program with tables of its own and room for that many different frames.
@@ -77,6 +79,9 @@ func (b *FrameBench) load(spec *ebpf.CollectionSpec) error {
 // Close frees the tables and programs.
 func (b *FrameBench) Close() error {
 	var errs []error
+	if b.captures != nil {
+		errs = append(errs, b.captures.unuse(ownerless))
+	}
 	for _, p := range []*ebpf.Program{b.objects.HeddleIngress, b.objects.HeddleBench, b.objects.HeddleSweep, b.objects.HeddleClocks} {
 		if p != nil {
 			errs = append(errs, p.Close())
@@ -196,15 +201,23 @@ func (b *FrameBench) Empty(repeat int) (time.Duration, error) {
 	return d, err
 }
 
+// ownerless is the owner of captures where no device has a program to exchange.
+func ownerless(func() error) error { return nil }
+
 // Capture has One measure the capturing build with a capture of the selection. drain empties its ring, end gives One the live program
 // back.
 func (b *FrameBench) Capture(s Selection) (drain, end func() error, err error) {
-	k := &Kernel{objects: b.objects, hz: b.hz, slots: b.slots}
-	k.captures = &Captures{kernel: k}
-	if err := k.captures.follow(b.slots); err != nil {
+	if b.captures == nil {
+		cs := &Captures{kernel: &Kernel{objects: b.objects, hz: b.hz, slots: b.slots}}
+		if _, err := cs.use(ownerless); err != nil {
+			return nil, nil, err
+		}
+		b.captures = cs
+	}
+	if err := b.captures.follow(b.slots); err != nil {
 		return nil, nil, err
 	}
-	c, err := k.captures.Start(s, func(func() error) error { return nil }) // there are no devices to exchange programs of
+	c, err := b.captures.Start(s, ownerless)
 	if err != nil {
 		return nil, nil, err
 	}
