@@ -1,14 +1,14 @@
 package outage
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"heddle/internal/cputime"
 )
 
 // What the agent may take while nothing happens.
@@ -32,7 +32,7 @@ func (s *scene) watchRest(ctx context.Context, d time.Duration) (r atRest, err e
 		return r, err
 	}
 	for _, wait := range []time.Duration{min(settleTime, d), d} { // first what the start left behind
-		before, err := cpuTime(st.Agent.PID)
+		before, err := cputime.Process(st.Agent.PID)
 		if err != nil {
 			return r, err
 		}
@@ -42,7 +42,7 @@ func (s *scene) watchRest(ctx context.Context, d time.Duration) (r atRest, err e
 		case <-ctx.Done():
 			return r, ctx.Err()
 		}
-		after, err := cpuTime(st.Agent.PID)
+		after, err := cputime.Process(st.Agent.PID)
 		if err != nil {
 			return r, err
 		}
@@ -51,30 +51,6 @@ func (s *scene) watchRest(ctx context.Context, d time.Duration) (r atRest, err e
 	r.ports = s.ports
 	r.memory, err = resident(st.Agent.PID)
 	return r, err
-}
-
-// cpuTime is the CPU time of a process so far (proc_pid_schedstat: nanoseconds of each thread).
-func cpuTime(pid int) (sum time.Duration, err error) {
-	dir := fmt.Sprintf("/proc/%d/task", pid)
-	threads, err := os.ReadDir(dir)
-	if err != nil {
-		return 0, err
-	}
-	for _, t := range threads {
-		b, err := os.ReadFile(dir + "/" + t.Name() + "/schedstat")
-		if errors.Is(err, os.ErrNotExist) { // it has just ended
-			continue
-		}
-		if err != nil {
-			return 0, err
-		}
-		ns, err := strconv.ParseInt(string(bytes.Fields(b)[0]), 10, 64)
-		if err != nil {
-			return 0, err
-		}
-		sum += time.Duration(ns)
-	}
-	return sum, nil
 }
 
 // resident is the memory of a process that is not shared with a file.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heddle/internal/api"
+	"heddle/internal/cputime"
 	"heddle/internal/lab/experiment"
 	"heddle/internal/traffic"
 )
@@ -164,7 +165,7 @@ func (r *runner) streamRound(ctx context.Context, p traffic.Pair, m *Measured) e
 
 // iperfRound is one round of iperf3, with the CPU time of the whole machine around it. Without iperf3 there is none.
 func (r *runner) iperfRound(ctx context.Context, p traffic.Pair, m *Measured) error {
-	busy, err := cpuSeconds()
+	busy, err := cputime.Machine()
 	if err != nil {
 		return err
 	}
@@ -175,12 +176,12 @@ func (r *runner) iperfRound(ctx context.Context, p traffic.Pair, m *Measured) er
 	if err != nil {
 		return err
 	}
-	now, err := cpuSeconds()
+	now, err := cputime.Machine()
 	if err != nil {
 		return err
 	}
 	m.Throughput = append(m.Throughput, res.bitsPerSecond)
-	m.CPU = append(m.CPU, (now-busy)/(res.bytes/1e9))
+	m.CPU = append(m.CPU, (now-busy).Seconds()/(res.bytes/1e9))
 	m.Retransmits += res.retransmits
 	m.Payload += res.bytes
 	return nil

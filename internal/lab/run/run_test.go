@@ -28,19 +28,6 @@ func TestParseIperf(t *testing.T) {
 	}
 }
 
-func TestParseCPU(t *testing.T) {
-	// user, nice, system, irq and softirq count; idle, iowait, steal and guest do not.
-	got, err := parseCPU("cpu  100 20 300 9999 888 4 500 77 66 55\ncpu0 1 2 3\n")
-	if err != nil || got != 9.24 {
-		t.Errorf("parseCPU = %v, %v, want 9.24 s", got, err)
-	}
-	for _, bad := range []string{"", "cpu0 1 2 3 4 5 6 7", "cpu a b c d e f g"} {
-		if _, err := parseCPU(bad); err == nil {
-			t.Errorf("parseCPU(%q) is no error", bad)
-		}
-	}
-}
-
 func TestBusyNote(t *testing.T) {
 	if note := busyNote("0.41 0.2 0.1 1/100 4711\n", 2); note != "" {
 		t.Errorf("a quiet machine is called busy: %q", note)
