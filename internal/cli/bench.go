@@ -19,16 +19,21 @@ import (
 type reportFlags struct {
 	output string
 	check  bool
+	report reportFile
 }
 
 func (f *reportFlags) add(c *cobra.Command) {
 	c.Flags().StringVarP(&f.output, "output", "o", string(report.Table), "`format`: table, json or yaml")
 	c.Flags().BoolVar(&f.check, "check", false, "exit with status 1 when a budget is not met")
+	f.report.flag(c)
 }
 
 // publish writes the report and, where asked, turns missed budgets into an error.
 func (f *reportFlags) publish(w io.Writer, format report.Format, rep *report.Report) error {
 	if err := rep.Write(w, format); err != nil {
+		return err
+	}
+	if err := f.report.write(rep); err != nil {
 		return err
 	}
 	if f.check {
@@ -39,6 +44,9 @@ func (f *reportFlags) publish(w io.Writer, format report.Format, rep *report.Rep
 
 // measure has run measure, with its progress on a terminal, until a hangup, and publishes what it reports.
 func (f *reportFlags) measure(c *cobra.Command, d Deps, format report.Format, run func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error)) error {
+	if err := f.report.check(c, nil); err != nil {
+		return err
+	}
 	progress, end := progressLine(d)
 	ctx, stop := untilHangup(c.Context())
 	defer stop()

@@ -10,9 +10,6 @@ import (
 
 	"heddle/internal/lab"
 	"heddle/internal/lab/experiment"
-	"heddle/internal/lab/hostile"
-	"heddle/internal/lab/live"
-	"heddle/internal/lab/outage"
 )
 
 // labList is what "lab list" shows.
@@ -63,15 +60,8 @@ func collectLabs(runDir string) (*labList, error) {
 		}
 		l.Scenarios = append(l.Scenarios, labEntry{name, s.Title})
 	}
-	for _, name := range experiment.Names() {
-		e, err := experiment.Find(name)
-		if err != nil {
-			return nil, err
-		}
-		l.Experiments = append(l.Experiments, labEntry{name, e.Title})
-	}
-	l.Experiments = append(l.Experiments, labEntry{live.Name, live.Title}, labEntry{outage.Name, outage.Title}, labEntry{outage.TeamingName, outage.TeamingTitle}, labEntry{hostile.Name, hostile.Title})
-	return l, nil
+	l.Experiments, err = experiments()
+	return l, err
 }
 
 func (l *labList) table(w io.Writer) error {

@@ -26,6 +26,7 @@ import (
 // labRun is what the flags of "lab run" ask for.
 type labRun struct {
 	out             output
+	report          reportFile
 	runDir          *string
 	rows            []string
 	quick, simulate bool
@@ -42,10 +43,13 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 			"ping is answered and which links its frames take, exactly and without root; throughput is left out.\n" +
 			"There are: " + strings.Join(append(experiment.Names(), live.Name, outage.Name, outage.TeamingName, hostile.Name), ", ") + "; " + live.Name + ",\n" + outage.Name + ", " +
 			outage.TeamingName + " and " + hostile.Name + " on real traffic only.",
-		Example: "  heddle lab run nested-mac-learning\n  heddle lab run nested-mac-learning --simulate\n  heddle lab run placement-paths --quick -o json",
+		Example: "  heddle lab run nested-mac-learning\n  heddle lab run nested-mac-learning --simulate\n  heddle lab run placement-paths --quick -o json\n  heddle lab run failover --report failover.html",
 		Args:    exactly("EXPERIMENT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.out.check(); err != nil {
+				return err
+			}
+			if err := f.report.check(c, args); err != nil {
 				return err
 			}
 			switch args[0] {
@@ -74,6 +78,7 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 		},
 	}
 	f.out.flag(c)
+	f.report.flag(c)
 	c.Flags().StringSliceVar(&f.rows, "row", nil, "only these rows, in this order")
 	c.Flags().BoolVar(&f.quick, "quick", false, "take at most a minute, at the price of a wider spread")
 	c.Flags().BoolVar(&f.check, "check", false, "exit with status 1 when a budget is not met")
@@ -162,7 +167,13 @@ func (f *labRun) onModel(d Deps, e *experiment.Experiment) error {
 }
 
 func (f *labRun) show(d Deps, r *report.Report) error {
+	if r.Title == "" {
+		r.Title = experimentTitle(r.Name)
+	}
 	if err := r.Write(d.Stdout, report.Format(f.out.format)); err != nil {
+		return err
+	}
+	if err := f.report.write(r); err != nil {
 		return err
 	}
 	if f.check {

@@ -11,12 +11,16 @@ import (
 
 // Report is the outcome of one benchmark or experiment.
 type Report struct {
-	Name        string      `json:"name" yaml:"name"`
+	Name string `json:"name" yaml:"name"`
+	// Title says in a few words what it is about; may be empty.
+	Title       string      `json:"title,omitempty" yaml:"title,omitempty"`
 	Environment Environment `json:"environment" yaml:"environment"`
 	Rows        []Row       `json:"rows" yaml:"rows"`
 	Budgets     []Budget    `json:"budgets" yaml:"budgets"`
 	// Notes are sentences for people: what was left out and why, what the numbers show.
 	Notes []string `json:"notes,omitempty" yaml:"notes,omitempty"`
+	// Plots are the pictures that show the rows best; nil: see Drawn.
+	Plots []Plot `json:"-" yaml:"-"`
 }
 
 // Row is one line of a report: named values in the order they are shown.

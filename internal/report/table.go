@@ -42,6 +42,9 @@ func (r *Report) writeTable(w io.Writer) error {
 	return err
 }
 
+// Grid is the report's table as text: a line of headings, and one for each row.
+func (r *Report) Grid() [][]string { return r.grid() }
+
 // grid collects the columns of all rows, in the order they first appear.
 func (r *Report) grid() grid {
 	column := map[string]int{}
@@ -50,7 +53,7 @@ func (r *Report) grid() grid {
 		for _, f := range row {
 			if _, known := column[f.Name]; !known && !f.Hidden {
 				column[f.Name] = len(column)
-				g[0] = append(g[0], f.heading())
+				g[0] = append(g[0], f.Heading())
 			}
 		}
 	}
@@ -61,7 +64,7 @@ func (r *Report) grid() grid {
 		}
 		for _, f := range row {
 			if i, shown := column[f.Name]; shown && !f.Hidden {
-				line[i] = f.text()
+				line[i] = f.Text()
 			}
 		}
 		g = append(g, line)
@@ -69,15 +72,16 @@ func (r *Report) grid() grid {
 	return g
 }
 
-func (f Field) heading() string {
+// Heading is the field's column heading.
+func (f Field) Heading() string {
 	if f.Title != "" {
 		return f.Title
 	}
 	return f.Name
 }
 
-// text is the field's value for people; a spread shows its median and, in brackets, its quartiles.
-func (f Field) text() string {
+// Text is the field's value for people; a spread shows its median and, in brackets, its quartiles.
+func (f Field) Text() string {
 	switch v := f.plain().(type) {
 	case nil:
 		return notMeasured
@@ -123,10 +127,15 @@ func budgetGrid(budgets []Budget) grid {
 		if !b.Met {
 			met = "NO"
 		}
-		sign := map[Bound]string{AtLeast: "≥ ", AtMost: "≤ ", Exactly: "= "}[b.Bound]
-		g = append(g, []string{b.Name, b.Unit.Format(b.Value), sign + b.Unit.Format(b.Budget), met})
+		g = append(g, []string{b.Name, b.Unit.Format(b.Value), b.Wanted(), met})
 	}
 	return g
+}
+
+// Wanted is the budget for people, such as "≥ 0.950".
+func (b Budget) Wanted() string {
+	sign := map[Bound]string{AtLeast: "≥ ", AtMost: "≤ ", Exactly: "= "}[b.Bound]
+	return sign + b.Unit.Format(b.Budget)
 }
 
 // write sets the grid in columns. Columns that do not fit beside each other continue in a second block below, which

@@ -13,6 +13,10 @@ import (
 // measured: throughput, retransmits, times and CPU.
 func Report(e *experiment.Experiment, all []Result) *report.Report {
 	r := &report.Report{Name: e.Name + " (simulated)", Environment: report.Collect(time.Now())}
+	r.Plots = []report.Plot{
+		{Title: "Replies to each ping", Series: []report.Series{{Field: "replies_per_ping"}}},
+		{Title: "Frames that each ping puts on uplinks", Series: []report.Series{{Field: "ping_uplink_frames"}}},
+	}
 	for _, m := range all {
 		row := report.Row{
 			{Name: "name", Title: "row", Value: m.Row.Name},

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"heddle/internal/report"
+	"heddle/internal/report/page"
+)
+
+// reportFile is the --report flag of commands that publish numbers.
+type reportFile struct {
+	path    string
+	command string
+	file    *page.File // nil: no report is wanted
+}
+
+func (f *reportFile) flag(c *cobra.Command) {
+	c.Flags().StringVar(&f.path, "report", "", "also write the report as one self-contained HTML `file`, with plots")
+	_ = c.MarkFlagFilename("report", "html")
+}
+
+// check finds out whether the report can be written, before anything is measured.
+func (f *reportFile) check(c *cobra.Command, args []string) error {
+	if !c.Flags().Changed("report") {
+		return nil
+	}
+	file, err := page.Check(f.path)
+	if err != nil {
+		return &UsageError{Err: err}
+	}
+	f.file, f.command = file, commandLine(c, args)
+	return nil
+}
+
+// write writes the report where one is wanted.
+func (f *reportFile) write(r *report.Report) error {
+	if f.file == nil {
+		return nil
+	}
+	return f.file.Write(r, f.command)
+}
+
+// commandLine is the command as somebody would type it to measure the same again.
+func commandLine(c *cobra.Command, args []string) string {
+	words := append([]string{c.CommandPath()}, args...)
+	c.Flags().Visit(func(f *pflag.Flag) {
+		switch f.Name {
+		case "report", "output", "run-dir":
+			return
+		}
+		if f.Value.Type() == "bool" && f.Value.String() == "true" {
+			words = append(words, "--"+f.Name)
+			return
+		}
+		words = append(words, "--"+f.Name+"="+strings.Trim(f.Value.String(), "[]"))
+	})
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,144 @@
+package chart
+
+import (
+	"encoding/xml"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func plain(v float64) string { return fmt.Sprintf("%g", v) }
+
+func at(x, y float64) Point { return Point{x, Value{y, y * 0.9, y * 1.1}} }
+
+func wellFormed(t *testing.T, svg string) {
+	t.Helper()
+	var any struct{}
+	if err := xml.Unmarshal([]byte(svg), &any); err != nil {
+		t.Fatalf("not well-formed: %v\n%s", err, svg)
+	}
+	if strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
+		t.Errorf("a number that is none:\n%s", svg)
+	}
+}
+
+// inside checks that every coordinate lies in the picture.
+func inside(t *testing.T, svg string) {
+	t.Helper()
+	box := regexp.MustCompile(`viewBox="0 0 (\S+) (\S+)"`).FindStringSubmatch(svg)
+	width, _ := strconv.ParseFloat(box[1], 64)
+	height, _ := strconv.ParseFloat(box[2], 64)
+	for _, m := range regexp.MustCompile(`\b(c?[xy][12]?)="([^"]+)"`).FindAllStringSubmatch(svg, -1) {
+		v, err := strconv.ParseFloat(m[2], 64)
+		limit := width
+		if strings.Contains(m[1], "y") {
+			limit = height
+		}
+		if err != nil || v < 0 || v > limit {
+			t.Errorf("%s=%q lies outside of %s × %s", m[1], m[2], box[1], box[2])
+		}
+	}
+}
+
+func TestCurves(t *testing.T) {
+	k := Curves{Title: "a <title>", XName: "bytes", X: plain, Y: plain, Series: []Curve{
+		{Name: "ours & theirs", Points: []Point{at(65536, 3e10), at(1, 4e6), at(64, 1e9)}},
+		{Name: "article", Dashed: true, Points: []Point{at(1, 2.7e6), at(65536, 3.6e8)}},
+	}}
+	svg := k.SVG()
+	wellFormed(t, svg)
+	inside(t, svg)
+	for want, n := range map[string]int{
+		`aria-label="a &lt;title&gt;"`: 1, "ours &amp; theirs</text>": 1, "<polyline": 2, `class="curve s1 reference"`: 2,
+		`class="mark s0"`: 4, `class="spread s0"`: 3, ">65536</text>": 1, ">1e+06</text>": 1, ">1e+11</text>": 1,
+	} {
+		if got := strings.Count(svg, want); got != n {
+			t.Errorf("%d times %s, want %d:\n%s", got, want, n, svg)
+		}
+	}
+	// Points are joined from left to right, whatever their order.
+	line := regexp.MustCompile(`points="([^"]+)"/>`).FindStringSubmatch(svg)[1]
+	last := math.Inf(-1)
+	for _, p := range strings.Fields(line) {
+		x, _ := strconv.ParseFloat(strings.Split(p, ",")[0], 64)
+		if x < last {
+			t.Errorf("the curve runs back: %s", line)
+		}
+		last = x
+	}
+}
+
+func TestCurvesOfLittle(t *testing.T) {
+	for name, points := range map[string][]Point{
+		"one": {at(1, 5)}, "zero": {{1, Value{}}, {2, Value{}}}, "zero and more": {{1, Value{}}, at(10, 1e6)}, "flat": {at(1, 3), at(2, 3)},
+		"tiny": {at(1, 1e-9), at(2, 3e-9)},
+	} {
+		svg := Curves{Title: name, X: plain, Y: plain, Series: []Curve{{Name: name, Points: points}}}.SVG()
+		wellFormed(t, svg)
+		inside(t, svg)
+		if n := strings.Count(svg, "mark s0"); n != len(points)+1 {
+			t.Errorf("%s: %d marks for %d points and the legend", name, n, len(points))
+		}
+	}
+	if svg := (Curves{X: plain, Y: plain, Series: []Curve{{Name: "nothing"}}}).SVG(); svg != "" {
+		t.Errorf("a picture of nothing: %s", svg)
+	}
+}
+
+func TestBars(t *testing.T) {
+	b := Bars{Title: "gaps", X: plain, Names: []string{"in", "out"}, Groups: []Group{
+		{Label: "link-down", Values: []*Value{{4, 3, 5}, nil}},
+		{Label: "<none>", Values: []*Value{{0, 0, 0}, {10, 10, 10}}},
+		{Label: strings.Repeat("long ", 20), Values: []*Value{{1, 1, 1}, {2, 1, 3}}},
+	}}
+	svg := b.SVG()
+	wellFormed(t, svg)
+	inside(t, svg)
+	for want, n := range map[string]int{
+		`<rect class="bar s0"`: 4, `<rect class="bar s1"`: 3, `class="whisker"`: 6, "&lt;none&gt;</text>": 1, `class="value"`: 5, "…</text>": 1,
+	} {
+		if got := strings.Count(svg, want); got != n {
+			t.Errorf("%d times %s, want %d:\n%s", got, want, n, svg)
+		}
+	}
+	width := regexp.MustCompile(`width="([^"]+)" height="12"><title>(\S+), (in|out): (\S+)</title>`)
+	lengths := map[string]float64{}
+	for _, m := range width.FindAllStringSubmatch(svg, -1) {
+		lengths[m[4]], _ = strconv.ParseFloat(m[1], 64)
+	}
+	if r := lengths["10"] / lengths["4"]; math.Abs(r-2.5) > 0.01 {
+		t.Errorf("the bar of 10 is %.2f times as long as that of 4: %v", r, lengths)
+	}
+	if lengths["0"] != minVisible {
+		t.Errorf("the bar of nothing is %.1f long", lengths["0"])
+	}
+}
+
+func TestBarsOfNothing(t *testing.T) {
+	if svg := (Bars{X: plain, Names: []string{"x"}, Groups: []Group{{Label: "a", Values: []*Value{nil}}}}).SVG(); svg != "" {
+		t.Errorf("a picture of nothing: %s", svg)
+	}
+	svg := Bars{X: plain, Names: []string{"x"}, Groups: []Group{{Label: "a", Values: []*Value{{0, 0, 0}}}}}.SVG()
+	wellFormed(t, svg)
+	inside(t, svg)
+	if strings.Contains(svg, "legend") {
+		t.Error("one name needs no legend")
+	}
+}
+
+func TestStepsAreRound(t *testing.T) {
+	for to, want := range map[float64]string{10: "[0 2 4 6 8 10]", 0.37: "[0 0.1 0.2 0.30000000000000004]", 1: "[0 0.2 0.4 0.6000000000000001 0.8 1]"} {
+		if got := fmt.Sprint(axis{to: to}.steps(5)); got != want {
+			t.Errorf("steps to %g: %s, want %s", to, got, want)
+		}
+	}
+}
+
+func TestEscape(t *testing.T) {
+	if got := Escape("a\x00<\x1b[1m>\xff&\"'\ttab\u2028"); got != "a&lt;[1m&gt;\ufffd&amp;&#34;&#39;\ttab\u2028" {
+		t.Errorf("Escape = %q", got)
+	}
+}

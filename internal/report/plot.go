@@ -1,0 +1,132 @@
+package report
+
+import (
+	"math"
+	"strings"
+)
+
+// Plot says which columns of a report make one picture, and how. The numbers stay in the rows; a plot only names them.
+type Plot struct {
+	Title string
+	// X names the numeric field along a logarithmic x axis, with a curve for each of Series. Empty: bars, a group for each row
+	// and in it a bar for each of Series.
+	X string
+	// Series are the columns shown. Those of one plot have one unit.
+	Series []Series
+}
+
+// Series is one column in a plot.
+type Series struct {
+	// Name is what the legend says; empty: the column's heading.
+	Name string
+	// Field is the column's key.
+	Field string
+	// Reference draws it as something to compare with: figures that others have published.
+	Reference bool
+}
+
+// Numeric is the value of a field as a spread; a single number is one without width. ok is false for what is no number or was not
+// measured.
+func (f Field) Numeric() (s Spread, ok bool) {
+	switch v := f.plain().(type) {
+	case Spread:
+		return v, true
+	case float64:
+		return single(v), true
+	case int:
+		return single(float64(v)), true
+	case int64:
+		return single(float64(v)), true
+	case uint64:
+		return single(float64(v)), true
+	}
+	return Spread{}, false
+}
+
+func single(v float64) Spread {
+	return Spread{Median: v, Q1: v, Q3: v, Min: v, Max: v, Rounds: 1}
+}
+
+// Field finds a field of the row by its key.
+func (r Row) Field(name string) (Field, bool) {
+	for _, f := range r {
+		if f.Name == name {
+			return f, true
+		}
+	}
+	return Field{}, false
+}
+
+// Labels name the rows of a report, one text each: as few of their leading texts as it takes to tell them apart.
+func (r *Report) Labels() []string {
+	texts := make([][]string, len(r.Rows))
+	longest := 0
+	for i, row := range r.Rows {
+		texts[i] = row.leading()
+		longest = max(longest, len(texts[i]))
+	}
+	for words := 1; ; words++ {
+		labels := make([]string, len(texts))
+		seen := map[string]bool{}
+		for i, t := range texts {
+			labels[i] = strings.Join(t[:min(words, len(t))], " ")
+			seen[labels[i]] = true
+		}
+		if len(seen) == len(labels) || words >= longest {
+			return labels
+		}
+	}
+}
+
+// leading are the row's first columns that are shown, up to the first that is no text; a number that comes first names the row too.
+func (r Row) leading() []string {
+	var texts []string
+	for _, f := range r {
+		if f.Hidden {
+			continue
+		}
+		if _, isText := f.Value.(string); !isText {
+			if len(texts) == 0 {
+				texts = append(texts, f.Text())
+			}
+			break
+		}
+		texts = append(texts, f.Text())
+	}
+	return texts
+}
+
+// Drawn are the plots of the report: its own, or else bars of every column that holds spreads or rates and durations.
+func (r *Report) Drawn() []Plot {
+	if r.Plots != nil {
+		return r.Plots
+	}
+	var all []Plot
+	seen := map[string]bool{}
+	for _, row := range r.Rows {
+		for _, f := range row {
+			if seen[f.Name] || f.Hidden || !worthDrawing(f) {
+				continue
+			}
+			seen[f.Name] = true
+			all = append(all, Plot{Title: f.Heading(), Series: []Series{{Field: f.Name}}})
+		}
+	}
+	return all
+}
+
+// worthDrawing: counts say more as numbers.
+func worthDrawing(f Field) bool {
+	s, ok := f.Numeric()
+	if !ok || math.IsNaN(s.Median) {
+		return false
+	}
+	if _, spread := f.Value.(Spread); spread {
+		return true
+	}
+	switch f.Unit {
+	case BitsPerSecond, PacketsPerSecond, PerSecond, Seconds, SecondsPerGB, Ratio:
+		return true
+	}
+	return false
+}
