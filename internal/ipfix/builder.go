@@ -109,8 +109,8 @@ func (b *Builder) Record(t *Template) []byte {
 // Append adds a whole record, of any template. ErrFull when the message has no room for it; another error when it is not a record of the
 // template, or does not fit into an empty message.
 func (b *Builder) Append(t *Template, record []byte) error {
-	if n, err := t.measure(record); err != nil {
-		return err
+	if n, _, err := t.measure(record, nil); err != nil {
+		return fmt.Errorf("record of template %d: %w", t.id, err)
 	} else if n != len(record) {
 		return fmt.Errorf("record of template %d: %d bytes, of which its fields take %d", t.id, len(record), n)
 	}

@@ -189,27 +189,25 @@ func (t *Template) set() uint16 {
 	return templateSet
 }
 
-// measure is how many of the bytes the record at their beginning takes. Its error wraps errShort when they end before it does.
-func (t *Template) measure(b []byte) (int, error) {
-	if !t.variable {
-		if len(b) < t.length {
-			return 0, fmt.Errorf("%w: %d bytes, want %d", errShort, len(b), t.length)
-		}
-		return t.length, nil
-	}
+// measure is how many of the bytes the record at their beginning takes, or where a fault is. Its error wraps errShort when the bytes end
+// before the record does. Where fields lie is appended to places, unless that is nil.
+func (t *Template) measure(b []byte, places []Place) (int, []Place, error) {
 	at := 0
 	for i, f := range t.fields {
 		start, n, err := span(b, at, f.Length)
 		if err != nil {
-			return at, fmt.Errorf("field %d, %s: %w", i, f.Element(), err)
+			return at, places, fmt.Errorf("field %d, %s: %w", i, f.Element(), err)
+		}
+		if places != nil {
+			places = append(places, Place{uint16(start), uint16(n)})
 		}
 		at = start + n
 	}
-	return at, nil
+	return at, places, nil
 }
 
 // errShort says that bytes end within a field.
-var errShort = errors.New("ends within a record")
+var errShort = errors.New("the record ends within a field")
 
 // span finds the value of a field that begins at a place: where its bytes start and how many they are (RFC 7011 §7).
 func span(b []byte, at int, length uint16) (start, n int, err error) {
