@@ -1,0 +1,196 @@
+package meter
+
+import (
+	"errors"
+	"fmt"
+
+	"heddle/internal/flow"
+)
+
+// drain takes what was counted out of the source. Flows of ports that have gone are ended: before it where another port has their
+// slot, else behind it.
+func (m *Meter) drain(now Instant) error {
+	for _, k := range m.switches {
+		if k.table.foreign {
+			m.end(k, now)
+		}
+	}
+	errs := []error{m.tidy()}
+	points := m.o.Source.Points()
+	m.forceEnd(reused(m.points, points), now)
+	errs = append(errs, m.setPoints(with(points, m.points)))
+	err := m.o.Source.Drain(func(b flow.Batch) error { return m.fold(b, now) })
+	for _, k := range m.switches {
+		k.table.drained(now, err == nil)
+	}
+	m.drained, m.began = now.Up, true
+	if err != nil {
+		errs = append(errs, fmt.Errorf("take what was counted out of the kernel: %w", err))
+		return errors.Join(errs...)
+	}
+	if gone := without(m.points, points); len(gone) > 0 {
+		m.forceEnd(gone, now)
+		errs = append(errs, m.setPoints(points))
+	}
+	for _, k := range m.switches {
+		if k.exporter != nil {
+			k.exporter.Tick(now, func() State { return m.state(k) })
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// state is what there is to tell of a switch besides its records.
+func (m *Meter) state(k *kept) State {
+	s := State{Points: flow.Points{}, Statistics: k.statistics(), Sampling: k.table.set.Sampling}
+	for slot, p := range m.points {
+		if p.ID.Switch == k.name {
+			s.Points[slot] = p
+		}
+	}
+	losses, err := m.o.Source.Losses()
+	if err != nil {
+		m.o.Log.Warn("what the kernel could not record is not known", "error", err)
+	}
+	for _, l := range losses {
+		if _, ok := s.Points[l.Point]; ok {
+			s.Losses = append(s.Losses, l)
+		}
+	}
+	return s
+}
+
+// forceEnd ends the flows of some slots.
+func (m *Meter) forceEnd(slots map[uint16]bool, now Instant) {
+	if len(slots) == 0 {
+		return
+	}
+	for _, k := range m.switches {
+		k.table.lookAt(slots)
+		for m.reap(k, now, slice, slots) > 0 {
+		}
+	}
+}
+
+// fold adds a batch to the tables.
+func (m *Meter) fold(b flow.Batch, now Instant) error {
+	for _, k := range m.switches {
+		if k.table.renumbered(b.Number) {
+			m.end(k, now)
+			if err := m.tidy(); err != nil {
+				return err
+			}
+		}
+	}
+	for i := 0; i < len(b.Keys); {
+		k, err := m.owner(b.Keys[i].Point)
+		if err != nil {
+			return err
+		}
+		if k == nil {
+			m.mu.Lock()
+			m.unknown.add(&b.Counts[i])
+			m.mu.Unlock()
+			i++
+			continue
+		}
+		i = m.foldRun(k, b, i, now)
+	}
+	return nil
+}
+
+// foldRun adds what comes next in the batch and belongs to the same switch, and returns where that ends. What has no room becomes
+// records.
+func (m *Meter) foldRun(k *kept, b flow.Batch, i int, now Instant) int {
+	t := k.table
+	t.mu.Lock()
+	t.begin(b.Number)
+	for ; i < len(b.Keys) && len(m.overflow.records) < slice && m.at(b.Keys[i].Point) == k; i++ {
+		c := &b.Counts[i]
+		if c.Packets == 0 {
+			continue
+		}
+		switch t.fold(&b.Keys[i], c, b.Number, now) {
+		case already:
+			continue
+		case noRoom:
+			k.stats.Overflow.add(c)
+			m.overflow.records = append(m.overflow.records,
+				flow.Record{Key: b.Keys[i], Reason: flow.NoResources, Start: c.First, Delta: *c, Total: *c})
+		}
+		k.stats.Folded.add(c)
+	}
+	t.mu.Unlock()
+	m.emit(k, now, m.overflow.records)
+	m.overflow.reset()
+	return i
+}
+
+// reapWithin makes the records that are due, as many as the exporter takes, and says whether there are more.
+func (m *Meter) reapWithin(k *kept, now Instant) bool {
+	for {
+		budget := slice
+		if k.exporter != nil {
+			budget = min(slice, k.exporter.Budget(now))
+		}
+		if budget <= 0 {
+			return true
+		}
+		if m.reap(k, now, budget, nil) < budget {
+			return false
+		}
+	}
+}
+
+// reap makes at most limit records that are due, and returns how many it made. Flows at the slots in gone are due.
+func (m *Meter) reap(k *kept, now Instant, limit int, gone map[uint16]bool) int {
+	m.harvest.reset()
+	tick := floorTick(now.Up)
+	k.table.collect(tick, limit, gone, m.harvest)
+	m.emit(k, now, m.harvest.records)
+	k.table.settle(m.harvest.items, tick)
+	return len(m.harvest.items)
+}
+
+// emit hands records to the exporter and those who watch.
+func (m *Meter) emit(k *kept, now Instant, records []flow.Record) {
+	if len(records) == 0 {
+		return
+	}
+	m.watchers.tell(k.name, m.points, records)
+	k.table.mu.Lock()
+	k.stats.count(records)
+	if k.table.set.InternalOnly {
+		records = k.stats.internal(m.points, records)
+	}
+	k.table.mu.Unlock()
+	if k.exporter != nil && len(records) > 0 {
+		k.exporter.Export(now, m.points, records)
+	}
+}
+
+// count counts what is told.
+func (s *Statistics) count(records []flow.Record) {
+	for i := range records {
+		s.InRecords.addRecord(&records[i])
+	}
+	s.Records += uint64(len(records))
+}
+
+// internal leaves those records whose last packet both came in and went out at one port that is no uplink (S68). What was flooded, or came
+// from or went to nowhere that is known, is not between two ends on this host.
+func (s *Statistics) internal(points flow.Points, records []flow.Record) []flow.Record {
+	inside := func(slot uint16) bool {
+		p, ok := points[slot]
+		return ok && slot != 0 && !p.Uplink
+	}
+	left := records[:0]
+	for i := range records {
+		if c := &records[i].Total; inside(c.In) && inside(c.Out) {
+			left = append(left, records[i])
+			continue
+		}
+		s.Excluded.addRecord(&records[i])
+	}
+	return left
+}

@@ -1,0 +1,183 @@
+package meter
+
+import (
+	"time"
+
+	"heddle/internal/flow"
+)
+
+// TCP flags that end a flow.
+const (
+	finFlag = 1 << 0
+	rstFlag = 1 << 2
+)
+
+// quiet is how long nothing must be seen after a FIN or RST until a flow counts as ended: what is still on its way belongs to it.
+const quiet = tick(2 * time.Second / tickLength)
+
+// expiry is what is to happen to a flow next.
+type expiry struct {
+	at     tick
+	reason flow.EndReason
+	end    bool // no further record follows
+}
+
+// expiry is when the flow's next record is due, seen from now: it may be in the past.
+func (t *table) expiry(s *slot, now tick) expiry {
+	return t.next(s.seen, s.reported, s.unsent(), s.flags&(finFlag|rstFlag) != 0, now)
+}
+
+// next is the rule of semantics §9.2: idleTimeout after the last packet the flow ends (S64); while it lasts, what was counted is told
+// every activeTimeout (S65), and when nothing was, the next time to tell is one activeTimeout later.
+func (t *table) next(seen, reported tick, unsent, finished bool, now tick) expiry {
+	idle := expiry{at: seen + ticks(t.set.IdleTimeout), reason: flow.IdleTimeout, end: true}
+	if finished && quiet < ticks(t.set.IdleTimeout) {
+		idle = expiry{at: seen + quiet, reason: flow.EndOfFlow, end: true}
+	}
+	active := ticks(t.set.ActiveTimeout)
+	report := expiry{at: reported + active, reason: flow.ActiveTimeout}
+	if report.at <= now && !unsent {
+		report.at = now + active - (now-reported)%active
+	}
+	if report.at < idle.at && idle.at > now {
+		return report
+	}
+	return idle
+}
+
+func ticks(d time.Duration) tick { return max(1, tick(d/tickLength)) }
+
+// expired is a record that is due, and the entries it tells of.
+type expired struct {
+	first, second int // entries; second is -1 in a record of one direction
+	end           bool
+}
+
+// collect finds at most limit records that are due and appends them; flows of points that are gone are. The entries are not looked at again
+// until settle was called for them. more is whether it stopped at the limit.
+func (t *table) collect(now tick, limit int, gone map[uint16]bool, to *harvest) (more bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.live == 0 {
+		return false
+	}
+	for range t.due.s {
+		i := t.cursor
+		if d := t.due.s[i]; d != 0 && d <= now {
+			if len(to.items) == limit {
+				return true
+			}
+			t.examine(i, now, gone, to)
+		}
+		if t.cursor++; t.cursor == len(t.due.s) {
+			t.cursor = 0
+		}
+	}
+	return false
+}
+
+// examine adds the record of an entry that may be due, or notes when to look again.
+func (t *table) examine(i int, now tick, gone map[uint16]bool, to *harvest) {
+	e := &t.file.entries[i]
+	s, j := e.current(), -1
+	x := t.expiry(s, now)
+	if t.set.Biflow {
+		if j = t.partner(&e.key); j >= 0 {
+			x = t.both(s, t.file.entries[j].current(), now)
+		}
+	}
+	over := t.foreign || gone[e.key.Point]
+	if over || t.stopping {
+		x = expiry{reason: flow.ForcedEnd, end: true}
+	}
+	if x.end && !over && !t.free(s, j) {
+		// The last batch may come again, and would be added to a new entry: look again after the next drain.
+		x.at = max(x.at, now+1)
+	}
+	if x.at > now {
+		t.due.s[i] = x.at
+		return
+	}
+	if j >= 0 && t.file.entries[j].start() < e.start() {
+		i, j = j, i
+	}
+	to.add(t, i, j, x)
+	t.due.s[i] = never
+	if j >= 0 {
+		t.due.s[j] = never
+	}
+}
+
+// free is whether an entry and its partner can be freed: what was added to them last will not come again.
+func (t *table) free(s *slot, partner int) bool {
+	return s.batch <= t.settled && (partner < 0 || t.file.entries[partner].current().batch <= t.settled)
+}
+
+// settle notes that the records went out, and frees the entries of those that ended. Both entries of a pair are noted before one is
+// freed, so that a kill between leaves nothing that would be told again in another form.
+func (t *table) settle(items []expired, now tick) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, x := range items {
+		for _, i := range []int{x.first, x.second} {
+			if i >= 0 {
+				t.file.entries[i].change(func(s *slot) { s.sent(now, x.end) })
+				t.due.s[i] = max(1, t.expiry(t.file.entries[i].current(), now).at)
+			}
+		}
+		if !x.end {
+			continue
+		}
+		t.remove(x.first)
+		if x.second >= 0 {
+			t.remove(x.second)
+		}
+	}
+}
+
+// look has every entry be looked at anew, after the timeouts have changed. The lock is held.
+func (t *table) look() {
+	for i, d := range t.due.s {
+		if d != 0 {
+			t.due.s[i] = 1
+		}
+	}
+}
+
+// lookAt has the entries of some slots be looked at anew.
+func (t *table) lookAt(slots map[uint16]bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, d := range t.due.s {
+		if d != 0 && slots[t.file.entries[i].key.Point] {
+			t.due.s[i] = 1
+		}
+	}
+}
+
+// harvest is records with the entries they tell of. It is used again and again, so that expiry makes no garbage.
+type harvest struct {
+	items   []expired
+	records []flow.Record
+	reverse []flow.Reverse
+}
+
+func newHarvest(limit int) *harvest {
+	return &harvest{items: make([]expired, 0, limit), records: make([]flow.Record, 0, limit), reverse: make([]flow.Reverse, 0, limit)}
+}
+
+func (h *harvest) reset() { h.items, h.records, h.reverse = h.items[:0], h.records[:0], h.reverse[:0] }
+
+func (h *harvest) add(t *table, i, j int, x expiry) {
+	e := &t.file.entries[i]
+	s, start := e.current(), e.start()
+	r := flow.Record{Key: e.key, Reason: x.reason, Start: start, Delta: s.delta(start), Total: s.total(start)}
+	if j >= 0 {
+		e = &t.file.entries[j]
+		s, start = e.current(), e.start()
+		h.reverse = append(h.reverse, flow.Reverse{Start: start, Delta: s.delta(start), Total: s.total(start)})
+		r.Reverse = &h.reverse[len(h.reverse)-1]
+	}
+	h.items = append(h.items, expired{first: i, second: j, end: x.end})
+	h.records = append(h.records, r)
+}

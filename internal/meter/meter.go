@@ -1,0 +1,223 @@
+package meter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"heddle/internal/flow"
+)
+
+// Options are what a Meter is given once.
+type Options struct {
+	Dir string // of the agent: it should be on a tmpfs and not survive a restart of the host
+	// Origin names the kernel's tables: batches are numbered anew when it changes. At least the host's boot ID, better with what tells
+	// tables apart that were made one after the other.
+	Origin string
+	Source flow.Source
+	Log    *slog.Logger
+	// Every is how often the source is drained; 1 s when 0.
+	Every time.Duration
+}
+
+// Switch is how the flows of a switch are kept and who gets its records.
+type Switch struct {
+	Settings Settings
+	Exporter Exporter // nil when nobody is sent any
+}
+
+// Meter keeps the flows of a host.
+type Meter struct {
+	o        Options
+	harvest  *harvest
+	drained  time.Duration // when, by Instant.Up
+	began    bool          // drained at least once
+	overflow *harvest
+	watchers watchers
+
+	mu       sync.Mutex // held to change what is below, and by those who look
+	switches map[string]*kept
+	points   flow.Points
+	bySlot   []*kept // whose a slot is
+	unknown  Sum
+}
+
+// kept is a switch.
+type kept struct {
+	name       string
+	table      *table
+	exporter   Exporter
+	configured bool
+	stats      Statistics
+}
+
+// slice is how many records are made, exported and noted together.
+const slice = 1024
+
+// New continues with what is in the directory.
+func New(o Options) (*Meter, error) {
+	if o.Every <= 0 {
+		o.Every = time.Second
+	}
+	m := &Meter{o: o, switches: map[string]*kept{}, harvest: newHarvest(slice), overflow: newHarvest(slice)}
+	points, err := readPoints(o.Dir)
+	if err != nil {
+		o.Log.Warn("the observation points of the agent before are unknown: its flows keep their numbers only if the ports have theirs", "error", err)
+	}
+	m.points = points
+	files, err := filepath.Glob(filepath.Join(o.Dir, filePrefix+"*"+fileSuffix))
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		name, err := url.PathUnescape(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(f), filePrefix), fileSuffix))
+		if err != nil {
+			continue
+		}
+		if _, err := m.keep(name, DefaultSettings()); err != nil {
+			m.release()
+			return nil, err
+		}
+	}
+	m.route()
+	return m, nil
+}
+
+const (
+	filePrefix = "flows."
+	fileSuffix = ".table"
+)
+
+// keep finds the switch, or begins to keep its flows.
+func (m *Meter) keep(name string, set Settings) (*kept, error) {
+	if k := m.switches[name]; k != nil {
+		return k, nil
+	}
+	path := filepath.Join(m.o.Dir, filePrefix+url.PathEscape(name)+fileSuffix)
+	t, err := newTable(path, originSum(m.o.Origin), set.withDefaults(), m.o.Log.With("switch", name))
+	if err != nil {
+		return nil, fmt.Errorf("flows of switch %s: %w", name, err)
+	}
+	k := &kept{name: name, table: t}
+	m.mu.Lock()
+	m.switches[name] = k
+	m.mu.Unlock()
+	return k, nil
+}
+
+// Configure says which switches there are and how their flows are kept. A switch that is not named any more has its flows ended by the next
+// Step, without an exporter if it has none.
+func (m *Meter) Configure(now Instant, switches map[string]Switch) error {
+	var errs []error
+	for name, s := range switches {
+		k, err := m.keep(name, s.Settings)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		m.mu.Lock()
+		k.exporter, k.configured = s.Exporter, true
+		m.mu.Unlock()
+		if err := k.table.configure(s.Settings.withDefaults()); err != nil {
+			errs = append(errs, fmt.Errorf("flows of switch %s: %w", name, err))
+		}
+	}
+	for name, k := range m.switches {
+		if _, named := switches[name]; !named && k.configured {
+			m.end(k, now)
+			k.configured = false
+		}
+	}
+	m.route()
+	return errors.Join(errs...)
+}
+
+// end tells of every flow of the switch a last time.
+func (m *Meter) end(k *kept, now Instant) {
+	k.table.stop(true)
+	for m.reap(k, now, slice, nil) > 0 {
+	}
+	k.table.stop(false)
+}
+
+// Step does what is to be done now and says how long to wait until it is called again, at most.
+func (m *Meter) Step(now Instant) (time.Duration, error) {
+	var err error
+	if !m.began || now.Up-m.drained >= m.o.Every {
+		err = m.drain(now)
+	}
+	wait := m.drained + m.o.Every - now.Up
+	for _, k := range m.switches {
+		if m.reapWithin(k, now) {
+			wait = min(wait, retry)
+		}
+	}
+	return max(wait, 0), errors.Join(err, m.tidy())
+}
+
+// retry is how soon Step goes on with what an exporter could not take.
+const retry = 20 * time.Millisecond
+
+// Stop drains a last time, tells of every flow a last time as fast as the exporters take it, and lets go of the files. What ctx leaves no
+// time for stays in them, for the next agent.
+func (m *Meter) Stop(ctx context.Context, clock func() (Instant, error)) error {
+	defer m.release()
+	now, err := clock()
+	if err != nil {
+		return err
+	}
+	err = m.drain(now)
+	for _, k := range m.switches {
+		k.table.stop(true)
+	}
+	for more := true; more && ctx.Err() == nil; {
+		more = false
+		for _, k := range m.switches {
+			more = m.reapWithin(k, now) || more
+		}
+		if more {
+			select {
+			case <-ctx.Done():
+			case <-time.After(retry):
+			}
+		}
+		var late error
+		if now, late = clock(); late != nil {
+			return errors.Join(err, late)
+		}
+	}
+	m.setPoints(nil)
+	return errors.Join(err, m.tidy())
+}
+
+// release lets go of all files, which stay.
+func (m *Meter) release() {
+	for _, k := range m.switches {
+		k.table.mu.Lock()
+		k.table.release()
+		k.table.mu.Unlock()
+	}
+}
+
+// tidy removes what is needed no longer.
+func (m *Meter) tidy() error {
+	var errs []error
+	for name, k := range m.switches {
+		expected := m.observed(k)
+		if err := k.table.tidy(expected); err != nil {
+			errs = append(errs, fmt.Errorf("flows of switch %s: %w", name, err))
+		}
+		if !expected && !k.configured && k.table.flows() == 0 {
+			m.mu.Lock()
+			delete(m.switches, name)
+			m.mu.Unlock()
+		}
+	}
+	return errors.Join(errs...)
+}

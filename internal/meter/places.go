@@ -1,0 +1,51 @@
+package meter
+
+import "math/bits"
+
+// places knows which entries are in use and gives out the lowest that is free, so that what lives long gathers at the beginning of the
+// file and the rest of it can be given back.
+type places struct {
+	words []uint64 // a bit for each entry
+	full  []uint64 // a bit for each word that has no free entry
+	from  int      // no word of full before this one has a zero bit
+	size  int
+}
+
+func newPlaces(size int) places {
+	w := (size + 63) / 64
+	return places{words: make([]uint64, w), full: make([]uint64, (w+63)/64), size: size}
+}
+
+// take gives out the lowest free entry.
+func (p *places) take() (int, bool) {
+	for ; p.from < len(p.full); p.from++ {
+		if free := ^p.full[p.from]; free != 0 {
+			w := p.from*64 + bits.TrailingZeros64(free)
+			if w >= len(p.words) {
+				break
+			}
+			i := w*64 + bits.TrailingZeros64(^p.words[w])
+			if i >= p.size {
+				break
+			}
+			p.set(i)
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func (p *places) set(i int) {
+	w := i / 64
+	p.words[w] |= 1 << (i % 64)
+	if p.words[w] == ^uint64(0) {
+		p.full[w/64] |= 1 << (w % 64)
+	}
+}
+
+func (p *places) clear(i int) {
+	w := i / 64
+	p.words[w] &^= 1 << (i % 64)
+	p.full[w/64] &^= 1 << (w % 64)
+	p.from = min(p.from, w/64)
+}

@@ -1,0 +1,104 @@
+package meter
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"heddle/internal/flow"
+)
+
+// Settings are how the flows of one switch are kept (semantics §9.1).
+type Settings struct {
+	ActiveTimeout time.Duration // 60 s to 3600 s: a flow that lasts is told of this often
+	IdleTimeout   time.Duration // 10 s to 600 s: a flow ends this long after its last packet
+	MaxFlows      int           // how many flows have an entry at most; 256 bytes each, and 20 outside the file
+	Biflow        bool          // tell of both directions of a conversation in one record (RFC 5103)
+	Sampling      int           // what the kernel was told: N packets are left out after each that is counted; for those who are told of it
+	InternalOnly  bool          // export only what came in and went out at ports of this host that are no uplinks (S68)
+}
+
+// DefaultSettings are those of a switch that has none.
+func DefaultSettings() Settings {
+	return Settings{ActiveTimeout: time.Minute, IdleTimeout: 15 * time.Second, MaxFlows: 1 << 20}
+}
+
+func (s Settings) withDefaults() Settings {
+	d := DefaultSettings()
+	if s.ActiveTimeout <= 0 {
+		s.ActiveTimeout = d.ActiveTimeout
+	}
+	if s.IdleTimeout <= 0 {
+		s.IdleTimeout = d.IdleTimeout
+	}
+	if s.MaxFlows <= 0 {
+		s.MaxFlows = d.MaxFlows
+	}
+	return s
+}
+
+// Instant is a moment by two clocks. Wall may be set back and forth; Up is the time since the host was started and is not.
+type Instant struct {
+	Wall time.Time
+	Up   time.Duration
+}
+
+// Now reads both clocks.
+func Now() (Instant, error) {
+	var up unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil {
+		return Instant{}, fmt.Errorf("read the host's clock: %w", err)
+	}
+	return Instant{Wall: time.Now(), Up: time.Duration(up.Nano())}, nil
+}
+
+// Exporter takes the records of one switch to those who want them. It is called by one goroutine.
+type Exporter interface {
+	// Budget is how many records it takes now without overrunning a collector.
+	Budget(now Instant) int
+	// Export sends records, or counts them as lost: when it returns, they are nobody else's. The records and what they point to are
+	// valid until then. points are the observation points of their slots.
+	Export(now Instant, points flow.Points, records []flow.Record)
+	// Tick is called after every drain, for what goes out by time. state tells what there is to tell besides records.
+	Tick(now Instant, state func() State)
+}
+
+// State is what an exporter may tell of a switch besides its records.
+type State struct {
+	Points     flow.Points // of the switch
+	Losses     []flow.Loss // what the kernel could not record at them
+	Statistics Statistics
+	Sampling   int // N: one packet is counted, N are not; 0 = every packet is
+}
+
+// Statistics are what became of what was counted at the points of one switch, since the agent began.
+type Statistics struct {
+	Flows    int // that have an entry at present
+	MaxFlows int
+	// Folded is what came from the kernel's tables, InRecords what was told of it; the difference is in entries and will be told. What an
+	// agent before this one folded is only in InRecords.
+	Folded, InRecords Sum
+	// Excluded is what of InRecords internalFlowsOnly kept from the exporter.
+	Excluded Sum
+	// Overflow is what of InRecords was told at once, since the table had no room.
+	Overflow Sum
+	// Records is how many were made.
+	Records uint64
+	// FileBytes is how much memory the table takes at present.
+	FileBytes int64
+}
+
+// Sum is packets, bytes of layer 3 and bytes of frames.
+type Sum struct{ Packets, Bytes, FrameBytes uint64 }
+
+func (s *Sum) add(c *flow.Counts) {
+	s.Packets, s.Bytes, s.FrameBytes = s.Packets+c.Packets, s.Bytes+c.Bytes, s.FrameBytes+c.FrameBytes
+}
+
+func (s *Sum) addRecord(r *flow.Record) {
+	s.add(&r.Delta)
+	if r.Reverse != nil {
+		s.add(&r.Reverse.Delta)
+	}
+}

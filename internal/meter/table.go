@@ -1,0 +1,360 @@
+package meter
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+	"unsafe"
+
+	"heddle/internal/flow"
+)
+
+// table is the flows of one switch. One goroutine changes it; any may look.
+type table struct {
+	path   string
+	origin [16]byte // of the kernel's tables that are counted in
+	log    *slog.Logger
+	seed   maphash.Seed
+
+	mu     sync.Mutex // held while what is below changes, and by those who look
+	set    Settings
+	file   *file // nil while there has been no flow
+	idx    index
+	due    memory[tick] // of each entry: when to look at it; 0 when it is free
+	places places
+	chunks []chunk
+	live   int
+
+	batch   uint64 // the one that was begun last
+	settled uint64 // batches up to this one do not come again
+	since   tick   // when the drain before this one began
+	cursor  int    // where the search for what is due goes on
+	foreign bool   // what is in the file was counted in other kernel tables
+	// stopping: every flow is told of a last time.
+	stopping bool
+	refused  error // why there is no room; logged when it changes
+}
+
+// chunk is what is known of some entries that get their room together.
+type chunk struct {
+	live     int32
+	reserved bool
+}
+
+// hash is of 32 bits, by a seed that guests cannot know.
+func (t *table) hash(k *flow.Key) uint32 {
+	return uint32(maphash.Bytes(t.seed, unsafe.Slice((*byte)(unsafe.Pointer(k)), unsafe.Sizeof(*k))))
+}
+
+// newTable continues the table that is in the file, if there is one.
+func newTable(path string, origin [16]byte, set Settings, log *slog.Logger) (*table, error) {
+	t := &table{path: path, origin: origin, set: set, log: log, seed: maphash.MakeSeed()}
+	f, err := openFile(path, set.MaxFlows)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t, nil
+	}
+	if err == nil {
+		if err = t.adopt(f); err == nil {
+			return t, nil
+		}
+		t.release()
+	}
+	if !errors.Is(err, errUnusable) {
+		return nil, fmt.Errorf("open the flow table: %w", err)
+	}
+	return t, t.setAside(err)
+}
+
+// setAside keeps a file that can't be used, for those who want to know why, and only the last one.
+func (t *table) setAside(why error) error {
+	aside := t.path + ".unusable"
+	if err := os.Rename(t.path, aside); err != nil {
+		return fmt.Errorf("set the flow table aside, which can't be used (%w): %w", why, err)
+	}
+	t.log.Warn("the flow table can't be used and was set aside: flows that it had and that were not exported are in no record; "+
+		"the file may be deleted", "why", why, "file", aside)
+	return nil
+}
+
+// create makes the file, for the first flow.
+func (t *table) create() error {
+	f, err := createFile(t.path, t.set.MaxFlows, t.origin)
+	if err != nil {
+		return err
+	}
+	f.header.highest.Store(t.batch)
+	return t.adopt(f)
+}
+
+// adopt takes over a mapped file with the flows that are in it.
+func (t *table) adopt(f *file) error {
+	t.file = f
+	n := len(f.entries)
+	t.places, t.chunks, t.live, t.cursor = newPlaces(n), make([]chunk, n/chunkEntries), 0, 0
+	var err error
+	if t.due, err = newMemory[tick](n); err != nil {
+		return err
+	}
+	if t.idx, err = newIndex(0); err != nil {
+		return err
+	}
+	t.foreign = f.header.origin != t.origin
+	t.batch = f.header.highest.Load()
+	return f.written(t.adoptChunk)
+}
+
+func (t *table) adoptChunk(c int) error {
+	for i := c * chunkEntries; i < (c+1)*chunkEntries; i++ {
+		e := &t.file.entries[i]
+		if e.head.Load() == 0 {
+			continue
+		}
+		if !e.sane() {
+			return fmt.Errorf("%w: entry %d makes no sense", errUnusable, i)
+		}
+		if e.current().ended {
+			e.free()
+			continue
+		}
+		hash := t.hash(&e.key)
+		if _, twice := t.findHash(hash, &e.key); twice {
+			return fmt.Errorf("%w: entry %d is of a flow that has another", errUnusable, i)
+		}
+		if err := t.idx.fit(t.live + 1); err != nil {
+			return err
+		}
+		t.place(hash, i)
+		t.due.s[i] = 1
+	}
+	t.chunks[c].reserved = t.chunks[c].live > 0
+	if !t.chunks[c].reserved {
+		return t.file.giveBack(c)
+	}
+	return nil
+}
+
+func (t *table) place(hash uint32, i int) {
+	t.idx.put(hash, uint32(i))
+	t.places.set(i)
+	t.chunks[i/chunkEntries].live++
+	t.live++
+}
+
+// release lets go of the file, which stays.
+func (t *table) release() {
+	if t.file == nil {
+		return
+	}
+	t.file.close()
+	t.idx.mem.release()
+	t.due.release()
+	t.file, t.idx, t.chunks, t.places, t.live = nil, index{}, nil, places{}, 0
+}
+
+func (t *table) find(k *flow.Key) (int, bool) {
+	if t.live == 0 {
+		return 0, false
+	}
+	return t.findHash(t.hash(k), k)
+}
+
+func (t *table) findHash(hash uint32, k *flow.Key) (int, bool) {
+	for p := hash & t.idx.mask; ; p = (p + 1) & t.idx.mask {
+		c := t.idx.mem.s[p]
+		if c == 0 {
+			return 0, false
+		}
+		if uint32(c>>32) == hash {
+			if i := int(uint32(c) - 1); t.file.entries[i].key == *k {
+				return i, true
+			}
+		}
+	}
+}
+
+// folded is what became of counts that came.
+type folded uint8
+
+const (
+	added   folded = iota
+	already        // the batch came before
+	noRoom
+)
+
+// fold adds what was counted of a flow until now.
+func (t *table) fold(k *flow.Key, c *flow.Counts, batch uint64, now Instant) folded {
+	seen := ceilTick(now.Up - t.age(c.Last, now))
+	hash := t.hash(k)
+	if t.live > 0 {
+		if i, ok := t.findHash(hash, k); ok {
+			e := &t.file.entries[i]
+			if !e.fold(c, batch, seen) {
+				return already
+			}
+			if c.TCPFlags&(finFlag|rstFlag) != 0 {
+				t.due.s[i] = min(t.due.s[i], e.current().seen+quiet)
+			}
+			return added
+		}
+	}
+	if err := t.room(); err != nil {
+		t.refuse(err)
+		return noRoom
+	}
+	i, _ := t.places.take()
+	e := &t.file.entries[i]
+	e.begin(k, c, batch, seen)
+	t.place(hash, i)
+	t.due.s[i] = max(1, t.expiry(e.current(), seen).at)
+	return added
+}
+
+// begin notes which batch is about to be added. The lock is held.
+func (t *table) begin(batch uint64) {
+	t.batch = max(t.batch, batch)
+	if t.file != nil {
+		t.file.header.highest.Store(t.batch)
+	}
+	t.settled = max(t.settled, batch-1)
+}
+
+// drained notes that a drain is over, and whether everything it brought is forgotten where it came from.
+func (t *table) drained(now Instant, whole bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.since = floorTick(now.Up)
+	if whole {
+		t.settled = max(t.settled, t.batch)
+	}
+}
+
+// renumbered is whether a batch with that number shows that what is in the file was counted in other tables of the kernel: numbers
+// only go up.
+func (t *table) renumbered(batch uint64) bool {
+	if batch >= t.batch {
+		return false
+	}
+	t.foreign = true
+	return true
+}
+
+// configure takes new settings.
+func (t *table) configure(set Settings) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if set == t.set {
+		return nil
+	}
+	t.set = set
+	t.look()
+	if t.file == nil || set.MaxFlows <= len(t.file.entries) {
+		return nil
+	}
+	t.release()
+	f, err := openFile(t.path, set.MaxFlows)
+	if err != nil {
+		return err
+	}
+	return t.adopt(f)
+}
+
+// stop has every flow be told of a last time, or ends that.
+func (t *table) stop(stopping bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stopping = stopping
+	t.look()
+}
+
+// tidy finishes what is left when there is no flow any more: the file goes unless flows are to be expected.
+func (t *table) tidy(expected bool) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.live > 0 {
+		return nil
+	}
+	if t.foreign {
+		t.foreign, t.settled, t.batch = false, 0, 0
+		if t.file != nil {
+			t.file.header.highest.Store(0)
+			t.file.header.write(t.origin)
+		}
+	}
+	if t.file == nil {
+		return nil
+	}
+	if expected {
+		return t.idx.fit(0)
+	}
+	t.release()
+	return os.Remove(t.path)
+}
+
+// age is how long ago the last packet was. The clock of the host may have been set meanwhile, so that no more is believed than the time
+// since the drain before.
+func (t *table) age(last int64, now Instant) time.Duration {
+	between := now.Up - time.Duration(t.since)*tickLength
+	return min(max(0, now.Wall.Sub(time.UnixMilli(last))), max(0, between))
+}
+
+// errFull is that the configured number of flows is reached.
+var errFull = errors.New("maxFlows is reached")
+
+// room sees to it that the next entry can be used.
+func (t *table) room() error {
+	if t.live >= t.set.MaxFlows {
+		return errFull
+	}
+	if t.file == nil {
+		if err := t.create(); err != nil {
+			t.release()
+			return err
+		}
+	}
+	if err := t.idx.fit(t.live + 1); err != nil {
+		return err
+	}
+	i, ok := t.places.take()
+	if !ok {
+		return errFull
+	}
+	t.places.clear(i)
+	if c := &t.chunks[i/chunkEntries]; !c.reserved {
+		if err := t.file.reserveChunk(i / chunkEntries); err != nil {
+			return err
+		}
+		c.reserved = true
+	}
+	return nil
+}
+
+// refuse tells once why flows get no entry.
+func (t *table) refuse(err error) {
+	if t.refused == nil || t.refused.Error() != err.Error() {
+		t.log.Warn("a new flow has no room in the flow table: it is exported at every drain, as flows without resources; "+
+			"raise maxFlows, or shorten the timeouts", "why", err, "flows", t.live)
+	}
+	t.refused = err
+}
+
+// remove frees an entry.
+func (t *table) remove(i int) {
+	e := &t.file.entries[i]
+	t.idx.remove(t.hash(&e.key), uint32(i))
+	e.free()
+	t.due.s[i] = 0
+	t.places.clear(i)
+	t.live--
+	c := &t.chunks[i/chunkEntries]
+	if c.live--; c.live == 0 {
+		c.reserved = t.file.giveBack(i/chunkEntries) != nil
+	}
+	if t.refused != nil && t.live < t.set.MaxFlows*9/10 {
+		t.refused = nil
+	}
+}
