@@ -21,7 +21,7 @@ type Builder struct {
 	sequence uint32
 	bound    int
 	buf      []byte
-	// set is the id of the open set, 0 = none; it began at start, and its shortest record has least bytes.
+	// set is the id of the open set, 0 = none; it began at start, and fewer than least zero bytes may end it.
 	set, start, least int
 	// records is the number of data records in the message under way.
 	records uint32
@@ -114,7 +114,7 @@ func (b *Builder) Append(t *Template, record []byte) error {
 	} else if n != len(record) {
 		return fmt.Errorf("record of template %d: %d bytes, of which its fields take %d", t.id, len(record), n)
 	}
-	if err := b.add(int(t.id), record, t.length); err != nil {
+	if err := b.add(int(t.id), record, t.padding()); err != nil {
 		return fmt.Errorf("record of template %d: %w", t.id, err)
 	}
 	b.records++

@@ -189,6 +189,18 @@ func (t *Template) set() uint16 {
 	return templateSet
 }
 
+// padding bounds the zero bytes behind records of the template: they must be fewer than a record takes (RFC 7011 §3.3.1). Values of variable
+// length do not count, since collectors are known that leave them out when they ask whether another record follows.
+func (t *Template) padding() int {
+	n := 0
+	for _, f := range t.fields {
+		if f.Length != Variable {
+			n += int(f.Length)
+		}
+	}
+	return n
+}
+
 // measure is how many of the bytes the record at their beginning takes, or where a fault is. Its error wraps errShort when the bytes end
 // before the record does. Where fields lie is appended to places, unless that is nil.
 func (t *Template) measure(b []byte, places []Place) (int, []Place, error) {
