@@ -13,19 +13,24 @@ import (
 // that occurs several times has its values joined by commas.
 func Dissect(t testing.TB, frames [][]byte, fields ...string) []byte {
 	t.Helper()
+	args := []string{"-T", "fields", "-E", "separator=/t"}
+	for _, f := range fields {
+		args = append(args, "-e", f)
+	}
+	return Tshark(t, frames, args...)
+}
+
+// Tshark has tshark read Ethernet frames with the arguments given and returns what it prints.
+func Tshark(t testing.TB, frames [][]byte, args ...string) []byte {
+	t.Helper()
 	Tool(t, "tshark")
 	file := filepath.Join(t.TempDir(), "frames.pcap")
 	if err := os.WriteFile(file, capture(frames), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-r", file, "-T", "fields", "-E", "separator=/t"}
-	for _, f := range fields {
-		args = append(args, "-e", f)
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), scapyTime)
 	defer cancel()
-	c := exec.CommandContext(ctx, "tshark", args...)
-	out, err := c.Output()
+	out, err := exec.CommandContext(ctx, "tshark", append([]string{"-r", file}, args...)...).Output()
 	if err != nil {
 		t.Fatalf("tshark: %v", err)
 	}
