@@ -81,6 +81,7 @@ func BenchmarkTell(b *testing.B) {
 	t, _, now := filled(b, DefaultSettings())
 	t.settled = 1
 	h, tick := newHarvest(slice), floorTick(now.Up)
+	b.ResetTimer()
 	for n := 0; n < b.N; n += slice {
 		h.reset()
 		if n%million == 0 {
