@@ -101,6 +101,7 @@ const (
 	cellKnown      = "known unicast"
 	cellLearned    = "learned unicast"
 	cellUnknown    = "unknown unicast to the uplink"
+	cellStorm      = "unknown unicast that storm control stops"
 	cellFewHarness = "harness alone, 2 frames"
 	cellFew        = "learned unicast, 2 MACs and 3 ports"
 	cellManyBase   = "harness alone, 1,000 frames"

@@ -102,6 +102,9 @@ func (r *frameRig) addSmall() error {
 	if err := r.addOne(unknown, cellUnknown, untagged(), farMAC(1)); err != nil {
 		return err
 	}
+	if err := r.addStorm(); err != nil {
+		return err
+	}
 	few, err := r.learning(3, 2)
 	if err != nil {
 		return err
@@ -121,6 +124,26 @@ func (r *frameRig) addOne(b *dataplane.FrameBench, name string, vlan *spec.VLAN,
 	}
 	frame := benchFrame(dst, portMAC(0))
 	r.cells = append(r.cells, &frameCell{name: name, measure: func() (time.Duration, error) {
+		return b.One(portID(0), frame, repeatUnicast)
+	}})
+	return b.Apply(d)
+}
+
+// addStorm measures what storm control stops: one frame a second passes, all others leave by the uplink alone.
+func (r *frameRig) addStorm() error {
+	b, err := r.bench(1)
+	if err != nil {
+		return err
+	}
+	d, err := desired(3, untagged(), false, nowhere)
+	if err != nil {
+		return err
+	}
+	for _, p := range d.Plan.Switches[0].Ports {
+		p.Policy.StormControl.UnknownUnicast.V = 1
+	}
+	frame := benchFrame(farMAC(1), portMAC(0))
+	r.cells = append(r.cells, &frameCell{name: cellStorm, measure: func() (time.Duration, error) {
 		return b.One(portID(0), frame, repeatUnicast)
 	}})
 	return b.Apply(d)

@@ -36,6 +36,8 @@ type Flood struct {
 	MinSize, MaxSize int
 	// Rate in frames per second; 0: as fast as they go.
 	Rate float64
+	// Busy has a flood that is ahead of its rate spin and not sleep: it then takes as much of its CPU as one at full rate.
+	Busy bool
 	// Seed makes floods of one seed have the same lengths.
 	Seed uint64
 }
@@ -55,7 +57,9 @@ type Flooding struct {
 	sent, refused atomic.Uint64
 	stop          context.CancelFunc
 	done          chan struct{}
-	err           error
+	// Written by the flood's thread, read after done.
+	cpu time.Duration
+	err error
 }
 
 // StartFlood begins to send from the endpoint.
@@ -77,7 +81,8 @@ func StartFlood(e Endpoint, f Flood) (*Flooding, error) {
 			defer unix.Close(fd)
 			halt, release := haltWith(ctx)
 			defer release()
-			return r.send(halt, fd, newFloodFrames(f, own), f.Rate)
+			defer func(before time.Duration) { r.cpu = threadCPU() - before }(threadCPU())
+			return r.send(halt, fd, newFloodFrames(f, own))
 		})
 	}()
 	select {
@@ -98,6 +103,9 @@ func (r *Flooding) Sent() uint64 { return r.sent.Load() }
 
 // Refused is how many frames the sender's own kernel would not take.
 func (r *Flooding) Refused() uint64 { return r.refused.Load() }
+
+// CPU is the CPU time the flood has taken, valid after Stop: its sending with what the kernel did for it in the same thread.
+func (r *Flooding) CPU() time.Duration { return r.cpu }
 
 // Stop ends the flood; no frame is sent afterwards.
 func (r *Flooding) Stop() error {
@@ -123,12 +131,14 @@ func floodSocket(device string) (int, net.HardwareAddr, error) {
 	return fd, l.Attrs().HardwareAddr, nil
 }
 
-func (r *Flooding) send(h *halt, fd int, frames *floodFrames, rate float64) error {
-	start := time.Now()
+func (r *Flooding) send(h *halt, fd int, frames *floodFrames) error {
+	start, rate := time.Now(), frames.flood.Rate
 	fineTimer()
 	for !h.asked() {
 		if n := r.sent.Load(); rate != 0 && float64(n) > rate*time.Since(start).Seconds() {
-			nap(floodNap)
+			if !frames.flood.Busy {
+				nap(floodNap)
+			}
 			continue
 		}
 		switch _, err := unix.Write(fd, frames.next()); {

@@ -97,19 +97,32 @@ type Options struct {
 	Progress func(string)
 }
 
-// effort is how much is measured. Many short rounds: what else a machine does comes and goes within seconds, and is then beside both
+// effort is how much is measured. Many short turns: what else a machine does comes and goes within seconds, and is then beside both
 // sides of a ratio.
 type effort struct {
 	rounds int
-	each   time.Duration // of each measurement
+	each   time.Duration // of each measurement; a round has two turns of each neighbour with two measurements
 	warmup time.Duration
+	load   loader
 }
 
-func (o Options) effort() effort {
-	if o.Quick {
-		return effort{rounds: 7, each: 120 * time.Millisecond, warmup: 30 * time.Millisecond}
+// loader measures one load between two ends, as traffic.Measure does.
+type loader func(context.Context, traffic.Pair, traffic.Load) (traffic.Result, error)
+
+// effort has the victims be processes of their own: ends that share a Go runtime with the flood would wait for each other there.
+func (o Options) effort() (effort, error) {
+	program := o.Program
+	if program == "" {
+		var err error
+		if program, err = os.Executable(); err != nil {
+			return effort{}, err
+		}
 	}
-	return effort{rounds: 25, each: 200 * time.Millisecond, warmup: 50 * time.Millisecond}
+	load := traffic.Processes{Program: []string{program, "traffic"}}.Measure
+	if o.Quick {
+		return effort{rounds: 5, each: 80 * time.Millisecond, warmup: 30 * time.Millisecond, load: load}, nil
+	}
+	return effort{rounds: 20, each: 120 * time.Millisecond, warmup: 40 * time.Millisecond, load: load}, nil
 }
 
 // rig is the lab that is up.
@@ -123,7 +136,13 @@ type rig struct {
 }
 
 // Run measures the rows and returns what each came to, in their order. Nothing is left behind, also when ctx ends on the way.
-func Run(ctx context.Context, o Options) ([]Measured, error) { return run(ctx, o, o.effort()) }
+func Run(ctx context.Context, o Options) ([]Measured, error) {
+	much, err := o.effort()
+	if err != nil {
+		return nil, err
+	}
+	return run(ctx, o, much)
+}
 
 func run(ctx context.Context, o Options, much effort) (_ []Measured, err error) {
 	rows, err := chosen(o.Rows)

@@ -4,16 +4,17 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"testing"
 
 	"heddle/internal/cli"
 )
 
-// TestMain lets the test program be the agents and kept guests of the labs that tests build: a lab starts the running
-// program again.
+// TestMain lets the test program be the agents and kept guests of the labs that tests build, and the ends of their traffic: the
+// running program is started again.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == "agent" || os.Args[1] == "lab") {
+	if len(os.Args) > 1 && slices.Contains([]string{"agent", "lab", "traffic"}, os.Args[1]) {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		status := cli.Run(ctx, cli.FromOS(), os.Args[1:])
 		stop()

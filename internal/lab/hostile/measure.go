@@ -11,18 +11,36 @@ import (
 	"heddle/internal/traffic"
 )
 
-// side is what the victims noticed of one neighbour, and what became of its frames; one value a round.
+// side is what the victims noticed of one neighbour, and what became of its frames; one value a round, of its two turns together.
 type side struct {
 	Throughput []float64 // bits per second
+	CPU        []float64 // of both victims, seconds per 10⁹ bytes of the stream
 	RTT        []float64 // 99th percentile, seconds
 	Sent       []float64 // frames per second
 	Passed     []float64 // frames per second of which a copy went to ports
+	Busy       []float64 // share of its CPU that the neighbour had, 0–1
+}
+
+// turn is one turn beside a neighbour, with the units of side.
+type turn struct{ throughput, cpu, rtt, sent, passed, busy float64 }
+
+// add takes in the two turns of a round: the mean of each, so that what drifts evenly over the round is the same for both sides.
+func (s *side) add(a, b turn) {
+	mean := func(to *[]float64, x, y float64) { *to = append(*to, (x+y)/2) }
+	mean(&s.Throughput, a.throughput, b.throughput)
+	mean(&s.CPU, a.cpu, b.cpu)
+	mean(&s.RTT, a.rtt, b.rtt)
+	mean(&s.Sent, a.sent, b.sent)
+	mean(&s.Passed, a.passed, b.passed)
+	mean(&s.Busy, a.busy, b.busy)
 }
 
 // Measured is what one row came to.
 type Measured struct {
 	Row           row
 	Hostile, Good side
+	// loudest is the highest rate of the hostile neighbour so far, frames per second.
+	loudest float64
 	// Over is how many frames more went to many than storm control allows, at worst.
 	Over int
 	// Held is how many addresses the neighbour's port had learned at most, Lost how many entries of others went or moved.
@@ -46,8 +64,16 @@ func (r *rig) measure(ctx context.Context, rows []row, progress func(string)) ([
 	return all, nil
 }
 
-// round measures with both neighbours. The well-behaved one is as loud as the hostile one was; which of the two is first changes
-// from round to round, and before the first round the hostile one's loudness is found out.
+// order says whose turn it is in a round, true for the hostile neighbour: either has the two in the middle, in turns. So what drifts
+// evenly is the same for both. The hostile one is the very first, so that it is known how loud the other is to be.
+func order(round int) [4]bool {
+	if round%2 == 0 {
+		return [4]bool{true, false, false, true}
+	}
+	return [4]bool{false, true, true, false}
+}
+
+// round measures two turns of each neighbour.
 func (r *rig) round(ctx context.Context, m *Measured, n int) error {
 	if err := r.settle(ctx, m.Row.limited); err != nil {
 		return err
@@ -59,65 +85,73 @@ func (r *rig) round(ctx context.Context, m *Measured, n int) error {
 	if err != nil {
 		return err
 	}
-	loudness := 0.0
-	if n%2 == 1 {
-		loudness = m.Hostile.Sent[n-1]
-		if err := r.one(ctx, m, &m.Good, traffic.WellBehaved, loudness); err != nil {
+	var good, hostile []turn
+	for i, bad := range order(n) {
+		side := &good
+		if bad {
+			side = &hostile
+		}
+		t, err := r.one(ctx, m, bad, uint64(2*n+i/2))
+		if err != nil {
 			return err
 		}
+		*side = append(*side, t)
+		after, err := r.table(ctx)
+		if err != nil {
+			return err
+		}
+		m.Held, m.Lost = max(m.Held, after.held), max(m.Lost, before.lost(after))
 	}
-	if err := r.one(ctx, m, &m.Hostile, m.Row.flood, 0); err != nil {
-		return err
-	}
-	after, err := r.table(ctx)
-	if err != nil {
-		return err
-	}
-	m.Held, m.Lost = max(m.Held, after.held), max(m.Lost, before.lost(after))
-	if n%2 == 0 {
-		return r.one(ctx, m, &m.Good, traffic.WellBehaved, m.Hostile.Sent[n])
-	}
+	m.Good.add(good[0], good[1])
+	m.Hostile.add(hostile[0], hostile[1])
 	return nil
 }
 
 // started is how many frames a flood has sent before its neighbours are measured.
 const started = 200
 
-// one measures the victims beside a neighbour.
-func (r *rig) one(ctx context.Context, m *Measured, s *side, kind traffic.FloodKind, rate float64) (err error) {
+// one measures the victims beside a neighbour. The well-behaved one is as loud as the hostile one was at its loudest, as far as it
+// can, and is as busy.
+func (r *rig) one(ctx context.Context, m *Measured, hostile bool, seed uint64) (t turn, err error) {
+	flood := traffic.Flood{Kind: m.Row.flood, Device: guestDevice, To: r.to, MinSize: m.Row.minSize, MaxSize: m.Row.maxSize, Seed: seed, Busy: true}
+	if !hostile {
+		flood.Kind, flood.Rate = traffic.WellBehaved, m.loudest
+	}
 	before, err := r.counters(ctx)
 	if err != nil {
-		return err
+		return t, err
 	}
 	began := time.Now()
-	f, err := traffic.StartFlood(traffic.Endpoint{NS: r.ns[neighbour], CPUs: r.loud}, traffic.Flood{
-		Kind: kind, Device: guestDevice, To: r.to, MinSize: m.Row.minSize, MaxSize: m.Row.maxSize, Rate: rate, Seed: uint64(len(s.Sent))})
+	f, err := traffic.StartFlood(traffic.Endpoint{NS: r.ns[neighbour], CPUs: r.loud}, flood)
 	if err != nil {
-		return err
+		return t, err
 	}
-	err = errors.Join(r.victimsNotice(ctx, f, s), f.Stop())
+	err = errors.Join(r.victimsNotice(ctx, f, &t), f.Stop())
 	took := time.Since(began).Seconds()
 	if err != nil {
-		return err
+		return t, err
 	}
 	after, err := r.counters(ctx)
 	if err != nil {
-		return err
+		return t, err
 	}
 	passed := after.passed() - before.passed()
-	s.Sent, s.Passed = append(s.Sent, float64(f.Sent())/took), append(s.Passed, float64(passed)/took)
-	if m.Row.bounded && kind != traffic.WellBehaved {
+	t.sent, t.passed, t.busy = float64(f.Sent())/took, float64(passed)/took, f.CPU().Seconds()/took
+	if hostile {
+		m.loudest = max(m.loudest, t.sent)
+	}
+	if m.Row.bounded && hostile {
 		allowed := stormRate*(took+stormBurst.Seconds()+clockLag) + 1
 		m.Over = max(m.Over, int(float64(passed)-allowed))
 	}
-	return nil
+	return t, nil
 }
 
 // clockLag is how far the kernel's clock of ticks, by which storm control goes, may be behind real time, in seconds: while a
 // hypervisor keeps a virtual CPU from running, it stands still, and goes on from the right time afterwards.
 const clockLag = 0.2
 
-func (r *rig) victimsNotice(ctx context.Context, f *traffic.Flooding, s *side) error {
+func (r *rig) victimsNotice(ctx context.Context, f *traffic.Flooding, t *turn) error {
 	for f.Sent() < started {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -128,16 +162,18 @@ func (r *rig) victimsNotice(ctx context.Context, f *traffic.Flooding, s *side) e
 		Client: traffic.Endpoint{NS: r.ns[client], CPUs: r.victims}, Server: traffic.Endpoint{NS: r.ns[server], CPUs: r.victims},
 		Addr: netip.MustParseAddr(serverAddress),
 	}
-	stream, err := traffic.Measure(ctx, pair, traffic.Load{Kind: traffic.KindStream, Warmup: r.warmup, Duration: r.each})
+	stream, err := r.load(ctx, pair, traffic.Load{Kind: traffic.KindStream, Warmup: r.warmup, Duration: r.each})
 	if err != nil {
 		return err
 	}
-	rr, err := traffic.Measure(ctx, pair, traffic.Load{Kind: traffic.KindRR, Warmup: r.warmup, Duration: r.each})
+	rr, err := r.load(ctx, pair, traffic.Load{Kind: traffic.KindRR, Warmup: r.warmup, Duration: r.each})
 	if err != nil {
 		return err
 	}
-	s.Throughput = append(s.Throughput, stream.Stream.BitsPerSecond)
-	s.RTT = append(s.RTT, rr.Transactions.Latency.P99)
+	sender, sink := stream.Stream, stream.Sink
+	t.throughput, t.rtt = sender.BitsPerSecond, rr.Transactions.Latency.P99
+	// The sink counts from its start and the sender the measured interval only: each is divided by what it has carried itself.
+	t.cpu = 1e9 * (sender.CPUSeconds/float64(sender.Bytes) + sink.CPUSeconds/float64(sink.Bytes))
 	return nil
 }
 
