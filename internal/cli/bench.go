@@ -67,6 +67,7 @@ func newBench(d Deps) *cobra.Command {
 	c.AddCommand(newBenchFrame(d))
 	c.AddCommand(newBenchMetrics(d))
 	c.AddCommand(newBenchCapture(d))
+	c.AddCommand(newBenchFlowExport(d))
 	return c
 }
 

@@ -1,0 +1,105 @@
+package flowexport
+
+import (
+	"fmt"
+	"time"
+
+	"heddle/internal/report"
+	"heddle/internal/traffic"
+)
+
+// maxPairs is how many pairs of VMs the lab has place for.
+const maxPairs = 16
+
+// load is what a pair of VMs exchanges, and how its one number is read.
+type load struct {
+	name     string
+	kind     traffic.Kind
+	size     int // of a packet's payload or a message, bytes; 0 = what is usual
+	sessions int
+	unit     report.Unit
+	// per is how many units per second CPU time is told for, and what they are called.
+	per     float64
+	perName string
+	// atLeast is the budget: the part of the baseline's rate that every configuration keeps.
+	atLeast float64
+	value   func(traffic.Result) float64
+}
+
+const (
+	rateBudget   = 0.95
+	streamBudget = 0.98
+)
+
+// loads are all of them, in the order of the table. Sizes of packets are payloads: 18 bytes make the shortest Ethernet frame over IPv4,
+// 1472 the longest of an MTU of 1500.
+func loads() []load {
+	var all []load
+	for _, size := range []int{18, 512, 1472} {
+		all = append(all, load{
+			name: fmt.Sprintf("udp-%d", size), kind: traffic.KindUDP, size: size, unit: report.PacketsPerSecond, per: 1e5, perName: "100 kpps",
+			atLeast: rateBudget, value: arrived,
+		})
+	}
+	for _, sessions := range []int{1, 4} {
+		all = append(all, load{
+			name: fmt.Sprintf("crr-%d", sessions), kind: traffic.KindCRR, sessions: sessions, unit: report.PerSecond, per: 1e3, perName: "1 k/s",
+			atLeast: rateBudget, value: func(r traffic.Result) float64 { return r.Transactions.PerSecond },
+		})
+	}
+	return append(all, load{
+		name: "stream", kind: traffic.KindStream, size: 16 << 10, unit: report.BitsPerSecond, per: 1e9, perName: "1 Gb/s",
+		atLeast: streamBudget, value: func(r traffic.Result) float64 { return r.Stream.BitsPerSecond },
+	})
+}
+
+// arrived is the rate of packets that were delivered to the VM. What its socket has no room for has come as far as that.
+func arrived(r traffic.Result) float64 {
+	if r.Sent == nil || r.Sent.Seconds == 0 || r.Sink == nil || r.Sink.Packets == nil {
+		return 0
+	}
+	return float64(r.Sink.Packets.Received+r.Sink.Packets.Overflowed) / r.Sent.Seconds
+}
+
+// LoadNames are the names of cells that can be asked for.
+func LoadNames() []string {
+	var names []string
+	for _, l := range loads() {
+		names = append(names, l.name)
+	}
+	return names
+}
+
+// cell is a load of several pairs of VMs at once.
+type cell struct {
+	load
+	pairs int
+}
+
+func (c cell) String() string {
+	if c.pairs == 1 {
+		return c.name + ", 1 pair"
+	}
+	return fmt.Sprintf("%s, %d pairs", c.name, c.pairs)
+}
+
+// id tells cells apart.
+func (c cell) id() string { return fmt.Sprintf("%s/%d", c.name, c.pairs) }
+
+// cpus are those of the ends of a pair. The ends of one pair run on two CPUs where they do not wait for each other, and share one where
+// they take turns: waking an idle virtual CPU takes longer than the path. Several sessions or pairs are spread over all CPUs.
+func (c cell) cpus(pair int, all []int) (client, server []int) {
+	one := []int{all[pair%len(all)]}
+	switch {
+	case c.pairs > 1 || c.kind == traffic.KindCRR && c.sessions == 1:
+		return one, one
+	case c.kind == traffic.KindCRR:
+		return all, all
+	}
+	return all[:1], all[len(all)-1:]
+}
+
+// asked is what each of the pairs is to do.
+func (c cell) asked(warmup, duration time.Duration, begin time.Time) traffic.Load {
+	return traffic.Load{Kind: c.kind, Size: c.size, Sessions: c.sessions, Warmup: warmup, Duration: duration, Begin: begin}
+}

@@ -1,0 +1,128 @@
+package flowexport
+
+import (
+	"fmt"
+	"strings"
+)
+
+// metering is what of the traffic is metered.
+type metering string
+
+// The ways to meter. Each frame between VMs of two hosts is metered once on each host.
+const (
+	off metering = "baseline"
+	// uni meters what leaves the switch, at ports and at the uplink, and exports a record for each direction, as a VDS does.
+	uni metering = "ipfix"
+	// bi meters both directions at the ports and exports one record per conversation (RFC 5103).
+	bi metering = "ipfix-bi"
+)
+
+// configuration is a metering with or without flows in the background.
+type configuration struct {
+	metering   metering
+	background bool
+}
+
+func (c configuration) name() string {
+	if c.background {
+		return string(c.metering) + "+5k"
+	}
+	return string(c.metering)
+}
+
+// baseline is what the configuration is compared with.
+func (c configuration) baseline() configuration { return configuration{off, c.background} }
+
+// metered4 are the article's configurations but for the baseline.
+func metered4() []configuration {
+	return []configuration{{uni, false}, {bi, false}, {uni, true}, {bi, true}}
+}
+
+// ConfigurationNames are the names of configurations that can be asked for.
+func ConfigurationNames() []string {
+	var names []string
+	for _, c := range metered4() {
+		names = append(names, c.name())
+	}
+	return names
+}
+
+// side is one of the two hosts.
+type side int
+
+const (
+	tx side = iota // the senders' host
+	rx
+)
+
+// sides are both.
+var sides = [...]side{tx, rx}
+
+func (s side) host() string { return [...]string{"esx1", "esx2"}[s] }
+
+// The VMs of a side are numbered from 1; number 0 is the background's.
+func (s side) vm(n int) string      { return fmt.Sprintf("%c%d", "ab"[s], n) }
+func (s side) device(n int) string  { return fmt.Sprintf("vm-%s", s.vm(n)) }
+func (s side) mac(n int) string     { return fmt.Sprintf("02:4b:0f:00:%02x:%02x", int(s), n) }
+func (s side) address(n int) string { return fmt.Sprintf("10.79.%d.%d", int(s), n+1) }
+
+// hostConfig is the configuration of a host with so many VMs beside that of the background.
+func hostConfig(s side, m metering, vms int, collector uint16) string {
+	var b strings.Builder
+	b.WriteString("switches:\n  - name: lab\n    kind: distributed\n")
+	if m != off {
+		fmt.Fprintf(&b, "    ipfix: {%s, samplingRate: 0, collectors: [{address: 127.0.0.1, port: %d, shape: %s}]}\n", m.flows(), collector, m.shape())
+	}
+	fmt.Fprintf(&b, "    uplinks: [{name: uplink1, device: eno1%s}]\n", m.atUplink())
+	fmt.Fprintf(&b, "    portGroups: [{name: vms, vlan: {access: 100}%s}]\nports:\n", m.atPorts())
+	for n := range vms + 1 {
+		fmt.Fprintf(&b, "  - {name: %s, switch: lab, portGroup: vms, device: %s, mac: %q}\n", s.vm(n), s.device(n), s.mac(n))
+	}
+	return b.String()
+}
+
+func (m metering) shape() string {
+	if m == bi {
+		return "standard"
+	}
+	return "vds"
+}
+
+func (m metering) flows() string { return fmt.Sprintf("biflow: %v", m == bi) }
+
+func (m metering) atUplink() string {
+	if m == uni {
+		return ", monitoring: {ipfix: true, observe: egress}"
+	}
+	return ""
+}
+
+func (m metering) atPorts() string {
+	switch m {
+	case uni:
+		return ", monitoring: {ipfix: true, observe: egress}"
+	case bi:
+		return ", monitoring: {ipfix: true, observe: both}"
+	}
+	return ""
+}
+
+// scenarioText is the lab: two hosts joined by a cable, so many VMs on each beside that of the background.
+func scenarioText(vms int) string {
+	var b strings.Builder
+	b.WriteString("name: flow-export\ntitle: two hosts whose VMs exchange traffic\nhosts:\n")
+	for _, s := range sides {
+		fmt.Fprintf(&b, "  - name: %s\n    config:\n", s.host())
+		for line := range strings.Lines(hostConfig(s, off, vms, 0)) {
+			b.WriteString("      " + line)
+		}
+	}
+	b.WriteString("vms:\n")
+	for _, s := range sides {
+		for n := range vms + 1 {
+			fmt.Fprintf(&b, "  - {name: %s, host: %s, addresses: [%s/16]}\n", s.vm(n), s.host(), s.address(n))
+		}
+	}
+	fmt.Fprintf(&b, "links:\n  - {a: %s/eno1, b: %s/eno1}\n", tx.host(), rx.host())
+	return b.String()
+}

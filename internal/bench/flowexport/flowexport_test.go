@@ -1,0 +1,224 @@
+package flowexport
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"heddle/internal/lab/scenario"
+	"heddle/internal/report"
+	"heddle/internal/spec"
+	"heddle/internal/traffic"
+)
+
+func defaults() Options {
+	var o Options
+	o.Default()
+	return o
+}
+
+func TestSelections(t *testing.T) {
+	o := defaults()
+	cells, err := o.cells()
+	if err != nil || len(cells) != 12 {
+		t.Errorf("%d cells by default, %v", len(cells), err)
+	}
+	configs, err := o.configurations()
+	if err != nil || len(configs) != 6 {
+		t.Errorf("%d configurations by default, %v", len(configs), err)
+	}
+	o.Loads, o.Pairs, o.Configurations = []string{"crr-4", "udp-18"}, []int{3}, []string{"ipfix-bi+5k"}
+	if cells, _ = o.cells(); fmt.Sprint(cells) != "[udp-18, 3 pairs crr-4, 3 pairs]" {
+		t.Errorf("cells %v", cells)
+	}
+	if configs, _ = o.configurations(); len(configs) != 2 || configs[0].name() != "baseline+5k" || configs[1].name() != "ipfix-bi+5k" {
+		t.Errorf("a configuration comes with its baseline: %v", configs)
+	}
+	for want, spoil := range map[string]func(*Options){
+		"no cell \"fddi\"": func(o *Options) { o.Loads = []string{"fddi"} }, "17 pairs": func(o *Options) { o.Pairs = []int{17} },
+		"no configuration": func(o *Options) { o.Configurations = []string{"off"} }, "positive": func(o *Options) { o.Rounds = 0 },
+		"warm-up": func(o *Options) { o.Warmup = 0 }, "background": func(o *Options) { o.FlowRate = 0 },
+	} {
+		bad := defaults()
+		spoil(&bad)
+		if err := bad.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error with %q, got %v", want, err)
+		}
+	}
+}
+
+func TestQuickEndsWithinAMinute(t *testing.T) {
+	o := defaults()
+	o.Quick()
+	if err := o.Check(); err != nil || o.Rounds < 10 || o.Limit > 55*time.Second {
+		t.Errorf("quick is %+v, %v", o, err)
+	}
+}
+
+func TestConfigurationsOfTheHostsAreSound(t *testing.T) {
+	if _, err := scenario.Parse("lab.yaml", []byte(scenarioText(8)), nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sides {
+		for _, m := range []metering{off, uni, bi} {
+			text := hostConfig(s, m, 8, 4739)
+			cfg, err := spec.Parse("host.yaml", []byte(text))
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", m, err, text)
+			}
+			sw := cfg.Switches[0]
+			if got := len(sw.IPFIX.Collectors) > 0; got != (m != off) || len(cfg.Ports) != 9 {
+				t.Errorf("%s: collectors %+v, %d ports", m, sw.IPFIX.Collectors, len(cfg.Ports))
+			}
+		}
+	}
+}
+
+func TestEndsThatTakeTurnsShareACPU(t *testing.T) {
+	by := map[string]load{}
+	for _, l := range loads() {
+		by[l.name] = l
+	}
+	for _, tt := range []struct {
+		load           string
+		pairs, pair    int
+		client, server []int
+	}{
+		{"udp-18", 1, 0, []int{0}, []int{1}}, {"stream", 1, 0, []int{0}, []int{1}}, {"crr-1", 1, 0, []int{0}, []int{0}},
+		{"crr-4", 1, 0, []int{0, 1}, []int{0, 1}}, {"udp-18", 8, 3, []int{1}, []int{1}}, {"crr-4", 8, 2, []int{0}, []int{0}},
+	} {
+		c, s := cell{by[tt.load], tt.pairs}.cpus(tt.pair, []int{0, 1})
+		if !slices.Equal(c, tt.client) || !slices.Equal(s, tt.server) {
+			t.Errorf("%s ×%d, pair %d: CPUs %v and %v", tt.load, tt.pairs, tt.pair, c, s)
+		}
+	}
+}
+
+func TestCollectorCountsAcrossExporters(t *testing.T) {
+	var c collector
+	message := func(sequence uint32) []byte {
+		b := make([]byte, ipfixHeader+4)
+		binary.BigEndian.PutUint16(b, ipfixVersion)
+		binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
+		binary.BigEndian.PutUint32(b[8:], sequence)
+		return b
+	}
+	for _, n := range []uint32{0, 20, 50} {
+		c.take(message(n))
+	}
+	if e := c.since(); e != (exported{3, 50, 60}) {
+		t.Errorf("one exporter: %+v", e)
+	}
+	c.take(message(0)) // another one begins
+	c.take(message(7))
+	c.take([]byte("not a message at all"))
+	if e := c.since(); e != (exported{2, 7, 40}) {
+		t.Errorf("the next exporter: %+v", e)
+	}
+}
+
+// madeUp is a run of one cell with known figures: in round i the baseline has rate 1e6 and metering keeps the given part of it. The
+// programs run twice per packet, for 100 ns each, and 20 ns more with metering.
+func madeUp(l string, kept ...float64) *run {
+	o := defaults()
+	o.Loads, o.Pairs, o.Configurations, o.Rounds = []string{l}, []int{1}, []string{"ipfix"}, len(kept)
+	cells, _ := o.cells()
+	configs, _ := o.configurations()
+	r := &run{opts: o, rig: &rig{cpus: []int{0, 1}}, cells: cells, configs: configs, samples: map[at][]sample{}, exported: map[source]exported{}, rounds: len(kept)}
+	for _, part := range kept {
+		for _, cfg := range configs {
+			s := sample{rate: 1e6, window: time.Second / 2, took: time.Second, machine: time.Second}
+			perRun, agent := 100*time.Nanosecond, 2*time.Millisecond
+			if cfg.metering != off {
+				s.rate *= part
+				perRun, agent = 120*time.Nanosecond, 12*time.Millisecond
+			}
+			for _, h := range sides {
+				n := uint64(s.rate) // two runs for each packet in half a second
+				s.runs[h], s.agents[h] = runs{n, time.Duration(n) * perRun}, agent
+			}
+			r.samples[at{cells[0].id(), cfg.name()}] = append(r.samples[at{cells[0].id(), cfg.name()}], s)
+		}
+	}
+	return r
+}
+
+func TestCostIsThatOfProgramsAndAgentBeyondTheBaseline(t *testing.T) {
+	r := madeUp("udp-18", 1, 1, 1)
+	all, program, agent := r.costs(r.cells[0], configuration{uni, false}, tx)
+	// 2 runs × 20 ns × 100,000 per second; 10 ms per second and million packets, a tenth of it for 100,000.
+	want := [3]float64{0.005, 0.004, 0.001}
+	for i, got := range [][]float64{all, program, agent} {
+		if len(got) != 3 || math.Abs(got[0]-want[i]) > 1e-9 {
+			t.Errorf("cost %d is %v, want %v", i, got, want[i])
+		}
+	}
+}
+
+func TestReportHoldsTheWorstOfACell(t *testing.T) {
+	r := madeUp("udp-18", 0.90, 0.94, 0.93)
+	r.exported[source{uni, tx}] = exported{1, 1, 1}
+	rep := r.report(report.Environment{})
+	err := rep.Check()
+	if !errors.Is(err, report.ErrBudget) || !strings.Contains(err.Error(), "udp-18, 1 pair: ipfix / baseline, the lowest is 0.930") ||
+		!strings.Contains(err.Error(), "exported records is 1") {
+		t.Errorf("Check = %v", err)
+	}
+	var b strings.Builder
+	if err := rep.Write(&b, report.Table); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"0.930 (0.915–0.935)", "7.00 %", "20–30 %", "0.058", "0.084", "3 interleaved rounds"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the table lacks %q:\n%s", want, b.String())
+		}
+	}
+	stream := madeUp("stream", 0.97)
+	if err := stream.report(report.Environment{}).Check(); err == nil || !strings.Contains(err.Error(), "wanted >= 0.980") {
+		t.Errorf("a stream is held against 0.98: %v", err)
+	}
+}
+
+func TestResolution(t *testing.T) {
+	if got := resolution(report.Spread{Q1: 0.99, Q3: 1.01, Rounds: 16}); math.Abs(got-0.00464) > 1e-4 {
+		t.Errorf("resolution %g", got)
+	}
+	if !math.IsNaN(resolution(report.Spread{})) {
+		t.Error("nothing measured has a resolution")
+	}
+}
+
+func TestArticlesFigures(t *testing.T) {
+	by := map[string]load{}
+	for _, l := range loads() {
+		by[l.name] = l
+	}
+	for _, tt := range []struct {
+		load  string
+		pairs int
+		cfg   configuration
+		want  published
+	}{
+		{"udp-512", 1, configuration{uni, false}, published{"20–30 %", "0.058", "0.084"}},
+		{"udp-18", 1, configuration{bi, true}, published{loss: "+2–9 %"}},
+		{"udp-18", 8, configuration{bi, false}, published{loss: "10 %"}},
+		{"crr-4", 1, configuration{uni, false}, published{"20–42 %", "0.0104", "0.0119"}},
+		{"stream", 8, configuration{bi, true}, published{loss: "at or near 0 %"}},
+		{"udp-18", 1, configuration{off, true}, published{}},
+	} {
+		if got := article(cell{by[tt.load], tt.pairs}, tt.cfg); got != tt.want {
+			t.Errorf("%s ×%d, %s: %+v", tt.load, tt.pairs, tt.cfg.name(), got)
+		}
+	}
+}
+
+func TestLateEndsAreRecognisedInWords(t *testing.T) {
+	if !late(fmt.Errorf("udp: %w", traffic.ErrLate)) || !late(errors.New("exit status 1: heddle: "+traffic.ErrLate.Error())) || late(errors.New("boom")) {
+		t.Error("late ends are taken for others")
+	}
+}

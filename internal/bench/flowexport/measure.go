@@ -1,0 +1,122 @@
+package flowexport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"heddle/internal/cputime"
+	"heddle/internal/traffic"
+)
+
+// sample is what one measurement found.
+type sample struct {
+	// rate is that of all pairs together, in the load's unit.
+	rate float64
+	// runs are those of a host's programs within window, a time of the warm-up.
+	runs   [len(sides)]runs
+	window time.Duration
+	// agents is the CPU time of the hosts' agents within took, the measured interval; machine that of everything.
+	agents        [len(sides)]time.Duration
+	machine, took time.Duration
+	// results are those of the pairs.
+	results []traffic.Result
+}
+
+const (
+	attempts = 3
+	// lead is how long the ends of a measurement have to start, for each of them and together.
+	leadEach, leadAll = 15 * time.Millisecond, 100 * time.Millisecond
+	// settled is the part of the warm-up before the programs are timed, unwatch how long before its end that is over.
+	settled = 0.3
+	unwatch = 30 * time.Millisecond
+)
+
+// one measures a cell as the hosts are configured. Ends that were not ready in time are started again with more of it.
+func (r *rig) one(ctx context.Context, c cell) (s sample, err error) {
+	lead := leadAll + time.Duration(2*c.pairs)*leadEach
+	for range attempts {
+		if s, err = r.attempt(ctx, c, lead); err == nil || !late(err) {
+			return s, err
+		}
+		lead *= 2
+	}
+	return s, err
+}
+
+// late says whether an end was, also one that is a process and told so in words.
+func late(err error) bool {
+	return errors.Is(err, traffic.ErrLate) || strings.Contains(err.Error(), traffic.ErrLate.Error())
+}
+
+func (r *rig) attempt(ctx context.Context, c cell, lead time.Duration) (sample, error) {
+	begin := time.Now().Add(lead + r.opts.Warmup)
+	s := sample{results: make([]traffic.Result, c.pairs)}
+	group, ctx := errgroup.WithContext(ctx)
+	for i := range c.pairs {
+		group.Go(func() (err error) {
+			client, server := c.cpus(i, r.cpus)
+			s.results[i], err = r.opts.measure(ctx, r.pair(i+1, client, server), c.asked(r.opts.Warmup, r.opts.Duration, begin))
+			return err
+		})
+	}
+	group.Go(func() error { return r.watch(ctx, begin, &s) })
+	if err := group.Wait(); err != nil {
+		return s, err
+	}
+	for _, res := range s.results {
+		s.rate += c.value(res)
+	}
+	if s.rate <= 0 {
+		return s, fmt.Errorf("%s: nothing arrived", c)
+	}
+	return s, nil
+}
+
+// watch times the programs in the warm-up, and takes the CPU time of the interval.
+func (r *rig) watch(ctx context.Context, begin time.Time, s *sample) error {
+	if err := pauseUntil(ctx, begin.Add(-time.Duration((1-settled)*float64(r.opts.Warmup)))); err != nil {
+		return err
+	}
+	w, err := r.startWatch()
+	if err != nil {
+		return err
+	}
+	err = pauseUntil(ctx, begin.Add(-unwatch))
+	var stopErr error
+	s.runs, s.window, stopErr = w.stop()
+	if err = errors.Join(err, stopErr); err != nil {
+		return err
+	}
+	if err := pauseUntil(ctx, begin); err != nil {
+		return err
+	}
+	agents, machine, err := r.times()
+	if err != nil {
+		return err
+	}
+	from := time.Now()
+	if err := pauseUntil(ctx, begin.Add(r.opts.Duration)); err != nil {
+		return err
+	}
+	s.agents, s.machine, err = r.times()
+	s.took = time.Since(from)
+	s.machine -= machine
+	for _, h := range sides {
+		s.agents[h] -= agents[h]
+	}
+	return err
+}
+
+func (r *rig) times() (agents [len(sides)]time.Duration, machine time.Duration, err error) {
+	if agents, err = r.agentTimes(); err == nil {
+		machine, err = cputime.Machine()
+	}
+	return agents, machine, err
+}
+
+func pauseUntil(ctx context.Context, t time.Time) error { return pause(ctx, time.Until(t)) }

@@ -1,0 +1,231 @@
+package flowexport
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"heddle/internal/report"
+	"heddle/internal/traffic"
+)
+
+// pointBudget is what metering may take at one observation point for 100,000 packets per second, in cores: 50 ns a packet.
+const pointBudget = 0.005
+
+func (r *run) report(env report.Environment) *report.Report {
+	rep := &report.Report{Name: "bench flow-export", Environment: env}
+	for _, c := range r.cells {
+		for _, cfg := range r.configs {
+			rep.Rows = append(rep.Rows, r.row(c, cfg))
+		}
+	}
+	rep.Budgets = append(r.rateBudgets(), r.costBudgets()...)
+	if b, ok := r.exportBudget(); ok {
+		rep.Budgets = append(rep.Budgets, b)
+	}
+	rep.Notes = r.notes()
+	return rep
+}
+
+// row is a cell in a configuration.
+func (r *run) row(c cell, cfg configuration) report.Row {
+	rates := r.rates(c, cfg)
+	row := report.Row{
+		{Name: "row", Title: "cell ×pairs, configuration", Value: fmt.Sprintf("%s ×%d, %s", c.name, c.pairs, cfg.name()), TableOnly: true},
+		{Name: "cell", Value: c.name, Hidden: true},
+		{Name: "pairs", Value: c.pairs, Hidden: true},
+		{Name: "configuration", Value: cfg.name(), Hidden: true},
+		{Name: "unit", Value: string(c.unit), Hidden: true},
+		{Name: "value", Title: "rate", Value: report.Summarise(rates), Unit: c.unit, Brief: true},
+	}
+	if cfg.metering == off {
+		row = append(row, report.Field{Name: "ratio_baseline", Value: nil, Hidden: true})
+	} else {
+		row = append(row, r.lossFields(c, cfg)...)
+		row = append(row, r.costFields(c, cfg)...)
+	}
+	for _, h := range sides {
+		row = append(row, report.Field{Name: "program_s_" + h.String(), Value: report.Summarise(r.perRun(c, cfg, h)), Unit: report.Seconds, Hidden: true})
+	}
+	return append(row, r.transactionFields(c, cfg)...)
+}
+
+func (h side) String() string { return [...]string{"tx", "rx"}[h] }
+
+// lossFields compare with the baseline of the same background, and as the article does, with the one without any.
+func (r *run) lossFields(c cell, cfg configuration) []report.Field {
+	like, plain := r.kept(c, cfg, cfg.baseline()), r.kept(c, cfg, configuration{off, false})
+	fields := []report.Field{
+		{Name: "ratio_baseline", Title: "of baseline (quartiles)", Value: like, Unit: report.Ratio},
+		{Name: "ratio_resolution", Value: resolution(like), Unit: report.Ratio, Hidden: true},
+		{Name: "loss_percent", Title: "loss", Value: percent(like), Unit: report.Percent},
+		{Name: "loss_published", Title: "article's", Value: orNil(article(c, cfg).loss)},
+	}
+	if cfg.background {
+		fields = append(fields, report.Field{Name: "loss_percent_without_background", Title: "loss to none in background", Value: percent(plain), Unit: report.Percent})
+	}
+	return fields
+}
+
+// percent is the loss that a ratio means; NaN without rounds.
+func percent(kept report.Spread) float64 {
+	if kept.Rounds == 0 {
+		return math.NaN()
+	}
+	return 100 * (1 - kept.Median)
+}
+
+func orNil(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
+
+// costFields are what metering took on each host.
+func (r *run) costFields(c cell, cfg configuration) []report.Field {
+	p := article(c, cfg)
+	fields := []report.Field{{Name: "cost_per", Title: "cores per", Value: c.perName}}
+	for _, h := range sides {
+		all, program, agent := r.costs(c, cfg, h)
+		name := "cost_" + h.String()
+		fields = append(fields,
+			report.Field{Name: name, Title: [...]string{"TX", "RX"}[h], Value: report.Summarise(all), Brief: true},
+			report.Field{Name: name + "_program", Value: report.Summarise(program), Hidden: true},
+			report.Field{Name: name + "_agent", Value: report.Summarise(agent), Hidden: true},
+			report.Field{Name: name + "_published", Title: "article's", Value: orNil([...]string{p.tx, p.rx}[h])})
+	}
+	return append(fields, report.Field{Name: "cost_machine", Value: report.Summarise(r.machine(c, cfg)), Hidden: true})
+}
+
+// transactionFields are medians of what a cell of transactions tells beside its rate, and what was lost of packets.
+func (r *run) transactionFields(c cell, cfg configuration) []report.Field {
+	var p50, p99, lost []float64
+	for _, s := range r.samples[at{c.id(), cfg.name()}] {
+		for _, res := range s.results {
+			switch {
+			case res.Transactions != nil:
+				p50, p99 = append(p50, res.Transactions.Latency.P50), append(p99, res.Transactions.Latency.P99)
+			case res.Sink != nil && res.Sink.Packets != nil && res.Sent != nil:
+				p := res.Sink.Packets
+				lost = append(lost, float64(p.Lost-min(p.Overflowed, p.Lost))/float64(max(p.Sent, 1)))
+			}
+		}
+	}
+	var fields []report.Field
+	if c.kind == traffic.KindCRR {
+		fields = append(fields,
+			report.Field{Name: "latency_p50_s", Value: report.Summarise(p50), Unit: report.Seconds, Hidden: true},
+			report.Field{Name: "latency_p99_s", Value: report.Summarise(p99), Unit: report.Seconds, Hidden: true})
+	}
+	if c.kind == traffic.KindUDP {
+		fields = append(fields, report.Field{Name: "lost_on_path", Value: report.Summarise(lost), Unit: report.Ratio, Hidden: true})
+	}
+	return append(fields, report.Field{Name: "samples", Value: r.rates(c, cfg), Hidden: true})
+}
+
+// metered are the configurations that are compared with a baseline.
+func (r *run) metered() []configuration {
+	return slices.DeleteFunc(slices.Clone(r.configs), func(c configuration) bool { return c.metering == off })
+}
+
+// rateBudgets hold, for each cell, the worst of its configurations.
+func (r *run) rateBudgets() (budgets []report.Budget) {
+	for _, c := range r.cells {
+		worst, which := math.Inf(1), ""
+		for _, cfg := range r.metered() {
+			if s := r.kept(c, cfg, cfg.baseline()); s.Rounds > 0 && s.Median < worst {
+				worst, which = s.Median, cfg.name()
+			}
+		}
+		budgets = append(budgets, report.Hold(fmt.Sprintf("%s: %s / baseline, the lowest", c, which), worst, report.Ratio, report.AtLeast, c.atLeast))
+	}
+	return budgets
+}
+
+// costBudgets hold, for each configuration, the dearest of the cells of packets on either host: both have one observation point for each
+// packet.
+func (r *run) costBudgets() (budgets []report.Budget) {
+	for _, cfg := range r.metered() {
+		dearest, where := math.Inf(-1), ""
+		for _, c := range r.cells {
+			if c.kind != traffic.KindUDP {
+				continue
+			}
+			for _, h := range sides {
+				all, _, _ := r.costs(c, cfg, h)
+				if s := report.Summarise(all); s.Rounds > 0 && s.Median > dearest {
+					dearest, where = s.Median, fmt.Sprintf("%s, %s", c, h)
+				}
+			}
+		}
+		if where != "" {
+			budgets = append(budgets, report.Hold(fmt.Sprintf("%s: cores per 100 kpps and point, the most (%s)", cfg.name(), where), dearest, report.None, report.AtMost, pointBudget))
+		}
+	}
+	return budgets
+}
+
+// exportBudget says whether every host exported under every metering: one that did not was not measured exporting.
+func (r *run) exportBudget() (report.Budget, bool) {
+	want, got := 0, 0
+	for _, m := range []metering{uni, bi} {
+		if !slices.ContainsFunc(r.configs, func(c configuration) bool { return c.metering == m }) {
+			continue
+		}
+		for _, s := range sides {
+			want++
+			if r.exported[source{m, s}].records > 0 {
+				got++
+			}
+		}
+	}
+	return report.Hold("hosts × meterings that exported records", float64(got), report.Count, report.Exactly, float64(want)), want > 0
+}
+
+func (r *run) notes() []string {
+	o := r.opts
+	notes := []string{fmt.Sprintf("%d interleaved rounds of %v per cell and configuration after %v of warm-up; ratios are medians (quartiles) of the rounds' ratios to the "+
+		"baseline with the same background. ipfix meters what leaves the switch at ports and uplink, ipfix-bi both directions at the ports, every packet; each packet "+
+		"is metered once on each host. Both hosts, their VMs, agents and collectors share %d CPUs: a loss is that of both hosts together, where the article's is that of the slower.",
+		r.rounds, o.Duration, o.Warmup, len(r.rig.cpus)),
+		"TX and RX are cores that metering took on the senders' and the sinks' host: the kernel's own time of the programs, taken in the warm-up, and the CPU time of the agent, " +
+			"which drains and exports, beyond the baseline's. udp is packets that came to the VM; crr a connection per transaction, with one and four sessions per pair; stream 16 KiB writes."}
+	if r.rounds < o.Rounds {
+		notes = append(notes, fmt.Sprintf("%d rounds of %d were measured: another would have taken longer than %v in all.", r.rounds, o.Rounds, o.Limit))
+	}
+	if s := r.scanNote(); s != "" {
+		notes = append(notes, s)
+	}
+	if e := r.exportNote(); e != "" {
+		notes = append(notes, e)
+	}
+	return append(notes, "The article is VMware knowledge base 314383: two hosts of 24 cores, 10 Gb/s between them; its figures are quoted, not measured here.")
+}
+
+// scanNote says what the background was.
+func (r *run) scanNote() string {
+	if len(r.scans) == 0 {
+		return ""
+	}
+	var sum traffic.Scanned
+	for _, s := range r.scans {
+		sum.Seconds += s.Seconds
+		sum.Sent += s.Sent
+		sum.Answered += s.Answered
+	}
+	return fmt.Sprintf("In the background: a scan of %d flows, %.0f SYNs per second, of which %.2f %% were answered by a reset.",
+		r.opts.Flows, float64(sum.Sent)/sum.Seconds, 100*float64(sum.Answered)/float64(max(sum.Sent, 1)))
+}
+
+// exportNote says what the collectors were sent.
+func (r *run) exportNote() string {
+	var sum exported
+	for _, e := range r.exported {
+		sum.add(e)
+	}
+	if sum.messages == 0 {
+		return ""
+	}
+	return fmt.Sprintf("The collectors were sent %d records in %d messages of %s altogether.", sum.records, sum.messages, report.Bytes.Format(float64(sum.bytes)))
+}

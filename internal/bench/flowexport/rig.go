@@ -1,0 +1,208 @@
+package flowexport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"heddle/internal/api"
+	"heddle/internal/cputime"
+	"heddle/internal/lab"
+	"heddle/internal/lab/scenario"
+	"heddle/internal/netns"
+	"heddle/internal/traffic"
+)
+
+// rig is the lab that is up.
+type rig struct {
+	opts       Options
+	lab        *lab.Lab
+	hosts      [len(sides)]*netns.NS
+	agents     [len(sides)]*api.Client
+	pids       [len(sides)]int
+	vms        [len(sides)][]*netns.NS // by number
+	collectors [len(sides)]*collector
+	cpus       []int
+	metering   metering // in force
+}
+
+const (
+	joinPatience = 10 * time.Second
+	joinEvery    = 100 * time.Millisecond
+)
+
+// build makes the lab with so many pairs and returns when all VMs reach their partners. On an error nothing is left.
+func build(ctx context.Context, o Options, pairs int) (_ *rig, err error) {
+	s, err := scenario.Parse("flow-export.yaml", []byte(scenarioText(pairs)), nil)
+	if err != nil {
+		return nil, err
+	}
+	say := func(what string) {
+		if o.Progress != nil {
+			o.Progress(0, 1, what)
+		}
+	}
+	r := &rig{opts: o, metering: off}
+	r.lab, err = lab.Build(ctx, s, lab.Options{Name: fmt.Sprintf("fe%d", os.Getpid()), RunDir: o.RunDir, Program: o.Heddle, Progress: say})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.close())
+		}
+	}()
+	for c := range runtime.NumCPU() {
+		r.cpus = append(r.cpus, c)
+	}
+	for _, s := range sides {
+		if err := r.find(ctx, s, pairs); err != nil {
+			return nil, err
+		}
+	}
+	for n := range pairs + 1 {
+		if err := r.join(ctx, n); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// find finds what belongs to a side.
+func (r *rig) find(ctx context.Context, s side, pairs int) (err error) {
+	if r.hosts[s], err = r.lab.NS(s.host()); err != nil {
+		return err
+	}
+	for n := range pairs + 1 {
+		ns, err := r.lab.NS(s.vm(n))
+		if err != nil {
+			return err
+		}
+		r.vms[s] = append(r.vms[s], ns)
+	}
+	r.agents[s] = r.lab.Agent(s.host())
+	state, err := r.agents[s].State(ctx)
+	if err != nil {
+		return err
+	}
+	r.pids[s] = state.Agent.PID
+	r.collectors[s], err = collect(r.hosts[s])
+	return err
+}
+
+// join waits until the VMs of a pair reach each other.
+func (r *rig) join(ctx context.Context, n int) error {
+	limit, cancel := context.WithTimeout(ctx, joinPatience)
+	defer cancel()
+	load := traffic.Load{Kind: traffic.KindEcho, Duration: joinEvery, Rate: 2 / joinEvery.Seconds()}
+	p := r.pair(n, nil, nil)
+	for {
+		res, err := traffic.Send(limit, p.Client, load, netip.AddrPortFrom(p.Addr, 0))
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, context.DeadlineExceeded):
+			return fmt.Errorf("VMs %s and %s do not reach each other within %v", tx.vm(n), rx.vm(n), joinPatience)
+		case err != nil || res.Echo.Replies > 0:
+			return err
+		}
+	}
+}
+
+// pair is the n-th pair of VMs; the senders are on one host and the sinks on the other.
+func (r *rig) pair(n int, client, server []int) traffic.Pair {
+	return traffic.Pair{
+		Client: traffic.Endpoint{NS: r.vms[tx][n], CPUs: client},
+		Server: traffic.Endpoint{NS: r.vms[rx][n], CPUs: server},
+		Addr:   netip.MustParseAddr(rx.address(n)),
+	}
+}
+
+// meter puts a metering into force on both hosts, and waits until the agents have done what that asks of them.
+func (r *rig) meter(ctx context.Context, m metering) error {
+	if m == r.metering {
+		return nil
+	}
+	group, ctx2 := errgroup.WithContext(ctx)
+	for _, s := range sides {
+		group.Go(func() error {
+			text := hostConfig(s, m, len(r.vms[s])-1, r.collectors[s].port())
+			if _, err := r.agents[s].Apply(ctx2, api.Apply{File: "flow-export.yaml", Content: text}); err != nil {
+				return fmt.Errorf("configure %s on host %s: %w", m, s.host(), err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	r.metering = m
+	return r.calm(ctx)
+}
+
+const (
+	// An agent that takes less than calmShare of a core over calmLook is taken to have finished.
+	calmShare    = 0.05
+	calmLook     = 50 * time.Millisecond
+	calmPatience = 3 * time.Second
+)
+
+// calm waits until both agents are: what a change of configuration asks of them, such as the export of all flows at its end, is not to
+// be in the next measurement. An agent that stays busy is measured so.
+func (r *rig) calm(ctx context.Context) error {
+	before, err := r.agentTimes()
+	if err != nil {
+		return err
+	}
+	for end := time.Now().Add(calmPatience); time.Now().Before(end); {
+		if err := pause(ctx, calmLook); err != nil {
+			return err
+		}
+		now, err := r.agentTimes()
+		if err != nil {
+			return err
+		}
+		if busy := max(now[tx]-before[tx], now[rx]-before[rx]); busy.Seconds() < calmShare*calmLook.Seconds() {
+			return nil
+		}
+		before = now
+	}
+	return nil
+}
+
+func (r *rig) agentTimes() (times [len(sides)]time.Duration, err error) {
+	for _, s := range sides {
+		if times[s], err = cputime.Process(r.pids[s]); err != nil {
+			return times, fmt.Errorf("the agent of host %s: %w", s.host(), err)
+		}
+	}
+	return times, nil
+}
+
+// close removes the lab; it holds the hosts' counters against one another on the way.
+func (r *rig) close() error {
+	var errs []error
+	for _, c := range r.collectors {
+		if c != nil {
+			errs = append(errs, c.close())
+		}
+	}
+	return errors.Join(append(errs, r.lab.Down())...)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
