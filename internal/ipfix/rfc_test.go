@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // The messages and sets of RFC 7011 appendix A. Its export time, sequence number and domain are left open there; these are ours.
@@ -124,14 +126,32 @@ func TestRFC7011_8_1_Withdrawals(t *testing.T) {
 	}
 }
 
-// RFC 5103 appendix A.1: a biflow template with the reverse elements of packets and octets.
-func TestRFC5103_ReverseElements(t *testing.T) {
+// A biflow as RFC 5103 §6 has it: the fields of the other direction have the same numbers and PEN 29305.
+func TestRFC5103_BiflowRecord(t *testing.T) {
 	tpl := must(t, 256, 0, "sourceIPv4Address", "destinationIPv4Address", "sourceTransportPort", "destinationTransportPort", "protocolIdentifier",
-		"flowStartSeconds", "octetTotalCount/4", "packetTotalCount/4", "reverseOctetTotalCount/4", "reversePacketTotalCount/4")
-	got := set(t, func(b *Builder) error { return b.Template(tpl) })
-	want := hex.EncodeToString(unhex(t, `0002 0038  0100 000a  0008 0004  000c 0004  0007 0002  000b 0002  0004 0001  0096 0004
-		0055 0004  0056 0004  8055 0004 00007279  8056 0004 00007279`))
-	if got != want {
-		t.Errorf("got %s, want %s", got, want)
+		"flowStartSeconds", "octetTotalCount/4", "packetTotalCount/4", "reverseFlowStartSeconds", "reverseOctetTotalCount/4", "reversePacketTotalCount/4")
+	b := builder(t, 123, 0, 1400)
+	check(t, b.Template(tpl))
+	rec := b.Record(tpl)
+	for name, v := range map[string]uint64{"sourceTransportPort": 32770, "destinationTransportPort": 80, "protocolIdentifier": 6, "flowStartSeconds": 1700000000,
+		"octetTotalCount": 18000, "packetTotalCount": 65, "reverseFlowStartSeconds": 1700000001, "reverseOctetTotalCount": 128000, "reversePacketTotalCount": 110} {
+		tpl.PlaceOf(name).Unsigned(rec, v)
+	}
+	tpl.PlaceOf("sourceIPv4Address").Bytes(rec, []byte{192, 0, 2, 2})
+	tpl.PlaceOf("destinationIPv4Address").Bytes(rec, []byte{192, 0, 2, 3})
+	m := b.Message(noon)
+	want := hex.EncodeToString(unhex(t, `0002 0040  0100 000b  0008 0004  000c 0004  0007 0002  000b 0002  0004 0001  0096 0004
+		0055 0004  0056 0004  8096 0004 00007279  8055 0004 00007279  8056 0004 00007279
+		0100 002c  c0000202 c0000203 8002 0050 06 6553f100 00004650 00000041 6553f101 0001f400 0000006e 000000`))
+	if got := hex.EncodeToString(m[headerLength:]); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	_, got, err := lines(NewDecoder(Limits{}), udp, noon, m)
+	check(t, err)
+	wantLine := []string{"256 sourceIPv4Address=192.0.2.2 destinationIPv4Address=192.0.2.3 sourceTransportPort=32770 destinationTransportPort=80 protocolIdentifier=6 " +
+		"flowStartSeconds=2023-11-14T22:13:20Z octetTotalCount=18000 packetTotalCount=65 " +
+		"reverseFlowStartSeconds=2023-11-14T22:13:21Z reverseOctetTotalCount=128000 reversePacketTotalCount=110"}
+	if d := cmp.Diff(wantLine, got); d != "" {
+		t.Error(d)
 	}
 }
