@@ -68,6 +68,7 @@ func newBench(d Deps) *cobra.Command {
 	c.AddCommand(newBenchMetrics(d))
 	c.AddCommand(newBenchCapture(d))
 	c.AddCommand(newBenchFlowExport(d))
+	c.AddCommand(newBenchIPFIXCodec(d))
 	return c
 }
 

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/bench"
+	"heddle/internal/report"
+)
+
+func newBenchIPFIXCodec(d Deps) *cobra.Command {
+	var flags reportFlags
+	var quick bool
+	opts := bench.CodecOptions{Now: time.Now}
+	c := &cobra.Command{
+		Use:   "ipfix-codec",
+		Short: "Measure how many flow records a second a core writes, sends and reads",
+		Long: "Writes flow records of every shape as IPFIX messages, sends them over UDP to this machine, and reads them again, on one\n" +
+			"core, by the CPU time that takes. Needs no root; nothing leaves the machine.",
+		Example: "  heddle bench ipfix-codec\n  heddle bench ipfix-codec --quick -o json --check",
+		Args:    exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			format, err := report.ParseFormat(flags.output)
+			if err != nil {
+				return &UsageError{Err: err}
+			}
+			if quick {
+				opts.Quick()
+			}
+			if opts.Rounds < 1 || opts.Records < 1 {
+				return usagef("rounds and records must be positive")
+			}
+			return flags.measure(c, d, format, func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error) {
+				opts.Progress = progress
+				return bench.Codec(ctx, opts)
+			})
+		},
+	}
+	flags.add(c)
+	c.Flags().IntVar(&opts.Rounds, "rounds", 10, "how often everything is measured")
+	c.Flags().IntVar(&opts.Records, "records", 500_000, "`records` per shape and round")
+	c.Flags().BoolVar(&quick, "quick", false, "take a few seconds, at the price of wider spread")
+	return c
+}
