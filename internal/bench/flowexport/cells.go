@@ -99,7 +99,16 @@ func (c cell) cpus(pair int, all []int) (client, server []int) {
 	return all[:1], all[len(all)-1:]
 }
 
-// asked is what each of the pairs is to do.
-func (c cell) asked(warmup, duration time.Duration, begin time.Time) traffic.Load {
-	return traffic.Load{Kind: c.kind, Size: c.size, Sessions: c.sessions, Warmup: warmup, Duration: duration, Begin: begin}
+// times are those of one measurement of the cell.
+func (c cell) times(o Options, m metering) (warmup, duration time.Duration) {
+	if !c.endsFlows() {
+		return o.Warmup, o.Duration
+	}
+	if m == off {
+		return o.Warmup, max(o.Duration, drainEvery)
+	}
+	return o.Settle, max(o.Duration, drainEvery)
 }
+
+// endsFlows says whether the cell's flows end while it is measured.
+func (c cell) endsFlows() bool { return c.kind == traffic.KindCRR }

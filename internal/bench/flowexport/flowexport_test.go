@@ -25,8 +25,12 @@ func defaults() Options {
 func TestSelections(t *testing.T) {
 	o := defaults()
 	cells, err := o.cells()
-	if err != nil || len(cells) != 12 {
+	if err != nil || len(cells) != 9 {
 		t.Errorf("%d cells by default, %v", len(cells), err)
+	}
+	o.Pairs = []int{1, 8}
+	if cells, err = o.cells(); err != nil || len(cells) != 12 {
+		t.Errorf("%d cells of all pairs, %v", len(cells), err)
 	}
 	configs, err := o.configurations()
 	if err != nil || len(configs) != 6 {
@@ -95,6 +99,19 @@ func TestEndsThatTakeTurnsShareACPU(t *testing.T) {
 		c, s := cell{by[tt.load], tt.pairs}.cpus(tt.pair, []int{0, 1})
 		if !slices.Equal(c, tt.client) || !slices.Equal(s, tt.server) {
 			t.Errorf("%s ×%d, pair %d: CPUs %v and %v", tt.load, tt.pairs, tt.pair, c, s)
+		}
+	}
+}
+
+func TestTransactionsSettleWhereTheyAreMetered(t *testing.T) {
+	o := defaults()
+	for _, l := range loads() {
+		for _, m := range []metering{off, uni} {
+			warmup, duration := cell{l, 1}.times(o, m)
+			settles := l.kind == traffic.KindCRR && m != off
+			if (warmup == o.Settle) != settles || duration < o.Duration || l.kind == traffic.KindCRR && duration < drainEvery {
+				t.Errorf("%s under %s: warm-up %v, interval %v", l.name, m, warmup, duration)
+			}
 		}
 	}
 }

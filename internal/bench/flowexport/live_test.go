@@ -25,7 +25,7 @@ func short(t *testing.T) flowexport.Options {
 	o := flowexport.Options{Now: time.Now, Heddle: self, RunDir: t.TempDir()}
 	o.Default()
 	o.Rounds, o.Warmup, o.Duration = 1, 150*time.Millisecond, 100*time.Millisecond
-	o.Flows = 1000
+	o.Flows, o.Settle = 1000, o.Warmup
 	return o
 }
 

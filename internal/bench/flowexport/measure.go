@@ -31,9 +31,9 @@ const (
 	attempts = 3
 	// lead is how long the ends of a measurement have to start, for each of them and together.
 	leadEach, leadAll = 15 * time.Millisecond, 100 * time.Millisecond
-	// settled is the part of the warm-up before the programs are timed, unwatch how long before its end that is over.
-	settled = 0.3
-	unwatch = 30 * time.Millisecond
+	// The programs are timed for watchTime or the last two thirds of the warm-up, whichever is shorter, but for the last unwatch of it.
+	watchTime = 300 * time.Millisecond
+	unwatch   = 30 * time.Millisecond
 )
 
 // one measures a cell as the hosts are configured. Ends that were not ready in time are started again with more of it.
@@ -54,17 +54,19 @@ func late(err error) bool {
 }
 
 func (r *rig) attempt(ctx context.Context, c cell, lead time.Duration) (sample, error) {
-	begin := time.Now().Add(lead + r.opts.Warmup)
+	load := traffic.Load{Kind: c.kind, Size: c.size, Sessions: c.sessions}
+	load.Warmup, load.Duration = c.times(r.opts, r.metering)
+	load.Begin = time.Now().Add(lead + load.Warmup)
 	s := sample{results: make([]traffic.Result, c.pairs)}
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range c.pairs {
 		group.Go(func() (err error) {
 			client, server := c.cpus(i, r.cpus)
-			s.results[i], err = r.opts.measure(ctx, r.pair(i+1, client, server), c.asked(r.opts.Warmup, r.opts.Duration, begin))
+			s.results[i], err = r.opts.measure(ctx, r.pair(i+1, client, server), load)
 			return err
 		})
 	}
-	group.Go(func() error { return r.watch(ctx, begin, &s) })
+	group.Go(func() error { return r.watch(ctx, load, &s) })
 	if err := group.Wait(); err != nil {
 		return s, err
 	}
@@ -78,8 +80,9 @@ func (r *rig) attempt(ctx context.Context, c cell, lead time.Duration) (sample, 
 }
 
 // watch times the programs in the warm-up, and takes the CPU time of the interval.
-func (r *rig) watch(ctx context.Context, begin time.Time, s *sample) error {
-	if err := pauseUntil(ctx, begin.Add(-time.Duration((1-settled)*float64(r.opts.Warmup)))); err != nil {
+func (r *rig) watch(ctx context.Context, load traffic.Load, s *sample) error {
+	begin := load.Begin
+	if err := pauseUntil(ctx, begin.Add(-min(watchTime, load.Warmup*2/3))); err != nil {
 		return err
 	}
 	w, err := r.startWatch()
@@ -100,7 +103,7 @@ func (r *rig) watch(ctx context.Context, begin time.Time, s *sample) error {
 		return err
 	}
 	from := time.Now()
-	if err := pauseUntil(ctx, begin.Add(r.opts.Duration)); err != nil {
+	if err := pauseUntil(ctx, begin.Add(load.Duration)); err != nil {
 		return err
 	}
 	s.agents, s.machine, err = r.times()

@@ -30,6 +30,8 @@ type rig struct {
 	collectors [len(sides)]*collector
 	cpus       []int
 	metering   metering // in force
+	// ending says that flows have just ended that are still to be told of.
+	ending bool
 }
 
 const (
@@ -124,11 +126,38 @@ func (r *rig) pair(n int, client, server []int) traffic.Pair {
 	}
 }
 
-// meter puts a metering into force on both hosts, and waits until the agents have done what that asks of them.
+// meter puts a metering into force on both hosts, and waits until the agents have done what that asks of them. What flows of the
+// measurement before leave to do is done before.
 func (r *rig) meter(ctx context.Context, m metering) error {
+	if r.ending {
+		r.ending = false
+		if err := r.finish(ctx); err != nil {
+			return err
+		}
+	}
 	if m == r.metering {
 		return nil
 	}
+	return r.change(ctx, m)
+}
+
+// finish has the agents tell of all flows: metering that is switched off ends them, at the next drain at the latest.
+func (r *rig) finish(ctx context.Context) error {
+	if r.metering == off {
+		return nil
+	}
+	err := r.change(ctx, off)
+	if err == nil {
+		err = pause(ctx, drainEvery)
+	}
+	if err == nil {
+		err = r.calm(ctx)
+	}
+	return err
+}
+
+// change configures both hosts.
+func (r *rig) change(ctx context.Context, m metering) error {
 	group, ctx2 := errgroup.WithContext(ctx)
 	for _, s := range sides {
 		group.Go(func() error {

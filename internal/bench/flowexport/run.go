@@ -120,7 +120,7 @@ func (r *run) under(ctx context.Context, round int, c cell, with bool) (err erro
 
 // in measures a cell in a configuration.
 func (r *run) in(ctx context.Context, c cell, cfg configuration) error {
-	changed := r.rig.metering != cfg.metering
+	changed := r.rig.metering != cfg.metering || r.rig.ending
 	if err := r.meter(ctx, cfg.metering); err != nil {
 		return err
 	}
@@ -130,6 +130,7 @@ func (r *run) in(ctx context.Context, c cell, cfg configuration) error {
 		}
 	}
 	s, err := r.rig.one(ctx, c)
+	r.rig.ending = c.endsFlows() && cfg.metering != off
 	if err == nil {
 		where := at{c.id(), cfg.name()}
 		r.samples[where] = append(r.samples[where], s)
@@ -140,9 +141,6 @@ func (r *run) in(ctx context.Context, c cell, cfg configuration) error {
 // meter changes the metering and counts what was exported under the one before.
 func (r *run) meter(ctx context.Context, m metering) error {
 	before := r.rig.metering
-	if m == before {
-		return nil
-	}
 	if err := r.rig.meter(ctx, m); err != nil {
 		return err
 	}
