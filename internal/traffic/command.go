@@ -115,6 +115,9 @@ func sendCommand(kind Kind) *cobra.Command {
 	if kind == KindScan {
 		c.Flags().IntVar(&load.Flows, "flows", defaultScanFlows, "how many different flows")
 	}
+	if kind == KindStream {
+		c.Flags().BoolVar(&load.Nagle, "nagle", false, "let small writes wait for one another, as TCP does by default")
+	}
 	c.Flags().DurationVar(&load.Warmup, "warmup", 200*time.Millisecond, "time before the measured interval")
 	c.Flags().DurationVar(&load.Duration, "duration", time.Second, "length of the measured interval, 0 = until interrupted")
 	c.Flags().IntVar(&load.Size, "size", 0, "`bytes` per write, message or packet (default: what is usual for the kind)")
@@ -187,6 +190,9 @@ func (l Load) args(to []netip.AddrPort) []string {
 	}
 	if l.Kind == KindScan {
 		args = append(args, "--flows", strconv.Itoa(l.Flows))
+	}
+	if l.Nagle {
+		args = append(args, "--nagle")
 	}
 	if !l.Begin.IsZero() {
 		args = append(args, "--begin", l.Begin.Format(time.RFC3339Nano))

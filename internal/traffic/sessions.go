@@ -65,6 +65,7 @@ func merge(results []Result) Result {
 			sum.Stream.Bytes += s.Bytes
 			sum.Stream.BitsPerSecond += s.BitsPerSecond
 			sum.Stream.Retransmits += s.Retransmits
+			sum.Stream.Segments += s.Segments
 			sum.Stream.CPUSeconds += s.CPUSeconds
 		}
 		return sum

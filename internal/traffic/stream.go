@@ -12,7 +12,7 @@ import (
 // sendStream writes into one connection and takes the measured bytes from the kernel's count of acknowledged ones: what
 // waits in a buffer has not been carried.
 func sendStream(h *halt, load Load, to netip.AddrPort) (*Stream, error) {
-	fd, err := dial(h, to)
+	fd, err := dialStream(h, load, to)
 	if err != nil {
 		return nil, err
 	}
@@ -42,6 +42,20 @@ func sendStream(h *halt, load Load, to netip.AddrPort) (*Stream, error) {
 	acked := after.Bytes_acked - before.Bytes_acked
 	return &Stream{
 		Seconds: c.seconds, Bytes: acked, BitsPerSecond: 8 * c.per(acked),
-		Retransmits: uint64(after.Total_retrans - before.Total_retrans), CPUSeconds: c.cpu,
+		Retransmits: uint64(after.Total_retrans - before.Total_retrans), Segments: uint64(after.Data_segs_out - before.Data_segs_out),
+		CPUSeconds: c.cpu,
 	}, nil
+}
+
+// dialStream opens the stream's connection.
+func dialStream(h *halt, load Load, to netip.AddrPort) (int, error) {
+	fd, err := dial(h, to)
+	if err != nil || !load.Nagle {
+		return fd, err
+	}
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 0); err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("clear TCP_NODELAY: %w", err)
+	}
+	return fd, nil
 }

@@ -49,6 +49,9 @@ type Load struct {
 	// Size is the number of bytes per write (stream: default 65536, what one GSO frame holds), of request and of answer (rr, crr: default 1, at most
 	// 65536), or of payload (udp: default 18, which makes a 60-byte Ethernet frame over IPv4; at least 18; echo: default 56).
 	Size int
+	// Nagle lets small writes of a stream wait for one another while something is unacknowledged (RFC 896), as TCP does unless told
+	// otherwise. Without it each leaves at once.
+	Nagle bool
 	// Rate is packets or requests per second: udp 0 = as fast as possible, echo default 10, scan default 1000.
 	Rate float64
 	// Sessions is how many there are at once, each with a sink of its own; 0 = 1. More than one: stream, rr and crr only, at most 64.
@@ -95,6 +98,9 @@ func (l Load) withDefaults() (Load, error) {
 	}
 	if l.Warmup < 0 || l.Duration < 0 || l.Rate < 0 {
 		return l, errors.New("warm-up, duration and rate must not be negative")
+	}
+	if l.Nagle && l.Kind != KindStream {
+		return l, fmt.Errorf("Nagle's algorithm is a matter of streams; %s never waits", l.Kind)
 	}
 	if l.Kind == KindEcho {
 		if l.Rate == 0 {
@@ -156,6 +162,7 @@ type Stream struct {
 	Bytes         uint64  `json:"bytes"` // acknowledged by the receiver within the interval
 	BitsPerSecond float64 `json:"bits_per_second"`
 	Retransmits   uint64  `json:"retransmits"` // segments
+	Segments      uint64  `json:"segments"`    // with data, as they are on the wire, first and repeated
 	CPUSeconds    float64 `json:"cpu_s"`
 }
 

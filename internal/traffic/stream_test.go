@@ -1,0 +1,53 @@
+package traffic
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestNagleIsOffUnlessAskedFor(t *testing.T) {
+	sink, err := Listen(Endpoint{}, SinkOptions{Kind: KindStream, At: netip.MustParseAddrPort("127.0.0.1:0")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = sink.Finish() }()
+	for _, nagle := range []bool{false, true} {
+		fd, err := dialStream(&halt{}, Load{Nagle: nagle}, sink.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		off, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY)
+		unix.Close(fd)
+		if err != nil || (off == 0) != nagle {
+			t.Errorf("TCP_NODELAY is %d with Nagle %v, %v", off, nagle, err)
+		}
+		if args := (Load{Kind: KindStream, Nagle: nagle}).args(nil); slices.Contains(args, "--nagle") != nagle {
+			t.Errorf("a process is asked with %q for Nagle %v", args, nagle)
+		}
+	}
+}
+
+func TestSmallWritesAreCountedInSegments(t *testing.T) {
+	for name, measure := range map[string]func(context.Context, Pair, Load) (Result, error){"here": Measure, "by processes": processes(t).Measure} {
+		load := short(KindStream)
+		load.Size, load.Nagle, load.Sessions = 1, true, 2
+		res, err := measure(context.Background(), loopback, load)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := res.Stream; s.Segments == 0 || s.Segments > s.Bytes+s.Retransmits+1<<16 {
+			t.Errorf("%s: %d segments for %d bytes", name, s.Segments, s.Bytes)
+		}
+	}
+}
+
+func TestNagleIsAStreamsMatter(t *testing.T) {
+	if _, err := Measure(context.Background(), loopback, Load{Kind: KindRR, Nagle: true, Duration: 1}); err == nil || !strings.Contains(err.Error(), "matter of streams") {
+		t.Errorf("Nagle with requests: %v", err)
+	}
+}
