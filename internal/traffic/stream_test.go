@@ -51,3 +51,48 @@ func TestNagleIsAStreamsMatter(t *testing.T) {
 		t.Errorf("Nagle with requests: %v", err)
 	}
 }
+
+// What does not fit into the socket's buffer at once follows whole and in order.
+func TestMessagesArriveWholeThroughASmallBuffer(t *testing.T) {
+	for _, size := range []int{1, 64, 3000, 100000} {
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.SetsockoptInt(fds[0], unix.SOL_SOCKET, unix.SO_SNDBUF, 1); err != nil { // the least there is
+			t.Fatal(err)
+		}
+		message := make([]byte, size)
+		for i := range message {
+			message[i] = byte(i % 251)
+		}
+		failed := make(chan error, 1)
+		go func() {
+			defer unix.Close(fds[0])
+			for range 50 {
+				if err := writeSome(fds[0], message); err != nil {
+					failed <- err
+					return
+				}
+			}
+			failed <- nil
+		}()
+		total, buf := 0, make([]byte, 777)
+		for {
+			n, err := unix.Read(fds[1], buf)
+			if err != nil || n == 0 {
+				break
+			}
+			for i, b := range buf[:n] {
+				if want := byte((total + i) % size % 251); b != want {
+					t.Fatalf("size %d: byte %d is %d, want %d", size, total+i, b, want)
+				}
+			}
+			total += n
+		}
+		unix.Close(fds[1])
+		if err := <-failed; err != nil || total < 50*size || total%size != 0 {
+			t.Errorf("size %d: %d bytes came, %v", size, total, err)
+		}
+	}
+}
