@@ -240,6 +240,23 @@ func (l *Lab) makeAdapters(context.Context) error {
 			return err
 		}
 	}
+	return l.plugRouters()
+}
+
+// plugRouters connects the interfaces of routers that are on ports of hosts.
+func (l *Lab) plugRouters() error {
+	for _, r := range l.Scenario.Routers {
+		for _, f := range r.Interfaces {
+			if !f.OnPort() {
+				continue
+			}
+			port := scenario.Port(l.Scenario.Host(f.Host).Config, f.Port)
+			err := cable(end{ns: l.ns[f.Host], device: port.Device}, end{ns: l.ns[r.Name], device: f.Device, mac: f.MAC}, f.MTU)
+			if err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

@@ -159,6 +159,13 @@ func (l *Lab) connected(host string) map[string]owner {
 			ports[v.Port] = guest
 		}
 	}
+	for _, r := range l.Scenario.Routers {
+		for _, f := range r.Interfaces {
+			if f.Host == host {
+				ports[f.Port] = guest
+			}
+		}
+	}
 	if sw := l.Scenario.Switch(host); sw != nil {
 		for _, k := range l.Scenario.Links {
 			for _, e := range []scenario.End{k.A, k.B} {

@@ -33,7 +33,22 @@ func (c *checker) router(i int) {
 			c.faultIn(at+".device", "router %q has an interface %q already", r.Name, f.Device)
 		}
 		seen[f.Device] = true
+		c.plugged(at, r, f)
 	}
+}
+
+// plugged checks how an interface of a router that no link connects is connected.
+func (c *checker) plugged(at string, r *Router, f Interface) {
+	if !f.OnPort() {
+		if f.MTU != 0 {
+			c.faultIn(at+".mtu", "interface %q is connected by a link, which has the MTU", f.Device)
+		}
+		return
+	}
+	c.mtu(at+".mtu", f.MTU)
+	name := r.Name + "/" + f.Device
+	c.onPort(at, f.Host, f.Port, name)
+	c.take(at+".device", name, "port "+f.Port)
 }
 
 func (c *checker) link(i int) {
@@ -102,7 +117,7 @@ func (c *checker) loose() {
 	for i, r := range c.s.Routers {
 		for j, f := range r.Interfaces {
 			if _, ok := c.taken[r.Name+"/"+f.Device]; !ok {
-				c.faultIn(fmt.Sprintf("routers[%d].interfaces[%d]", i, j), "no link connects interface %q of router %q", f.Device, r.Name)
+				c.faultIn(fmt.Sprintf("routers[%d].interfaces[%d]", i, j), "no link connects interface %q of router %q, and it is on no port", f.Device, r.Name)
 			}
 		}
 	}

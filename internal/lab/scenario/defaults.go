@@ -39,8 +39,9 @@ func (s *Scenario) setDefaults() {
 	for i := range s.Routers {
 		for j := range s.Routers[i].Interfaces {
 			f := &s.Routers[i].Interfaces[j]
-			if f.MAC.IsZero() {
-				f.MAC = madeUpMAC(s.Routers[i].Name + "/" + f.Device)
+			f.MAC = s.adapterMAC(f.MAC, f.Host, f.Port, s.Routers[i].Name+"/"+f.Device)
+			if f.OnPort() {
+				f.MTU = orDefault(f.MTU, defaultMTU)
 			}
 		}
 	}

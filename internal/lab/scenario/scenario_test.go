@@ -26,6 +26,8 @@ hosts:
         - {name: vm1, switch: lab, portGroup: web, device: vm-vm1, mac: "02:00:00:00:00:07"}
         - {name: vm2, switch: lab, portGroup: web, device: tap2}
         - {name: vmk0, switch: lab, portGroup: web, role: host, device: vmk0}
+        - {name: fw0, switch: lab, portGroup: web, device: vm-fw0, mac: "02:00:00:00:00:08"}
+        - {name: fw1, switch: lab, portGroup: web, device: vm-fw1}
   - name: n1
     nics: [{device: vmnic0, host: esx1, port: n1}]
     config:
@@ -52,6 +54,10 @@ routers:
     interfaces:
       - {device: eth0, addresses: [10.0.0.254/24]}
       - {device: eth1, addresses: [10.0.1.254/24]}
+  - name: fw
+    interfaces:
+      - {device: inside, host: esx1, port: fw0, addresses: [10.0.2.254/24]}
+      - {device: outside, host: esx1, port: fw1, mtu: 9001, addresses: [10.0.3.254/24]}
 links:
   - {a: esx1/eno1, b: tor/p1, rate: 10Gbit, mtu: 9000}
   - {a: gw/eth0, b: tor/p2}
@@ -63,7 +69,7 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Hosts) != 2 || len(s.VMs) != 2 || len(s.Switches) != 2 || len(s.Routers) != 1 || len(s.Links) != 3 {
+	if len(s.Hosts) != 2 || len(s.VMs) != 2 || len(s.Switches) != 2 || len(s.Routers) != 2 || len(s.Links) != 3 {
 		t.Fatalf("not everything was read: %+v", s)
 	}
 	vm1, vm2 := s.VMs[0], s.VMs[1]
@@ -87,6 +93,10 @@ func TestParse(t *testing.T) {
 	}
 	if s.Host("esx1").Config.Switches[0].Name != "lab" || s.Switches[0].Config.Ports[1].Name != "p2" {
 		t.Error("a configuration in place was not read")
+	}
+	inside, outside := s.Routers[1].Interfaces[0], s.Routers[1].Interfaces[1]
+	if !inside.OnPort() || inside.MTU != 1500 || inside.MAC.String() != "02:00:00:00:00:08" || outside.MTU != 9001 || outside.MAC.IsZero() {
+		t.Errorf("a router on ports: %+v, %+v", inside, outside)
 	}
 	if s.LinkMAC(End{"gw", "eth0"}) != s.Routers[0].Interfaces[0].MAC || s.LinkMAC(End{"esx1", "eno1"}) == (plan.MAC{}) {
 		t.Error("the MAC of a link's end")
@@ -131,6 +141,12 @@ func TestParseFaults(t *testing.T) {
 		{"bridge with a configuration", "{name: hub}", "@@{name: hub, configFile: x.yaml}", "", "takes no configuration"},
 		{"unknown kind of switch", "{name: hub}", "{name: hub, kind: @@cisco}", "", "no kind of switch"},
 		{"router's interface loose", "  - {a: gw/eth1, b: hub/x1}\n", "", "{device: eth1", `no link connects interface "eth1"`},
+		{"router on no such port", "port: fw1", "port: @@fw9", "", `no port "fw9"`},
+		{"router on a port without host", "{device: inside, host: esx1, port", "@@{device: inside, port", "", `no host ""`},
+		{"router on a port that is taken", "port: fw1", "port: @@vm1", "", "esx1/vm-vm1 is connected to vm1 already"},
+		{"router on a port and a link", "b: hub/x1}", "b: hub/x1}\n  - {a: @@fw/inside, b: hub/x2}", "", "fw/inside is connected to port fw0 already"},
+		{"MTU of a router on a port", "mtu: 9001", "mtu: @@67", "", "out of range"},
+		{"MTU of a router on a link", "{device: eth1, addresses", "{device: eth1, mtu: @@9000, addresses", "", "a link, which has the MTU"},
 		{"uplink loose", "  - {a: esx1/eno1, b: tor/p1, rate: 10Gbit, mtu: 9000}\n", "", "name: esx1", "no link and no adapter provides"},
 		{"adapter without uplink", "{device: vmnic0, host", "{device: @@vmnic9, host", "", `no uplink with device "vmnic9"`},
 		{"fault inside a configuration", "[{name: web}]\n      ports", "[{@@nome: web}]\n      ports", "", "nome"},

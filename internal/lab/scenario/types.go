@@ -114,12 +114,21 @@ type Router struct {
 	Interfaces []Interface `yaml:"interfaces"`
 }
 
-// Interface is one interface of a router; a link connects it.
+// Interface is one interface of a router. A link connects it, or it is plugged into a port of a host: a router all of whose interfaces
+// are is a virtual machine with as many adapters.
 type Interface struct {
 	Device    string         `yaml:"device"`
 	MAC       plan.MAC       `yaml:"mac,omitempty"`
 	Addresses []netip.Prefix `yaml:"addresses"`
+	// Host and Port name the port that it is plugged into; both or neither.
+	Host string `yaml:"host,omitempty"`
+	Port string `yaml:"port,omitempty"`
+	// MTU in bytes, 68–65535, default 1500; for an interface on a port only: a link has its own.
+	MTU int `yaml:"mtu,omitempty"`
 }
+
+// OnPort says whether the interface is plugged into a port of a host.
+func (f *Interface) OnPort() bool { return f.Host != "" || f.Port != "" }
 
 // Link is a cable: a veth pair between two nodes of the physical network.
 type Link struct {

@@ -261,3 +261,46 @@ func TestHostInterfaceKeepsAConfiguredMAC(t *testing.T) {
 		t.Errorf("host interfaces have %s and %s", one.mac, other.mac)
 	}
 }
+
+// A router whose interfaces are on ports of a host, a virtual firewall say, joins two VLANs without a frame that leaves the host.
+func TestARouterOnPortsKeepsTrafficInTheHost(t *testing.T) {
+	s, err := scenario.Parse("x.yaml", []byte(`name: vfw
+hosts:
+  - name: esx1
+    config:
+      switches:
+        - name: lab
+          kind: distributed
+          uplinks: [{name: uplink1, device: eno1}]
+          portGroups: [{name: inside, vlan: {access: 10}}, {name: outside, vlan: {access: 20}}]
+      ports:
+        - {name: a, switch: lab, portGroup: inside, device: vm-a}
+        - {name: b, switch: lab, portGroup: outside, device: vm-b}
+        - {name: fw0, switch: lab, portGroup: inside, device: vm-fw0}
+        - {name: fw1, switch: lab, portGroup: outside, device: vm-fw1}
+vms:
+  - {name: a, host: esx1, addresses: [192.0.2.1/24], gateway: 192.0.2.254}
+  - {name: b, host: esx1, addresses: [198.51.100.1/24], gateway: 198.51.100.254}
+switches: [{name: tor}]
+routers:
+  - name: fw
+    interfaces:
+      - {device: inside, host: esx1, port: fw0, addresses: [192.0.2.254/24]}
+      - {device: outside, host: esx1, port: fw1, addresses: [198.51.100.254/24]}
+links: [{a: esx1/eno1, b: tor/p1}]
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := Experiment(&experiment.Experiment{Name: "x", Rows: []experiment.Row{{
+		Name: "through", Scenario: s, From: experiment.Endpoint{Node: "a", Address: addr("192.0.2.1")}, To: experiment.Endpoint{Node: "b", Address: addr("198.51.100.1")},
+		Counted: []experiment.Uplink{{Host: "esx1", Switch: "lab", Uplink: "uplink1"}},
+	}}}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Request and answer each go to one arm and from the other to the VM: four copies.
+	if m := all[0]; m.RepliesPerPing != 1 || m.UplinkFrames != 0 || m.Copies != 4*uint64(m.Pings) {
+		t.Errorf("%.1f replies to %d pings, %d frames on the uplink, %d copies", m.RepliesPerPing, m.Pings, m.UplinkFrames, m.Copies)
+	}
+}

@@ -96,6 +96,18 @@ func (w *world) adapters(s *scenario.Scenario) error {
 		guest.plug(c.b, v.Addresses)
 		c.b.node = guest
 	}
+	for _, r := range s.Routers {
+		for _, f := range r.Interfaces {
+			if !f.OnPort() {
+				continue
+			}
+			c, err := w.adapter(s, f.Host, f.Port, w.newDevice(r.Name, f.Device), f.MTU)
+			if err != nil {
+				return err
+			}
+			c.b.mac = f.MAC
+		}
+	}
 	return nil
 }
 
