@@ -30,6 +30,8 @@ func TestLabCommandLineFaults(t *testing.T) {
 		{[]string{"lab", "exec", "nonsense"}, []string{"takes a lab and a node"}},
 		{[]string{"lab", "exec", "nonsense", "node"}, []string{"no such lab"}},
 		{[]string{"lab", "run", "nonsense"}, []string{`no experiment "nonsense"`, "placement-paths"}},
+		{[]string{"lab", "run", "message-size", "--row", "4096"}, []string{`no row "4096"`, "4098"}},
+		{[]string{"lab", "run", "message-size", "--simulate"}, []string{"leave --simulate out"}},
 		{[]string{"lab", "run", "placement-paths", "-o", "xml"}, []string{"table, json or yaml"}},
 	} {
 		stdout, stderr, status := c.run(k.args...)
@@ -54,11 +56,11 @@ func TestLabListNamesWhatComesWithTheProgram(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &l); err != nil {
 		t.Fatal(err)
 	}
-	if l.Labs == nil || len(l.Labs) != 0 || len(l.Scenarios) != len(experiment.ScenarioNames()) || len(l.Experiments) != len(experiment.Names())+4 {
+	if l.Labs == nil || len(l.Labs) != 0 || len(l.Scenarios) != len(experiment.ScenarioNames()) || len(l.Experiments) != len(experiment.Names())+5 {
 		t.Errorf("lab list: %s", stdout)
 	}
 	table, _, _ := c.run("lab", "list")
-	for _, want := range append(append(experiment.Names(), experiment.ScenarioNames()...), "live-change", "failover", "teaming", "hostile-neighbour") {
+	for _, want := range append(append(experiment.Names(), experiment.ScenarioNames()...), "live-change", "failover", "teaming", "hostile-neighbour", "message-size") {
 		if !strings.Contains(table, want) {
 			t.Errorf("the table lacks %q:\n%s", want, table)
 		}

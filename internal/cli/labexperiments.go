@@ -6,6 +6,7 @@ import (
 	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/hostile"
 	"heddle/internal/lab/live"
+	"heddle/internal/lab/msgsize"
 	"heddle/internal/lab/outage"
 )
 
@@ -21,7 +22,7 @@ func experiments() ([]labEntry, error) {
 	}
 	return append(all,
 		labEntry{live.Name, live.Title}, labEntry{outage.Name, outage.Title}, labEntry{outage.TeamingName, outage.TeamingTitle},
-		labEntry{hostile.Name, hostile.Title}), nil
+		labEntry{hostile.Name, hostile.Title}, labEntry{msgsize.Name, msgsize.Title}), nil
 }
 
 // experimentTitle says what the experiment of a report shows; "" when there is none of that name.
