@@ -162,7 +162,7 @@ func (m *Meter) Step(now Instant) (time.Duration, error) {
 }
 
 // retry is how soon Step goes on with what an exporter could not take.
-const retry = 20 * time.Millisecond
+const retry = 5 * time.Millisecond
 
 // Stop drains a last time, tells of every flow a last time as fast as the exporters take it, and lets go of the files. What ctx leaves no
 // time for stays in them, for the next agent.

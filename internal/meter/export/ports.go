@@ -1,0 +1,50 @@
+package export
+
+import (
+	"reflect"
+
+	"heddle/internal/flow"
+)
+
+// Kinds of ports, as the vds shape has them (semantics §9.3).
+const (
+	uplinkPort = 1
+	accessPort = 2
+)
+
+// port is what records say of a point.
+type port struct {
+	number uint32
+	kind   uint8 // 0 when the point is not known
+}
+
+// ports are the points by slot, made anew only when they change.
+type ports struct {
+	from   flow.Points
+	bySlot []port
+}
+
+// follow takes over points. The maps are not changed by who gives them, so that the same one has the same content.
+func (p *ports) follow(points flow.Points) {
+	if p.bySlot != nil && reflect.ValueOf(points).UnsafePointer() == reflect.ValueOf(p.from).UnsafePointer() {
+		return
+	}
+	p.from, p.bySlot = points, make([]port, 1, len(points)+1)
+	for slot, point := range points {
+		for int(slot) >= len(p.bySlot) {
+			p.bySlot = append(p.bySlot, port{})
+		}
+		kind := uint8(accessPort)
+		if point.Uplink {
+			kind = uplinkPort
+		}
+		p.bySlot[slot] = port{number: point.Number, kind: kind}
+	}
+}
+
+func (p *ports) of(slot uint16) port {
+	if int(slot) >= len(p.bySlot) {
+		return port{}
+	}
+	return p.bySlot[slot]
+}

@@ -1,0 +1,207 @@
+package export
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"heddle/internal/flow"
+	"heddle/internal/ipfix"
+	"heddle/internal/meter"
+	"heddle/internal/plan"
+)
+
+// collector is a socket that decodes what it is sent.
+type collector struct {
+	t        *testing.T
+	conn     *net.UDPConn
+	decoder  *ipfix.Decoder
+	messages []message
+	records  []map[string]ipfix.Value
+	results  []ipfix.Result
+}
+
+// message is one that arrived.
+type message struct {
+	bytes []byte
+	from  netip.AddrPort
+}
+
+func collect(t *testing.T, at string) *collector {
+	t.Helper()
+	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(at)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &collector{t: t, conn: conn, decoder: ipfix.NewDecoder(ipfix.Limits{})}
+	t.Cleanup(func() { _ = conn.Close() })
+	return c
+}
+
+func (c *collector) port() uint16 { return c.conn.LocalAddr().(*net.UDPAddr).AddrPort().Port() }
+
+// read takes everything that has arrived: on the same host it has when the sender's call has returned.
+func (c *collector) read() {
+	c.t.Helper()
+	b := make([]byte, 65536)
+	for {
+		if err := c.conn.SetReadDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
+			c.t.Fatal(err)
+		}
+		n, from, err := c.conn.ReadFromUDPAddrPort(b)
+		if os.IsTimeout(err) {
+			return
+		}
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		m := message{bytes: append([]byte(nil), b[:n]...), from: netip.AddrPortFrom(from.Addr().Unmap(), from.Port())}
+		c.messages = append(c.messages, m)
+		res, err := c.decoder.Decode(ipfix.Session{Protocol: ipfix.UDP, Exporter: m.from}, time.Now(), m.bytes, func(r *ipfix.Record) error {
+			values := map[string]ipfix.Value{"template": {Bytes: []byte{byte(r.Template.ID() >> 8), byte(r.Template.ID())}}}
+			r = r.Clone()
+			for i := range r.Template.Len() {
+				v := r.Value(i)
+				values[v.Element().String()] = v
+			}
+			c.records = append(c.records, values)
+			return nil
+		})
+		if err != nil {
+			c.t.Errorf("message %d: %v", len(c.messages), err)
+		}
+		c.results = append(c.results, res)
+	}
+}
+
+// flows are the records of flow templates, by what has the element.
+func (c *collector) with(element string) (found []map[string]ipfix.Value) {
+	c.read()
+	for _, r := range c.records {
+		if _, ok := r[element]; ok {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+func (c *collector) flows() []map[string]ipfix.Value { return c.with("flowEndReason") }
+
+func number(t *testing.T, r map[string]ipfix.Value, element string) uint64 {
+	t.Helper()
+	v, ok := r[element]
+	if !ok {
+		t.Fatalf("a record has no %s: %v", element, r)
+	}
+	n, err := v.Unsigned()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// sum adds an element of the records up.
+func sum(t *testing.T, records []map[string]ipfix.Value, element string) (n uint64) {
+	t.Helper()
+	for _, r := range records {
+		n += number(t, r, element)
+	}
+	return n
+}
+
+var begin = meter.Instant{Wall: time.UnixMilli(1_700_000_000_000), Up: 1000 * time.Second}
+
+// rig is an exporter whose time goes on by hand.
+type rig struct {
+	t     *testing.T
+	x     *Exporter
+	now   meter.Instant
+	state meter.State
+}
+
+func newRig(t *testing.T, c Config) *rig {
+	t.Helper()
+	x, err := New(begin, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, x: x, now: begin, state: meter.State{Points: points()}}
+	t.Cleanup(func() { x.Close(r.now) })
+	return r
+}
+
+func (r *rig) pass(d time.Duration) {
+	r.now.Wall, r.now.Up = r.now.Wall.Add(d), r.now.Up+d
+	r.x.Tick(r.now, func() meter.State { return r.state })
+}
+
+func (r *rig) send(records ...flow.Record) { r.x.Export(r.now, r.state.Points, records) }
+
+func points() flow.Points {
+	return flow.Points{
+		1: {ID: plan.PortID{Switch: "lab", Name: "vm1"}, Number: 10, PortGroup: "web", Device: "tap1"},
+		2: {ID: plan.PortID{Switch: "lab", Name: "vm2"}, Number: 11, PortGroup: "web"},
+		3: {ID: plan.PortID{Switch: "lab", Name: "uplink1"}, Number: 2, Uplink: true, Device: "eno1"},
+	}
+}
+
+// record is the i-th of many that are all different: of TCP over IPv4 from vm1 to vm2.
+func record(i int) flow.Record {
+	k := flow.Key{Point: 2, VLAN: 100, EtherType: flow.IPv4, Direction: flow.Egress, Protocol: protoTCP, SrcMAC: plan.MAC{2, 0, 0, 0, 1, 1},
+		DstMAC: plan.MAC{2, 0, 0, 0, 1, 2}, Src: [16]byte{10, 1, byte(i >> 8), byte(i)}, Dst: [16]byte{10, 2, 0, 1}, SrcPort: uint16(1024 + i), DstPort: 80}
+	ms := begin.Wall.UnixMilli()
+	d := flow.Counts{Packets: uint64(i%7 + 1), Bytes: uint64(i%7+1) * 100, FrameBytes: uint64(i%7+1) * 114, First: ms - 5000, Last: ms - 1000, In: 1, Out: 2,
+		TCPFlags: 0x112, TOS: 0xb8, MinTTL: 62, MaxTTL: 64}
+	total := d
+	total.Packets, total.Bytes, total.FrameBytes, total.First = d.Packets+10, d.Bytes+1000, d.FrameBytes+1140, ms-60000
+	return flow.Record{Key: k, Reason: flow.ActiveTimeout, Start: ms - 60000, Delta: d, Total: total}
+}
+
+func many(n int) []flow.Record {
+	rs := make([]flow.Record, n)
+	for i := range rs {
+		rs[i] = record(i)
+	}
+	return rs
+}
+
+// kinds are records of every form: IPv4 and IPv6, with ports, ICMP, others, and MACs alone; one of each in both directions.
+func kinds() []flow.Record {
+	var all []flow.Record
+	for i, protocol := range []uint8{protoTCP, protoUDP, protoSCTP, 47, protoICMP, protoICMPv6} {
+		for j, etherType := range []uint16{flow.IPv4, flow.IPv6, 0x0806} {
+			if protocol == protoICMP && etherType == flow.IPv6 || protocol == protoICMPv6 && etherType == flow.IPv4 || etherType == 0x0806 && i > 0 {
+				continue
+			}
+			r := record(100*i + j)
+			r.Key.EtherType, r.Key.Protocol = etherType, protocol
+			switch {
+			case etherType == flow.IPv6:
+				r.Key.Src, r.Key.Dst = netip.MustParseAddr("2001:db8::1").As16(), netip.MustParseAddr("2001:db8::2").As16()
+			case etherType != flow.IPv4:
+				r.Key.Src, r.Key.Dst, r.Key.Protocol, r.Key.SrcPort, r.Key.DstPort = [16]byte{}, [16]byte{}, 0, 0, 0
+			}
+			switch kindOf(&r.Key) {
+			case withICMP:
+				r.Key.SrcPort, r.Key.DstPort = 0, 8<<8
+			case 0:
+				r.Key.SrcPort, r.Key.DstPort = 0, 0
+			}
+			all = append(all, r)
+			b := r
+			b.Reverse = &flow.Reverse{Start: r.Start + 5, Delta: r.Delta, Total: r.Total}
+			b.Reverse.Delta.Packets += 100
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+func to(c *collector, s Shape) Config {
+	return Config{Domain: 7, DomainName: "lab on host1", Collectors: []Collector{{Address: "127.0.0.1", Port: c.port(), Shape: s}}}
+}
+
+func text(r map[string]ipfix.Value, element string) string { return fmt.Sprint(r[element]) }

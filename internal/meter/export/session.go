@@ -1,0 +1,301 @@
+package export
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"heddle/internal/flow"
+	"heddle/internal/ipfix"
+	"heddle/internal/meter"
+)
+
+// session is what there is of one collector.
+type session struct {
+	x       *Exporter
+	process uint32 // exportingProcessId: the place of the collector in the configuration, from 1
+	shape   shape
+	names   *resolver
+	status  Status // changed with the exporter's lock held
+
+	socket    *socket
+	b         *ipfix.Builder
+	underWay  Loss // told of in the message under way
+	recent    []sent
+	announced time.Duration // when the templates were sent, by meter.Instant.Up
+	fresh     bool          // templates must be sent before anything else
+	messages  int           // since the templates
+	since     time.Duration // of the state, by meter.Instant.Up
+	hold      time.Duration // until when records are kept back though they can't be sent
+	probed    bool          // away, and a message was sent to see whether it is refused
+}
+
+// sent is a message that may still be refused.
+type sent struct {
+	sequence uint32
+	loss     Loss
+}
+
+// Times of a session.
+const (
+	patience = 5 * time.Second  // how long records wait for a collector that is away
+	steady   = 10 * time.Second // how long it must have been there before, to be waited for
+	probing  = 900 * time.Millisecond
+	// remembered is how many messages may be found to have been refused.
+	remembered = 256
+)
+
+// open makes the socket to the collector, when its address is known and another than the present one.
+func (s *session) open(now meter.Instant) {
+	var present netip.Addr
+	if s.socket != nil {
+		present = s.socket.remote.Addr()
+	}
+	address, err := s.names.address(present, s.x.c.Source.IsValid())
+	if err != nil {
+		s.fault(fmt.Errorf("look the name up: %w", err))
+	}
+	if !address.IsValid() || address == present {
+		return
+	}
+	k, err := dial(netip.AddrPortFrom(address, s.status.Collector.Port), s.x.c.Source)
+	if err != nil {
+		s.fault(err)
+		s.enter(Away, now)
+		return
+	}
+	b, err := ipfix.NewBuilder(s.x.c.Domain, 0, s.bound(k))
+	if err != nil {
+		k.close()
+		s.fault(err)
+		return
+	}
+	s.close()
+	s.socket, s.b, s.recent, s.fresh, s.probed = k, b, nil, true, false
+	s.status.Local, s.status.Remote, s.status.Messages, s.status.Octets = k.local.String(), k.remote.String(), 0, 0
+	s.enter(Sending, now)
+}
+
+// bound is how long messages may be.
+func (s *session) bound(k *socket) int {
+	const usual = 1500 // more would be too much for collectors that read into buffers of that size
+	mtu := s.x.c.MTU
+	if mtu == 0 {
+		mtu = usual
+		if path := k.mtu(); path > 0 {
+			mtu = min(path, usual)
+		}
+	}
+	headers := 20 + 8
+	if k.remote.Addr().Is6() {
+		headers = 40 + 8
+	}
+	return max(ipfix.MinMessage, min(mtu, 65535)-headers)
+}
+
+func (s *session) close() {
+	if s.socket != nil {
+		s.socket.close()
+		s.socket = nil
+	}
+}
+
+// local is the address that messages come from; the zero one before there is a socket.
+func (s *session) local() netip.Addr {
+	if s.socket == nil {
+		return netip.Addr{}
+	}
+	return s.socket.local.Addr().Unmap()
+}
+
+func (s *session) fault(err error) {
+	if s.status.Why != err.Error() {
+		s.x.c.Log.Warn("flow collector", "collector", s.status.Collector.Address, "port", s.status.Collector.Port, "error", err)
+	}
+	s.status.Why = err.Error()
+}
+
+// enter changes the state. A collector that was there for some time is waited for.
+func (s *session) enter(state State, now meter.Instant) {
+	if s.status.State == state {
+		return
+	}
+	if state == Away && s.status.State == Sending && now.Up-s.since >= steady {
+		s.hold = now.Up + patience
+	}
+	if state == Sending {
+		s.x.c.Log.Info("flow collector is sent records", "collector", s.status.Collector.Address, "port", s.status.Collector.Port,
+			"shape", s.status.Collector.Shape, "from", s.status.Local)
+	}
+	s.status.State, s.status.Since, s.since = state, now.Wall, now.Up
+}
+
+// export sends records, or counts them as lost.
+func (s *session) export(now meter.Instant, records []flow.Record) {
+	if s.status.State == Sending && s.fresh {
+		s.announce(now)
+	}
+	for i := range records {
+		l, r := s.shape.of(&records[i])
+		if l == nil {
+			s.status.Unshaped++
+			continue
+		}
+		loss := Loss{1, r.Delta.Packets, r.Delta.Bytes}
+		if both := r.Reverse; both != nil && l.biflow != (ipfix.Place{}) {
+			loss.add(Loss{0, both.Delta.Packets, both.Delta.Bytes})
+		}
+		rec := s.record(l.t, now)
+		if rec == nil {
+			s.status.Lost.add(loss)
+			continue
+		}
+		l.fill(rec, r, &s.x.ports)
+		s.underWay.add(loss)
+	}
+	s.flush(now)
+	s.listen(now)
+}
+
+// record gets room for a record in a message, nil when the collector can't be sent any.
+func (s *session) record(t *ipfix.Template, now meter.Instant) []byte {
+	for range 2 {
+		if s.status.State != Sending {
+			return nil
+		}
+		if rec := s.b.Record(t); rec != nil {
+			return rec
+		}
+		s.flush(now)
+		if n := s.x.c.TemplateMessages; n > 0 && s.messages >= n {
+			s.announce(now)
+		}
+	}
+	return nil
+}
+
+// flush sends the message under way. What can't be sent is lost.
+func (s *session) flush(now meter.Instant) {
+	if s.b == nil {
+		return
+	}
+	sequence := s.b.Sequence()
+	message := s.b.Message(now.Wall)
+	if message == nil {
+		return
+	}
+	loss := s.underWay
+	s.underWay = Loss{}
+	if err := s.socket.send(message); err != nil {
+		s.status.Lost.add(loss)
+		s.fault(err)
+		s.enter(Away, now)
+		return
+	}
+	s.messages++
+	s.status.Messages++
+	s.status.Octets += uint64(len(message))
+	s.status.Records += loss.Records
+	if len(s.recent) == remembered {
+		s.recent = append(s.recent[:0], s.recent[remembered/2:]...)
+	}
+	s.recent = append(s.recent, sent{sequence, loss})
+	if s.messages%16 == 0 {
+		s.listen(now)
+	}
+}
+
+// listen asks whether messages were refused. From the first one on everything counts as lost: what was sent between the refusal and its
+// coming back met the same closed door.
+func (s *session) listen(now meter.Instant) {
+	if s.socket == nil {
+		return
+	}
+	for r, ok := s.socket.refused(); ok; r, ok = s.socket.refused() {
+		for i := range s.recent {
+			m := &s.recent[i]
+			if int32(m.sequence-r.sequence) >= 0 || !r.exact && i == len(s.recent)-1 {
+				s.status.Lost.add(m.loss)
+				s.status.Records -= m.loss.Records
+				m.loss = Loss{}
+			}
+		}
+		s.fault(fmt.Errorf("a message was refused: %w", r.err))
+		s.probed = false
+		s.enter(Away, now)
+	}
+}
+
+// announce sends the templates, and the options if the shape has them.
+func (s *session) announce(now meter.Instant) {
+	s.flush(now)
+	s.fresh, s.messages, s.announced = false, 0, now.Up
+	all := s.shape.templates()
+	if s.shape.options() {
+		all = append(all[:len(all):len(all)], s.x.options...)
+	}
+	for _, t := range all {
+		if err := s.add(now, func() error { return s.b.Template(t) }); err != nil {
+			s.fault(err)
+		}
+	}
+	s.flush(now)
+	if s.shape.options() && s.status.State == Sending {
+		s.tellOptions(now)
+	}
+}
+
+func (s *session) tellOptions(now meter.Instant) {
+	o := optionsOf{templates: s.x.options, add: func(t *ipfix.Template, rec []byte) error {
+		return s.add(now, func() error { return s.b.Append(t, rec) })
+	}}
+	if o.write(s, &s.x.state); o.err != nil {
+		s.fault(o.err)
+	}
+	s.flush(now)
+}
+
+// add adds to the message under way, or to the next.
+func (s *session) add(now meter.Instant, try func() error) error {
+	err := try()
+	if errors.Is(err, ipfix.ErrFull) {
+		s.flush(now)
+		err = try()
+	}
+	return err
+}
+
+// tick does what goes by time: it looks whether a collector is back and sends templates again.
+func (s *session) tick(now meter.Instant, changed bool) {
+	s.open(now)
+	s.listen(now)
+	switch {
+	case s.socket == nil:
+	case s.status.State == Away:
+		s.probe(now)
+	case s.fresh || changed || now.Up-s.announced >= s.x.c.TemplateEvery:
+		s.announce(now)
+		s.listen(now)
+	}
+}
+
+// probe sends the templates to a collector that is away, and takes it for back when they are not refused.
+func (s *session) probe(now meter.Instant) {
+	if s.probed && now.Up-s.announced >= probing {
+		s.probed = false
+		s.status.Why = ""
+		s.enter(Sending, now)
+		s.announce(now)
+		s.listen(now)
+		return
+	}
+	if s.probed {
+		return
+	}
+	before := s.status.Why
+	s.status.Why = ""
+	s.announce(now)
+	s.probed = s.status.Why == ""
+	s.status.Why = before
+}

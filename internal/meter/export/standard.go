@@ -1,0 +1,143 @@
+package export
+
+import (
+	"slices"
+
+	"heddle/internal/flow"
+	"heddle/internal/ipfix"
+)
+
+// shape chooses the form of each record.
+type shape interface {
+	// templates are all that records may have.
+	templates() []*ipfix.Template
+	// of is the layout of a record, which may be another view of it; nil when the shape has no form for it.
+	of(r *flow.Record) (*layout, *flow.Record)
+	// options is whether collectors of the shape are sent options records.
+	options() bool
+}
+
+// Template ids of the standard shape: family + what the protocol has, and biflowOffset for both directions.
+const (
+	idEther      = 300
+	idIPv4       = 310
+	idIPv6       = 320
+	withPorts    = 1
+	withICMP     = 2
+	biflowOffset = 50
+)
+
+// standard is the shape of public elements: a template for each of IPv4 and IPv6 with ports, with ICMP and with neither, one for what is
+// told by MACs alone, and all of them for one direction and for both.
+type standard struct {
+	ether, four, six [2][3]*layout // [both directions][none, ports, ICMP]
+	all              []*ipfix.Template
+}
+
+// Fields of the standard shape, in order.
+var (
+	standardPoint = []string{"flowStartMilliseconds", "flowEndMilliseconds", "octetDeltaCount", "packetDeltaCount", "layer2OctetDeltaCount",
+		"octetTotalCount", "packetTotalCount", "layer2OctetTotalCount", "ingressInterface", "egressInterface", "flowDirection",
+		"flowEndReason", "sourceMacAddress", "destinationMacAddress", "vlanId", "dot1qVlanId", "ethernetType"}
+	standardIP      = []string{"protocolIdentifier", "ipClassOfService", "minimumTTL", "maximumTTL"}
+	standardPorts   = []string{"sourceTransportPort", "destinationTransportPort", "tcpControlBits"}
+	standardReverse = []string{"biflowDirection", "reverseFlowStartMilliseconds", "reverseFlowEndMilliseconds", "reverseOctetDeltaCount",
+		"reversePacketDeltaCount", "reverseLayer2OctetDeltaCount", "reverseOctetTotalCount", "reversePacketTotalCount", "reverseLayer2OctetTotalCount"}
+	standardReverseIP = []string{"reverseIpClassOfService", "reverseMinimumTTL", "reverseMaximumTTL"}
+)
+
+func newStandard() (*standard, error) {
+	s := &standard{}
+	for both := range 2 {
+		for kind := range 3 {
+			var err error
+			if s.four[both][kind], err = s.layout(idIPv4, both, kind, "sourceIPv4Address", "destinationIPv4Address", "icmpTypeCodeIPv4"); err != nil {
+				return nil, err
+			}
+			if s.six[both][kind], err = s.layout(idIPv6, both, kind, "sourceIPv6Address", "destinationIPv6Address", "icmpTypeCodeIPv6"); err != nil {
+				return nil, err
+			}
+		}
+		var err error
+		if s.ether[both][0], err = s.layout(idEther, both, 0, "", "", ""); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *standard) layout(id, both, kind int, source, destination, icmp string) (*layout, error) {
+	fields := slices.Clone(standardPoint)
+	if source != "" {
+		fields = append(append(fields, source, destination), standardIP...)
+	}
+	switch kind {
+	case withPorts:
+		fields = append(fields, standardPorts...)
+	case withICMP:
+		fields = append(fields, icmp)
+	}
+	if both == 1 {
+		id += biflowOffset
+		fields = append(fields, standardReverse...)
+		if source != "" {
+			fields = append(fields, standardReverseIP...)
+		}
+		switch kind {
+		case withPorts:
+			fields = append(fields, "reverseTcpControlBits")
+		case withICMP:
+			fields = append(fields, "reverseI"+icmp[1:])
+		}
+	}
+	l, err := newLayout(uint16(id+kind), fields...)
+	if err == nil {
+		s.all = append(s.all, l.t)
+	}
+	return l, err
+}
+
+func (s *standard) templates() []*ipfix.Template { return s.all }
+func (s *standard) options() bool                { return true }
+
+func (s *standard) of(r *flow.Record) (*layout, *flow.Record) {
+	both := 0
+	if r.Reverse != nil {
+		both = 1
+	}
+	switch r.Key.EtherType {
+	case flow.IPv4:
+		return s.four[both][kindOf(&r.Key)], r
+	case flow.IPv6:
+		return s.six[both][kindOf(&r.Key)], r
+	}
+	return s.ether[both][0], r
+}
+
+// Protocols with ports in a flow.Key, and those of ICMP.
+const (
+	protoICMP    = 1
+	protoTCP     = 6
+	protoUDP     = 17
+	protoDCCP    = 33
+	protoICMPv6  = 58
+	protoSCTP    = 132
+	protoUDPLite = 136
+)
+
+// kindOf is what the flow has beside its addresses.
+func kindOf(k *flow.Key) int {
+	switch k.Protocol {
+	case protoTCP, protoUDP, protoDCCP, protoSCTP, protoUDPLite:
+		return withPorts
+	case protoICMP:
+		if k.EtherType == flow.IPv4 {
+			return withICMP
+		}
+	case protoICMPv6:
+		if k.EtherType == flow.IPv6 {
+			return withICMP
+		}
+	}
+	return 0
+}
