@@ -186,6 +186,13 @@ func TestReportHoldsTheWorstOfACell(t *testing.T) {
 		!strings.Contains(err.Error(), "exported records is 1") {
 		t.Errorf("Check = %v", err)
 	}
+	for _, p := range rep.Plots {
+		for _, f := range p.Series {
+			if _, ok := rep.Rows[1].Field(f.Field); !ok && !strings.Contains(f.Field, "tps") {
+				t.Errorf("the picture %q shows a column %q that is not there", p.Title, f.Field)
+			}
+		}
+	}
 	var b strings.Builder
 	if err := rep.Write(&b, report.Table); err != nil {
 		t.Fatal(err)
@@ -219,18 +226,25 @@ func TestArticlesFigures(t *testing.T) {
 		load  string
 		pairs int
 		cfg   configuration
-		want  published
+		loss  string
+		tx    float64
 	}{
-		{"udp-512", 1, configuration{uni, false}, published{"20–30 %", "0.058", "0.084"}},
-		{"udp-18", 1, configuration{bi, true}, published{loss: "+2–9 %"}},
-		{"udp-18", 8, configuration{bi, false}, published{loss: "10 %"}},
-		{"crr-4", 1, configuration{uni, false}, published{"20–42 %", "0.0104", "0.0119"}},
-		{"stream", 8, configuration{bi, true}, published{loss: "at or near 0 %"}},
-		{"udp-18", 1, configuration{off, true}, published{}},
+		{"udp-512", 1, configuration{uni, false}, "20–30 %", 0.058},
+		{"udp-18", 1, configuration{bi, true}, "+2–9 %", 0},
+		{"udp-18", 8, configuration{bi, false}, "10 %", 0},
+		{"crr-4", 1, configuration{uni, false}, "20–42 %", 0.0104},
+		{"crr-1", 8, configuration{bi, true}, "+2–10 %", 0},
+		{"stream", 8, configuration{bi, true}, "near 0 %", 0},
+		{"udp-18", 1, configuration{off, true}, "", 0},
+		{"udp-18", 8, configuration{uni, true}, "", 0},
 	} {
-		if got := article(cell{by[tt.load], tt.pairs}, tt.cfg); got != tt.want {
-			t.Errorf("%s ×%d, %s: %+v", tt.load, tt.pairs, tt.cfg.name(), got)
+		got := article(cell{by[tt.load], tt.pairs}, tt.cfg)
+		if (got.loss == nil) != (tt.loss == "") || got.loss != nil && got.loss.String() != tt.loss || got.tx != tt.tx {
+			t.Errorf("%s ×%d, %s: %v, %+v", tt.load, tt.pairs, tt.cfg.name(), got.loss, got)
 		}
+	}
+	if more := (&lossRange{2, 8, true}).percent(); more != nil {
+		t.Errorf("what is in addition has no place of its own: %v", more)
 	}
 }
 

@@ -23,7 +23,7 @@ func (r *run) report(env report.Environment) *report.Report {
 	if b, ok := r.exportBudget(); ok {
 		rep.Budgets = append(rep.Budgets, b)
 	}
-	rep.Notes = r.notes()
+	rep.Notes, rep.Plots = r.notes(), plots()
 	return rep
 }
 
@@ -58,28 +58,30 @@ func (r *run) lossFields(c cell, cfg configuration) []report.Field {
 	fields := []report.Field{
 		{Name: "ratio_baseline", Title: "of baseline (quartiles)", Value: like, Unit: report.Ratio},
 		{Name: "ratio_resolution", Value: resolution(like), Unit: report.Ratio, Hidden: true},
-		{Name: "loss_percent", Title: "loss", Value: percent(like), Unit: report.Percent},
-		{Name: "loss_published", Title: "article's", Value: orNil(article(c, cfg).loss)},
+		{Name: "loss_percent", Title: "loss", Value: percent(like), Unit: report.Percent, Brief: true},
+		{Name: "loss_published", Title: "article's", Value: nil},
+		{Name: "loss_published_percent", Value: article(c, cfg).loss.percent(), Unit: report.Percent, Hidden: true},
+	}
+	if l := article(c, cfg).loss; l != nil {
+		fields[3].Value = l.String()
 	}
 	if cfg.background {
-		fields = append(fields, report.Field{Name: "loss_percent_without_background", Title: "loss to none in background", Value: percent(plain), Unit: report.Percent})
+		fields = append(fields, report.Field{Name: "loss_percent_without_background", Title: "loss to none in background", Value: percent(plain), Unit: report.Percent, Brief: true})
 	}
 	return fields
 }
 
-// percent is the loss that a ratio means; NaN without rounds.
-func percent(kept report.Spread) float64 {
-	if kept.Rounds == 0 {
-		return math.NaN()
-	}
-	return 100 * (1 - kept.Median)
+// percent is the loss that a ratio means.
+func percent(kept report.Spread) report.Spread {
+	loss := func(part float64) float64 { return 100 * (1 - part) }
+	return report.Spread{Median: loss(kept.Median), Q1: loss(kept.Q3), Q3: loss(kept.Q1), Min: loss(kept.Max), Max: loss(kept.Min), Rounds: kept.Rounds}
 }
 
-func orNil(text string) any {
-	if text == "" {
+func orNil(x float64) any {
+	if x == 0 {
 		return nil
 	}
-	return text
+	return x
 }
 
 // costFields are what metering took on each host.
@@ -88,14 +90,45 @@ func (r *run) costFields(c cell, cfg configuration) []report.Field {
 	fields := []report.Field{{Name: "cost_per", Title: "cores per", Value: c.perName}}
 	for _, h := range sides {
 		all, program, agent := r.costs(c, cfg, h)
-		name := "cost_" + h.String()
+		name, theirs := "cost_"+h.String(), orNil([...]float64{p.tx, p.rx}[h])
 		fields = append(fields,
 			report.Field{Name: name, Title: [...]string{"TX", "RX"}[h], Value: report.Summarise(all), Brief: true},
 			report.Field{Name: name + "_program", Value: report.Summarise(program), Hidden: true},
 			report.Field{Name: name + "_agent", Value: report.Summarise(agent), Hidden: true},
-			report.Field{Name: name + "_published", Title: "article's", Value: orNil([...]string{p.tx, p.rx}[h])})
+			report.Field{Name: name + "_published", Title: "article's", Value: theirs})
+		if of := plotted(c, h); of != "" {
+			fields = append(fields,
+				report.Field{Name: of, Value: report.Summarise(all), Hidden: true},
+				report.Field{Name: of + "_published", Value: theirs, Hidden: true})
+		}
 	}
 	return append(fields, report.Field{Name: "cost_machine", Value: report.Summarise(r.machine(c, cfg)), Hidden: true})
+}
+
+// plotted names the cost of a cell by its unit: costs of two units are in two pictures.
+func plotted(c cell, h side) string {
+	switch c.kind {
+	case traffic.KindUDP:
+		return "cores_per_100kpps_" + h.String()
+	case traffic.KindCRR:
+		return "cores_per_1000tps_" + h.String()
+	}
+	return ""
+}
+
+// plots are the article's figures and tables as pictures.
+func plots() []report.Plot {
+	cost := func(title, field string) report.Plot {
+		return report.Plot{Title: title, Series: []report.Series{
+			{Name: "TX", Field: field + "_tx"}, {Name: "RX", Field: field + "_rx"},
+			{Name: "TX, article", Field: field + "_tx_published", Reference: true}, {Name: "RX, article", Field: field + "_rx_published", Reference: true}}}
+	}
+	return []report.Plot{
+		{Title: "Loss of rate to the baseline", Series: []report.Series{
+			{Name: "Heddle", Field: "loss_percent"}, {Name: "VDS, article", Field: "loss_published_percent", Reference: true}}},
+		cost("Cores that metering takes per 100 kpps", "cores_per_100kpps"),
+		cost("Cores that metering takes per 1,000 transactions per second", "cores_per_1000tps"),
+	}
 }
 
 // transactionFields are medians of what a cell of transactions tells beside its rate, and what was lost of packets.
