@@ -35,14 +35,14 @@ type Session struct {
 	Exporter, Collector netip.AddrPort
 }
 
-// Limits bound what a Decoder keeps, whatever it is sent. Zero fields stand for their defaults.
+// Limits bound what a Decoder keeps, whatever it is sent. Zero fields stand for their defaults. Where Domains or Fields are used up, a
+// domain goes of a session that has more than an eighth of them, or else of any: the one that was silent longest. So an exporter
+// that goes wrong does not push out others.
 type Limits struct {
-	Domains        int // observation domains of all sessions; of more, that goes which was silent longest. Default 1024.
+	Domains        int // observation domains of all sessions. Default 1024.
 	Templates      int // of one domain; more are refused. Default 1024.
 	TemplateFields int // of one template; larger ones are refused. Default 512.
-	// Fields bounds all templates together; a template counts as 16 and one for each field. For a new one domains go that were silent
-	// longest. Default 262144, which is at most 6 MB.
-	Fields int
+	Fields         int // all templates together, each counting as 16 and one for each field. Default 262144, at most 6 MB.
 	// Lifetime is how long a template that came over UDP and was not sent again is used (RFC 7011 §8.4). Default 30 minutes.
 	Lifetime time.Duration
 }
@@ -68,9 +68,16 @@ type Decoder struct {
 	limits  Limits
 	domains map[domainKey]*list.Element // of *domain
 	recent  *list.List                  // the domain heard last is in front
+	used    map[Session]*usage          // of every session that has a domain
 	cost    int                         // of all templates
 	places  []Place                     // of the record that is being visited
 }
+
+// usage is what a session takes.
+type usage struct{ domains, cost int }
+
+// greedy says when a session is: when it uses more than one part in so many of a limit.
+const greedy = 8
 
 type domainKey struct {
 	session Session
@@ -82,6 +89,7 @@ type domain struct {
 	key       domainKey
 	templates map[uint16]*kept
 	sequence  Sequence
+	used      *usage // of its session
 }
 
 // kept is a template and when it came last.
@@ -95,7 +103,7 @@ func (t *Template) cost() int { return 16 + len(t.fields) }
 
 // NewDecoder makes a decoder that has heard nobody.
 func NewDecoder(l Limits) *Decoder {
-	return &Decoder{limits: l.orDefaults(), domains: map[domainKey]*list.Element{}, recent: list.New(), places: make([]Place, 0, 64)}
+	return &Decoder{limits: l.orDefaults(), domains: map[domainKey]*list.Element{}, recent: list.New(), used: map[Session]*usage{}, places: make([]Place, 0, 64)}
 }
 
 // Header is that of a message (RFC 7011 §3.1).
@@ -186,11 +194,27 @@ func (d *Decoder) domainOf(key domainKey) *domain {
 		return e.Value.(*domain)
 	}
 	if len(d.domains) >= d.limits.Domains {
-		d.drop(d.recent.Back())
+		d.drop(d.victim(func(u *usage) bool { return u.domains > d.limits.Domains/greedy }))
 	}
-	it := &domain{key: key, templates: map[uint16]*kept{}}
+	u := d.used[key.session]
+	if u == nil {
+		u = &usage{}
+		d.used[key.session] = u
+	}
+	u.domains++
+	it := &domain{key: key, templates: map[uint16]*kept{}, used: u}
 	d.domains[key] = d.recent.PushFront(it)
 	return it
+}
+
+// victim is the domain that makes room: of a greedy session when there is one.
+func (d *Decoder) victim(isGreedy func(*usage) bool) *list.Element {
+	for e := d.recent.Back(); e != nil; e = e.Prev() {
+		if isGreedy(e.Value.(*domain).used) {
+			return e
+		}
+	}
+	return d.recent.Back()
 }
 
 // drop forgets a domain.
@@ -198,8 +222,17 @@ func (d *Decoder) drop(e *list.Element) {
 	it := d.recent.Remove(e).(*domain)
 	delete(d.domains, it.key)
 	for _, t := range it.templates {
-		d.cost -= t.cost()
+		d.charge(it, -t.cost())
 	}
+	if it.used.domains--; it.used.domains == 0 {
+		delete(d.used, it.key.session)
+	}
+}
+
+// charge puts the cost of a template into the books.
+func (d *Decoder) charge(it *domain, cost int) {
+	d.cost += cost
+	it.used.cost += cost
 }
 
 // Forget drops what is known of a session that ended.

@@ -198,3 +198,41 @@ func TestVariableValuesAndUnknownElements(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+func TestRecordsAreReadByName(t *testing.T) {
+	var kept []*Record
+	_, err := NewDecoder(Limits{}).Decode(udp, noon, message(t, 0, rfcOptionsTemplateSet, rfcOptionsDataSet, `0002 000c 0100 0001 0052 ffff`, `0100 0009 04 65746830`),
+		func(r *Record) error { kept = append(kept, r.Clone()); return nil })
+	check(t, err)
+	if got := kept[1].Template.Scope(); got != 1 {
+		t.Errorf("%d fields are scope", got)
+	}
+	if v, ok := kept[1].Named("exportedFlowRecordTotalCount"); !ok || v.String() != "20402" {
+		t.Errorf("%v, %v", v, ok)
+	}
+	if v, ok := kept[2].Named("interfaceName"); !ok || v.String() != `"eth0"` {
+		t.Errorf("%v, %v", v, ok)
+	}
+	for _, name := range []string{"octetDeltaCount", "nonsense"} {
+		if v, ok := kept[2].Named(name); ok {
+			t.Errorf("%s is %v", name, v)
+		}
+	}
+}
+
+func TestASequenceForEachCollector(t *testing.T) {
+	d := NewDecoder(Limits{})
+	for i, sequence := range []uint32{7, 10, 20} {
+		m := message(t, 0, rfcTemplateSet, rfcDataSet)
+		SetSequence(m, sequence)
+		if r, _, err := lines(d, udp, noon, m); err != nil || r.Header.Sequence != sequence || r.Lost != []int64{0, 0, 7}[i] {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	if lost, restarts := d.Lost(udp, 123); lost != 7 || restarts != 0 {
+		t.Errorf("lost %d, restarts %d", lost, restarts)
+	}
+	if lost, restarts := d.Lost(tcp, 123); lost+restarts != 0 {
+		t.Errorf("of a session that was not heard: lost %d, restarts %d", lost, restarts)
+	}
+}

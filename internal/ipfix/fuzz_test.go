@@ -71,9 +71,11 @@ func read(t *testing.T, d *Decoder, s Session, message []byte) {
 
 // bounded holds what the decoder keeps against its limits and its own accounts.
 func bounded(t *testing.T, d *Decoder, l Limits) {
-	cost := 0
+	cost, used := 0, map[Session]usage{}
 	for _, e := range d.domains {
 		it := e.Value.(*domain)
+		u := used[it.key.session]
+		u.domains++
 		if len(it.templates) > l.Templates {
 			t.Fatalf("a domain has %d templates, of at most %d", len(it.templates), l.Templates)
 		}
@@ -82,12 +84,19 @@ func bounded(t *testing.T, d *Decoder, l Limits) {
 				t.Fatalf("a template has %d fields, of at most %d", k.Len(), l.TemplateFields)
 			}
 			cost += k.cost()
+			u.cost += k.cost()
 		}
+		used[it.key.session] = u
 		if len(it.sequence.gaps) > rememberedGaps {
 			t.Fatalf("%d gaps", len(it.sequence.gaps))
 		}
 	}
-	if cost != d.cost || cost > l.Fields || len(d.domains) > l.Domains || d.recent.Len() != len(d.domains) {
+	for session, u := range used {
+		if got := d.used[session]; got == nil || *got != u {
+			t.Fatalf("a session uses %+v, and %+v is in the books", u, got)
+		}
+	}
+	if cost != d.cost || len(used) != len(d.used) || cost > l.Fields || len(d.domains) > l.Domains || d.recent.Len() != len(d.domains) {
 		t.Fatalf("%d domains cost %d, and %d is in the books", len(d.domains), cost, d.cost)
 	}
 }

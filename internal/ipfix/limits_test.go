@@ -1,7 +1,9 @@
 package ipfix
 
 import (
+	"encoding/binary"
 	"net/netip"
+	"strings"
 	"testing"
 )
 
@@ -95,13 +97,34 @@ func TestFieldsOfAllTemplatesAreBounded(t *testing.T) {
 			t.Fatalf("cost %d after %d", d.cost, n)
 		}
 	}
-	for id := range uint16(12) { // of one domain: refused rather than that it forgets itself
-		if r := decode(t, d, exporter(5), template(t, 256+id, 84)); r.Refused != int(id)/10 {
+	if len(d.domains) != 10 {
+		t.Errorf("%d domains", len(d.domains))
+	}
+}
+
+func TestAGreedySessionMakesRoomByItself(t *testing.T) {
+	d := NewDecoder(Limits{Fields: 1000, Domains: 16})
+	for n := range 5 {
+		decode(t, d, exporter(n+1), template(t, 256, 84)) // cost 100
+	}
+	for id := range uint16(12) { // its only domain: refused rather than that it forgets itself
+		if r := decode(t, d, exporter(5), template(t, 256+id, 84)); r.Refused != 0 != (id > 5) {
 			t.Errorf("template %d: %+v", id, r)
 		}
 	}
-	if d.cost != 1000 || len(d.domains) != 1 {
-		t.Errorf("cost %d, %d domains", d.cost, len(d.domains))
+	header := func(domain uint32, m []byte) []byte {
+		return append(binary.BigEndian.AppendUint32(m[:12:12], domain), m[16:]...)
+	}
+	for domain := range uint32(1000) { // many domains of one session
+		decode(t, d, exporter(9), header(domain, message(t, 0, rfcTemplateSet)))
+	}
+	for n := range 4 {
+		if r := decode(t, d, exporter(n+1), message(t, 0, `0100 0058`+strings.Repeat("01", 84))); r.Records != 1 {
+			t.Errorf("exporter %d was pushed out: %+v", n+1, r)
+		}
+	}
+	if r := decode(t, d, exporter(9), header(999, message(t, 0, rfcDataSet))); r.Records != 3 || d.cost > 1000 || len(d.domains) > 16 {
+		t.Errorf("%+v, cost %d, %d domains", r, d.cost, len(d.domains))
 	}
 }
 

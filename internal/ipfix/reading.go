@@ -133,17 +133,22 @@ func (m *reading) keep(t *Template) {
 		return
 	}
 	m.domain.templates[t.id] = &kept{t, m.at}
-	m.cost += t.cost()
+	m.charge(m.domain, t.cost())
 }
 
-// room tells whether a template of that cost may be kept, for which other domains go that were silent longest.
+// room tells whether a template of that cost may be kept, for which other domains may have to go.
 func (m *reading) room(cost int) bool {
 	for m.cost+cost > m.limits.Fields {
-		last := m.recent.Back()
-		if last.Value.(*domain) == m.domain {
+		victim := m.victim(func(u *usage) bool {
+			if u == m.domain.used {
+				return u.cost+cost > m.limits.Fields/greedy
+			}
+			return u.cost > m.limits.Fields/greedy
+		})
+		if victim.Value.(*domain) == m.domain {
 			return false
 		}
-		m.drop(last)
+		m.drop(victim)
 	}
 	return true
 }
@@ -151,7 +156,7 @@ func (m *reading) room(cost int) bool {
 func (m *reading) forget(id uint16) {
 	if t, ok := m.domain.templates[id]; ok {
 		delete(m.domain.templates, id)
-		m.cost -= t.cost()
+		m.charge(m.domain, -t.cost())
 	}
 }
 
