@@ -18,12 +18,14 @@ const maxValues = 200_000
 type decoder struct {
 	faults Faults
 	src    *source
+	into   map[uint64]position // where positions go
 	values int
 	fields map[reflect.Type]fieldSet
 }
 
 func newDecoder(file string) *decoder {
-	return &decoder{src: newSource(file), fields: map[reflect.Type]fieldSet{}}
+	s := newSource(file)
+	return &decoder{src: s, into: s.pos, fields: map[reflect.Type]fieldSet{}}
 }
 
 // document decodes a whole document; one without content is an empty configuration.
@@ -40,21 +42,21 @@ func (d *decoder) add(p position, path, value, msg string) {
 
 // fault reports the value at n, which could not be read.
 func (d *decoder) fault(n *yaml.Node, a at, format string, args ...any) {
-	d.src.markBad(a.key)
-	d.add(position{n.Line, n.Column}, a.show, nodeText(n), fmt.Sprintf(format, args...))
+	d.src.markBad(a)
+	d.add(position{n.Line, n.Column}, a.show(), nodeText(n), fmt.Sprintf(format, args...))
 }
 
 // value decodes n into v, whose type bounds the depth: an alias that contains itself ends at a type mismatch.
 func (d *decoder) value(n *yaml.Node, v reflect.Value, a at) {
 	if d.values++; d.values > maxValues {
 		if d.values == maxValues+1 {
-			d.src.markBad("")
-			d.add(position{n.Line, n.Column}, a.show, "",
+			d.src.markBad(at{})
+			d.add(position{n.Line, n.Column}, a.show(), "",
 				fmt.Sprintf("more than %d values, aliases followed: write a smaller file", maxValues))
 		}
 		return
 	}
-	d.src.pos[a.key] = position{n.Line, n.Column}
+	d.into[a.key] = position{n.Line, n.Column}
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
@@ -101,15 +103,15 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, a at) {
 		if d.values > maxValues {
 			return
 		}
-		e := reflect.New(v.Type().Elem()).Elem()
-		d.value(c, e, a.item(i, nodeName(c)))
-		v.Set(reflect.Append(v, e))
+		v.Grow(1)
+		v.SetLen(i + 1)
+		d.value(c, v.Index(i), a.item(i, nodeName(c)))
 	}
 }
 
 // listExample shows how a list of the field at a is written, where a glance helps.
 func listExample(a at) string {
-	switch a.key[strings.LastIndexByte(a.key, '.')+1:] {
+	switch a.step {
 	case "trunk", "vlans":
 		return `, such as [10, "20-30"]`
 	case "active", "standby":
@@ -137,7 +139,7 @@ func nodeName(n *yaml.Node) string {
 }
 
 func (d *decoder) mapping(n *yaml.Node, v reflect.Value, a at) {
-	if isNull(n) && a.key != "" {
+	if isNull(n) && a.key != 0 {
 		return
 	}
 	if isNull(n) {
@@ -157,14 +159,18 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, a at) {
 			continue
 		}
 		if line, dup := first[key.Value]; dup {
-			d.add(position{key.Line, key.Column}, a.field(label(key)).show, "", fmt.Sprintf("given twice, first on line %d: keep one", line))
+			d.add(position{key.Line, key.Column}, a.field(label(key)).show(), "", fmt.Sprintf("given twice, first on line %d: keep one", line))
 			continue
 		}
 		first[key.Value] = key.Line
-		if index, ok := fields.index[key.Value]; ok {
-			d.value(n.Content[i+1], v.FieldByIndex(index), a.field(key.Value))
-		} else {
+		index, ok := fields.index[key.Value]
+		switch value := n.Content[i+1]; {
+		case !ok:
 			d.unknown(key, v.Type(), a)
+		case a.key == 0 && key.Value == "ports":
+			d.portsSection(value, func() { d.value(value, v.FieldByIndex(index), a.field(key.Value)) })
+		default:
+			d.value(value, v.FieldByIndex(index), a.field(key.Value))
 		}
 	}
 }

@@ -22,7 +22,7 @@ func CheckDevices(cfg *Config, lookup func(device string) (mtu int, ok bool)) (f
 			mtu, ok := lookup(u.Device)
 			switch {
 			case !ok:
-				missing(a, "%s: %s: there is no such device now; the uplink is down until it appears", a.show, u.Device)
+				missing(a, "%s: %s: there is no such device now; the uplink is down until it appears", a.show(), u.Device)
 			case mtu < s.ActualMTU():
 				v.fault(a, shown(u.Device), "the device's MTU is %d, below the %d of switch %s: raise it (ip link set %s mtu %d) or lower the switch's mtu",
 					mtu, s.ActualMTU(), s.Name, u.Device, s.ActualMTU())
@@ -36,7 +36,7 @@ func CheckDevices(cfg *Config, lookup func(device string) (mtu int, ok bool)) (f
 		}
 		if _, ok := lookup(p.Device); !ok {
 			a := at{}.field("ports").item(i, p.Name).field("device")
-			missing(a, "%s: %s: there is no such device now; the port is down until it appears", a.show, p.Device)
+			missing(a, "%s: %s: there is no such device now; the port is down until it appears", a.show(), p.Device)
 		}
 	}
 	v.faults.sort()
@@ -45,7 +45,7 @@ func CheckDevices(cfg *Config, lookup func(device string) (mtu int, ok bool)) (f
 
 // where is the position of a for the start of a line, "" when it has none.
 func (v *validator) where(a at) string {
-	p, ok := v.src.pos[a.key]
+	p, ok := v.src.at(a.key)
 	if !ok {
 		return ""
 	}

@@ -48,14 +48,14 @@ func (d *decoder) unknown(key *yaml.Node, t reflect.Type, a at) {
 	msg := "unknown field: the fields here are " + strings.Join(fields.names, ", ")
 	if meant := nearest(name, fields.names); meant != "" {
 		msg = fmt.Sprintf("unknown field: did you mean %s?", meant)
-		d.src.markBad(a.field(meant).key)
+		d.src.markBad(a.field(meant))
 	} else if inside := d.belongs(name, t, 2); inside != "" {
 		msg = fmt.Sprintf("unknown field here: it belongs into %s", inside)
 	} else if name == "<<" {
 		msg = "merge keys are not read: write the fields out, or give a whole mapping by an alias"
 	}
-	d.src.markBad(p.key)
-	d.add(position{key.Line, key.Column}, p.show, "", msg)
+	d.src.markBad(p)
+	d.add(position{key.Line, key.Column}, p.show(), "", msg)
 }
 
 // belongs finds the mapping under t, at most depth levels down, that has a field called name: "security.macLearning".

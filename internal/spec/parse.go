@@ -63,12 +63,13 @@ func Parse(filename string, data []byte) (*Config, error) {
 	d.rest(dec)
 	d.src.ports = len(cfg.Ports)
 	faults := d.faults
-	if !d.src.bad[""] {
+	if !d.src.bad[0] {
 		faults = append(faults, cfg.check(true)...)
 	}
 	if err := faults.err(); err != nil {
 		return nil, err
 	}
+	d.src.close(data, &doc, cfg.Ports)
 	return cfg, nil
 }
 

@@ -25,7 +25,7 @@ func WithPorts(cfg *Config, ports []Port) (*Config, Faults) {
 		// An index no file has: the port's values have no position.
 		a := at{}.field("ports").item(-1, p.Name)
 		if checkName(p.Name) != "" { // nor, without a name that can be shown, a place
-			a.show = "port"
+			a = at{key: a.key, step: "port"}
 		}
 		v.port(a, &p)
 		if len(v.faults) == before {

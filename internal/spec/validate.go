@@ -50,12 +50,12 @@ func newValidator(c *Config) *validator {
 
 // fault reports what is wrong at a, unless that part of the file could not be read anyway.
 func (v *validator) fault(a at, value, format string, args ...any) {
-	if v.src.spoilt(a.key) {
+	if v.src.spoilt(a) {
 		return
 	}
-	p := v.src.find(a.key)
+	p := v.src.find(a)
 	v.faults = append(v.faults, Fault{File: v.src.file, Line: p.line, Column: p.column,
-		Path: a.show, Value: value, Message: fmt.Sprintf(format, args...)})
+		Path: a.show(), Value: value, Message: fmt.Sprintf(format, args...)})
 }
 
 // written says whether the file has that field at a, be it the zero value.
@@ -63,7 +63,7 @@ func (v *validator) written(a at, field string) bool {
 	if !v.reading {
 		return false
 	}
-	_, ok := v.src.pos[a.field(field).key]
+	_, ok := v.src.at(fieldKey(a.key, field))
 	return ok
 }
 
@@ -155,7 +155,7 @@ func (v *validator) duration(a at, field, value string, least, most time.Duratio
 
 // line says where the value at a is, for a message about another place.
 func (v *validator) line(a at) string {
-	if p, ok := v.src.pos[a.key]; ok && p.line > 0 {
+	if p, ok := v.src.at(a.key); ok && p.line > 0 {
 		return " on line " + strconv.Itoa(p.line)
 	}
 	return ""

@@ -54,7 +54,7 @@ func (v *validator) portName(a at, p *Port) {
 
 // fileName is the file and line that declares port i.
 func (v *validator) fileName(i int) string {
-	p, ok := v.src.pos[at{}.field("ports").item(i, "").field("name").key]
+	p, ok := v.src.at(at{}.field("ports").item(i, "").field("name").key)
 	if !ok || v.src.file == "" {
 		return "the configuration"
 	}

@@ -1,0 +1,140 @@
+package spec
+
+import (
+	"bytes"
+	"crypto/sha256"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// section is the part of a file that lists its ports, from the line "ports:" to the end. On a host with a thousand of them nearly
+// the whole file is that, and a change of a port group leaves it as it was: it is then not read again.
+type section struct {
+	length int // bytes
+	digest [sha256.Size]byte
+	line   int // of its first line in the file it was read in
+	pos    map[uint64]position
+	values int // as decoder.values
+	ports  []Port
+	// whole: it means the same behind any other beginning of a file.
+	whole bool
+}
+
+// ParseAfter is Parse for a file that takes the place of one that was parsed before, nil for none; what comes out is the same, also
+// the places of faults. Ports that are written as they were are not read again. before stays as it is; the two share their ports.
+func ParseAfter(before *Config, filename string, data []byte) (*Config, error) {
+	if before == nil || before.src == nil || before.src.section == nil || TooLarge(data) {
+		return Parse(filename, data)
+	}
+	s := before.src.section
+	head, ok := s.cut(data)
+	if !ok || !s.whole {
+		return Parse(filename, data)
+	}
+	cfg, ok := s.behind(filename, head)
+	if !ok { // to be read as a whole, and be it for the faults
+		return Parse(filename, data)
+	}
+	if faults := cfg.check(true); len(faults) > 0 {
+		return Parse(filename, data)
+	}
+	return cfg, nil
+}
+
+// behind is the configuration of a file that begins with head and ends with s. ok is false where that cannot be told from the two
+// apart.
+//
+// A block mapping that is complete by itself goes on with the next key at its column, whatever that key holds; and whatever it holds
+// is read alike in both places, as long as it has no aliases and no directives are in force.
+func (s *section) behind(filename string, head []byte) (cfg *Config, ok bool) {
+	dec := yaml.NewDecoder(bytes.NewReader(head))
+	var doc yaml.Node
+	if dec.Decode(&doc) != nil || !isPlain(head, &doc) {
+		return nil, false
+	}
+	d := newDecoder(filename)
+	d.values = s.values
+	cfg = &Config{src: d.src}
+	d.document(&doc, cfg)
+	d.rest(dec)
+	if len(d.faults) > 0 || cfg.Ports != nil || d.src.section != nil {
+		return nil, false
+	}
+	cfg.Ports = s.ports
+	d.src.section, d.src.shift = s, bytes.Count(head, []byte("\n"))+1-s.line
+	d.src.ports = len(cfg.Ports)
+	return cfg, true
+}
+
+// isPlain says whether a document of that text is one block mapping at the first column, without directives or marks of documents but
+// for the one that it may begin with.
+func isPlain(text []byte, doc *yaml.Node) bool {
+	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
+		return false
+	}
+	root := doc.Content[0]
+	if root.Kind != yaml.MappingNode || root.Style&yaml.FlowStyle != 0 || root.Column != 1 || root.Anchor != "" {
+		return false
+	}
+	begun := false
+	for line := range bytes.Lines(text) {
+		begins := !begun && string(bytes.TrimSpace(line)) == "---" // a document may begin so
+		if mark := line[:min(3, len(line))]; line[0] == '%' || string(mark) == "..." || string(mark) == "---" && !begins {
+			return false
+		}
+		begun = begun || begins || len(bytes.TrimSpace(line)) > 0 && line[0] != '#'
+	}
+	return !bytes.ContainsAny(text, "\r\u0085\u2028\u2029\ufeff") // other ends of lines, and a mark of the encoding
+}
+
+// cut is what stands before the section in a file that ends with it.
+func (s *section) cut(data []byte) (head []byte, ok bool) {
+	n := len(data) - s.length
+	if n < 1 || data[n-1] != '\n' || sha256.Sum256(data[n:]) != s.digest {
+		return nil, false
+	}
+	return data[:n], true
+}
+
+// portsSection decodes the value n of the key "ports" at the root.
+func (d *decoder) portsSection(n *yaml.Node, decode func()) {
+	s := &section{pos: map[uint64]position{}, whole: !hasAlias(n)}
+	before := d.values
+	d.src.section, d.into = s, s.pos
+	decode()
+	d.into = d.src.pos
+	s.values = d.values - before
+}
+
+// close has the section remember its text, where it is the file's last key and begins a line; else it is forgotten that
+// there is one.
+func (s *source) close(data []byte, doc *yaml.Node, ports []Port) {
+	if s.section == nil {
+		return
+	}
+	root := doc.Content[0]
+	key := root.Content[len(root.Content)-2]
+	if !isPlain(data, doc) || key.Value != "ports" || key.Column != 1 || key.Style != 0 || key.Anchor != "" {
+		s.section.whole = false
+		return
+	}
+	start := 0
+	for range key.Line - 1 {
+		start += bytes.IndexByte(data[start:], '\n') + 1
+	}
+	text := data[start:]
+	s.section.length, s.section.digest, s.section.line, s.section.ports = len(text), sha256.Sum256(text), key.Line, ports
+	s.section.whole = s.section.whole && bytes.HasPrefix(text, []byte("ports:"))
+}
+
+func hasAlias(n *yaml.Node) bool {
+	if n.Kind == yaml.AliasNode {
+		return true
+	}
+	for _, c := range n.Content {
+		if hasAlias(c) {
+			return true
+		}
+	}
+	return false
+}
