@@ -69,11 +69,12 @@ type Agent struct {
 	// configFile is what --config named; "" without.
 	configFile string
 
-	file      *spec.Config // what the file declares
-	cfg       *spec.Config // with what commands made
-	warnings  []string     // about the configuration; a port whose device is missing says so itself, for as long as it is
-	plan      *plan.Plan   // of cfg, unless stale
-	stale     bool         // cfg, or a MAC taken over, changed since plan was made
+	file      *spec.Config                // what the file declares
+	parsed    atomic.Pointer[spec.Config] // the file last read, for whoever reads the next one
+	cfg       *spec.Config                // with what commands made
+	warnings  []string                    // about the configuration; a port whose device is missing says so itself, for as long as it is
+	plan      *plan.Plan                  // of cfg, unless stale
+	stale     bool                        // cfg, or a MAC taken over, changed since plan was made
 	problems  map[plan.PortID]string
 	misfits   []string // known faults of what commands made against the file
 	applied   *dataplane.Desired

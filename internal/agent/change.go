@@ -157,6 +157,7 @@ func (a *Agent) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.App
 	if err != nil {
 		return nil, err
 	}
+	a.parsed.Store(cfg)
 	a.warnings = cfg.Warnings()
 	// What is only said is worked out when the change is in force.
 	if out.Changes, err = changes.Between(was, cfg); err != nil {
@@ -210,8 +211,8 @@ func isFile(path string) error {
 	return err
 }
 
-// readConfig reads and parses the file given with --config.
-func readConfig(path string) (*spec.Config, state.Source, error) {
+// readConfig reads and parses the file given with --config; before is the one read last, nil for none.
+func readConfig(path string, before *spec.Config) (*spec.Config, state.Source, error) {
 	b, err := spec.ReadFile(path)
 	if err != nil {
 		return nil, state.Source{}, fmt.Errorf("read the configuration: %w", err)
@@ -219,7 +220,7 @@ func readConfig(path string) (*spec.Config, state.Source, error) {
 	if onlyComments(b) {
 		return nil, state.Source{}, fmt.Errorf("%s: %w", path, errOnlyComments)
 	}
-	cfg, err := spec.Parse(path, b)
+	cfg, err := spec.ParseAfter(before, path, b)
 	return cfg, state.Source{File: path, Content: string(b), Seen: digest(b)}, err
 }
 
@@ -235,7 +236,7 @@ func (a *Agent) reload() {
 	var src state.Source
 	err := isFile(a.configFile)
 	if err == nil {
-		cfg, src, err = readConfig(a.configFile)
+		cfg, src, err = readConfig(a.configFile, a.parsed.Load())
 	}
 	if err == nil {
 		_, err = a.apply(cfg, src, api.Apply{})

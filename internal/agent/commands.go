@@ -18,7 +18,7 @@ var _ api.Service = (*Agent)(nil)
 
 // Apply replaces the configuration file's content; it owns what the file declares and nothing else.
 func (a *Agent) Apply(ctx context.Context, q api.Apply) (out *api.Applied, err error) {
-	cfg, err := spec.Parse(q.File, []byte(q.Content))
+	cfg, err := spec.ParseAfter(a.parsed.Load(), q.File, []byte(q.Content))
 	if err != nil {
 		var faults spec.Faults
 		if errors.As(err, &faults) {

@@ -86,7 +86,7 @@ func (a *Agent) resolve(cfg *spec.Config) (*plan.Plan, error) {
 	if len(cfg.Switches) == 0 {
 		return &plan.Plan{}, nil
 	}
-	p, err := plan.Resolve(cfg, a.state.PortNumbers())
+	p, err := plan.ResolveValid(cfg, a.state.PortNumbers())
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	var given *givenConfig
 	if o.Config != "" {
-		cfg, src, err := readConfig(o.Config)
+		cfg, src, err := readConfig(o.Config, nil)
 		switch {
 		case err == nil:
 			given = &givenConfig{cfg, src}
@@ -196,6 +196,7 @@ func (a *Agent) begin(given *givenConfig) error {
 	if err != nil {
 		return err
 	}
+	a.parsed.Store(a.file)
 	if err := a.resumeAdoptions(); err != nil {
 		return err
 	}

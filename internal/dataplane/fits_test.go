@@ -2,8 +2,11 @@ package dataplane
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -42,5 +45,46 @@ func TestTooManyMembershipsAreRefusedAtOnce(t *testing.T) {
 	err := Fits(trunks(2000, nested))
 	if err == nil || !strings.Contains(err.Error(), "equal VLAN ranges") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The rough bound never promises room that there is not, up to the brim of each table.
+func TestTheRoughBoundIsABound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 2000).Draw(t, "ports")
+		access := rapid.IntRange(1, 4094).Draw(t, "access VLANs")
+		kinds := rapid.IntRange(0, 7).Draw(t, "trunks")
+		share := rapid.IntRange(0, 4).Draw(t, "of five ports are trunks")
+		seed := rapid.Uint64().Draw(t, "seed")
+		sets := make([]plan.VLANSet, kinds)
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		for i := range sets {
+			for range 1 + rnd.IntN(300) {
+				lo := uint16(1 + rnd.IntN(4000))
+				sets[i].AddRange(lo, lo+uint16(rnd.IntN(40)))
+			}
+		}
+		p := trunks(n, func(i int) plan.VLANSet { return plan.VLANSet{} })
+		for i, port := range p.Switches[0].Ports {
+			port.Policy.VLAN.V = plan.VLAN{Mode: plan.VLANAccess, ID: uint16(1 + (i*7)%access)}
+			if kinds > 0 && i%5 < share {
+				port.Policy.VLAN.V = plan.VLAN{Mode: plan.VLANTrunk, Set: sets[i%kinds], AD: i%11 == 0}
+			}
+		}
+		if err := fits(p); surelyFits(p) && err != nil {
+			t.Fatalf("promised, and %v", err)
+		}
+	})
+}
+
+// What hosts look like is answered by the bound.
+func TestTheRoughBoundIsOfUse(t *testing.T) {
+	p := trunks(1000, func(int) plan.VLANSet { return plan.AllVLANs() })
+	for i, port := range p.Switches[0].Ports[10:] {
+		port.Policy.VLAN.V = plan.VLAN{Mode: plan.VLANAccess, ID: uint16(100 + i%500)}
+	}
+	p.Switches[0].Uplinks = []*plan.Uplink{{VLANs: plan.AllVLANs()}, {VLANs: plan.AllVLANs()}}
+	if !surelyFits(p) {
+		t.Error("not for 1,000 ports in 500 VLANs, ten of them trunks")
 	}
 }

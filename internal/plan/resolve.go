@@ -16,20 +16,28 @@ func Resolve(cfg *spec.Config, numbers map[PortID]uint32) (*Plan, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	return ResolveValid(cfg, numbers)
+}
+
+// ResolveValid is Resolve of a configuration that was validated already, as one that spec.Parse and spec.WithPorts made is: with a
+// thousand ports, validating takes as long as the rest. Ports with the same effective policy share its lists.
+func ResolveValid(cfg *spec.Config, numbers map[PortID]uint32) (*Plan, error) {
 	next, err := freeNumbers(numbers)
 	if err != nil {
 		return nil, err
 	}
 	p := &Plan{Switches: make([]*Switch, len(cfg.Switches))}
 	byName := make(map[string]int, len(cfg.Switches))
+	groups := make([]groupPolicies, len(cfg.Switches))
 	for i := range cfg.Switches {
 		p.Switches[i] = resolveSwitch(&cfg.Switches[i])
 		byName[cfg.Switches[i].Name] = i
+		groups[i] = groupPoliciesOf(&cfg.Switches[i])
 	}
 	for i := range cfg.Ports {
 		sp := &cfg.Ports[i]
 		k := byName[sp.Switch]
-		port := resolvePort(&cfg.Switches[k], sp)
+		port := resolvePort(&cfg.Switches[k], groups[k], sp)
 		port.Number = numberOf(port.ID, numbers, next)
 		p.Switches[k].Ports = append(p.Switches[k].Ports, port)
 	}
@@ -128,7 +136,24 @@ func vlanSet(list []string) VLANSet {
 	return set
 }
 
-func resolvePort(s *spec.Switch, sp *spec.Port) *Port {
+// groupPolicies are what the port groups of a switch give a port that sets nothing itself, by name.
+type groupPolicies map[string]struct {
+	levels    []level
+	effective Effective
+}
+
+func groupPoliciesOf(s *spec.Switch) groupPolicies {
+	all := make(groupPolicies, len(s.PortGroups))
+	for i := range s.PortGroups {
+		g := all[s.PortGroups[i].Name]
+		g.levels = []level{{FromSwitch, &s.Defaults}, {FromPortGroup, &s.PortGroups[i].Policy}}
+		g.effective = effective(s, g.levels)
+		all[s.PortGroups[i].Name] = g
+	}
+	return all
+}
+
+func resolvePort(s *spec.Switch, groups groupPolicies, sp *spec.Port) *Port {
 	p := &Port{
 		ID:        PortID{s.Name, sp.Name},
 		PortGroup: sp.PortGroup,
@@ -145,13 +170,11 @@ func resolvePort(s *spec.Switch, sp *spec.Port) *Port {
 	if p.Role == spec.Host && p.MTU == 0 {
 		p.MTU = s.ActualMTU()
 	}
-	levels := []level{{FromSwitch, &s.Defaults}}
-	for i := range s.PortGroups {
-		if g := &s.PortGroups[i]; g.Name == sp.PortGroup {
-			levels = append(levels, level{FromPortGroup, &g.Policy})
-		}
+	g := groups[sp.PortGroup]
+	p.Policy = g.effective
+	if sp.Policy != (spec.Policy{}) {
+		p.Policy = effective(s, append(g.levels[:len(g.levels):len(g.levels)], level{FromPort, &sp.Policy}))
 	}
-	p.Policy = effective(s, append(levels, level{FromPort, &sp.Policy}))
 	return p
 }
 

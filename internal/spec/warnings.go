@@ -10,7 +10,7 @@ func (c *Config) Warnings() []string {
 		s := &c.Switches[i]
 		x := at{}.field("switches").item(i, s.Name).field("ipfix")
 		warn := func(a at, format string, args ...any) {
-			lines = append(lines, v.where(a)+a.show+": "+fmt.Sprintf(format, args...))
+			lines = append(lines, v.where(a)+a.show()+": "+fmt.Sprintf(format, args...))
 		}
 		if len(s.IPFIX.Collectors) > 0 && !c.meters(s) {
 			warn(x.field("collectors"), "nothing is metered on this switch: set monitoring: {ipfix: true} under defaults, or at a port group, port or uplink")
