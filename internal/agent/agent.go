@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -81,6 +82,7 @@ type Agent struct {
 	last      map[plan.PortID]observation
 	redo      bool              // what is applied was not applied whole
 	flip      dataplane.Instant // when applied came into force
+	littered  bool              // by a change since the last tick
 	late      error             // what failed after applied came into force
 	commanded bool              // the reconcile at hand is a command's, which is refused when it cannot be remembered
 	retry     bool              // the last reconcile failed
@@ -219,6 +221,10 @@ func (a *Agent) tick() {
 			return
 		}
 		a.settle()
+	}
+	if a.littered { // the garbage of a change of a thousand ports is collected now, and not during the next one
+		a.littered = false
+		go runtime.GC()
 	}
 	a.attachFailed()
 	a.tellHeld()

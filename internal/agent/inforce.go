@@ -34,15 +34,15 @@ type attaching struct {
 // nobody commanded, such as an uplink that is back, goes into force also when it cannot be written down.
 func (a *Agent) putInForce(d dataplane.Desired) error {
 	began := time.Now()
-	var next *state.Staged
-	at, err := a.kernel.Change(d, func() (err error) {
-		a.keepNumbers()
-		next, err = a.store.Stage(a.state)
-		if err != nil && !a.commanded { // what links and guests do is not refused; save says so, and is tried again
-			return nil
+	a.keepNumbers()
+	staged := a.stage()
+	at, err := a.kernel.Change(d, func() error {
+		if _, err := staged(); a.commanded { // what links and guests do is not refused; save says so, and is tried again
+			return err
 		}
-		return err
+		return nil
 	})
+	next, _ := staged()
 	if at == (dataplane.Instant{}) {
 		a.meters.Failed()
 		if next != nil {
@@ -58,6 +58,22 @@ func (a *Agent) putInForce(d dataplane.Desired) error {
 	a.meters.Applied(took)
 	a.log.Debug("plan put into force", "took", took)
 	return err
+}
+
+// stage writes the state beside the file that counts, while the kernel's tables are written; the function it returns waits for that.
+// Nobody else is at the state meanwhile.
+func (a *Agent) stage() func() (*state.Staged, error) {
+	var next *state.Staged
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		next, err = a.store.Stage(a.state)
+	}()
+	return func() (*state.Staged, error) {
+		<-done
+		return next, err
+	}
 }
 
 // keepNumbers has the state keep the numbers of the ports and uplinks there are; one that is gone gives its number back.
@@ -186,6 +202,7 @@ func (a *Agent) timed(out *api.Applied, readAt int64, change func() error) error
 		out.InForceMs = float64(a.flip.After-readAt) / 1e6
 		out.InForceAt = &api.Instant{Before: a.flip.Before, After: a.flip.After}
 		a.log.Info("in force", slog.Float64("ms", out.InForceMs))
+		a.littered = true
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -217,7 +218,7 @@ func TestOtherVersionsAreToldApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	if resp.StatusCode != http.StatusUnprocessableEntity || resp.Header.Get(versionHeader) != "1" {
+	if resp.StatusCode != http.StatusUnprocessableEntity || resp.Header.Get(versionHeader) != strconv.Itoa(Version) {
 		t.Errorf("client of version 99: %s, version %s", resp.Status, resp.Header.Get(versionHeader))
 	}
 }

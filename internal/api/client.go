@@ -144,6 +144,9 @@ func (c *Client) send(ctx context.Context, method, path string, q any) (*http.Re
 		if err != nil {
 			return nil, err
 		}
+		if more, ok := q.(interface{ behind() string }); ok {
+			b = append(append(b, '\n'), more.behind()...)
+		}
 		body = bytes.NewReader(b)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, "http://agent"+path, body)

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -158,13 +159,32 @@ func request[Q any](w http.ResponseWriter, r *http.Request) (Q, error) {
 	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		return q, err
 	}
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	body := http.MaxBytesReader(w, r.Body, maxBody)
+	d := json.NewDecoder(body)
 	d.DisallowUnknownFields()
-	if err := d.Decode(&q); err != nil {
+	err := d.Decode(&q)
+	if t, ok := any(&q).(interface{ takeBehind(string) }); ok && err == nil {
+		err = readBehind(d, body, t.takeBehind)
+	}
+	if err != nil {
 		return q, NewError(Invalid, "unreadable request: "+err.Error())
 	}
 	// The server goes on reading, to notice a caller that leaves.
 	return q, c.SetReadDeadline(time.Time{})
+}
+
+// readBehind reads what comes behind the JSON value that d has read, and a newline.
+func readBehind(d *json.Decoder, body io.Reader, take func(string)) error {
+	var b strings.Builder
+	if _, err := io.Copy(&b, io.MultiReader(d.Buffered(), body)); err != nil {
+		return err
+	}
+	content, ok := strings.CutPrefix(b.String(), "\n")
+	if !ok && content != "" {
+		return errors.New("a newline ends the JSON")
+	}
+	take(content)
+	return nil
 }
 
 func act[Q any](mux *http.ServeMux, path string, f func(context.Context, Q) error) {

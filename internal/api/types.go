@@ -10,7 +10,7 @@ import (
 )
 
 // Version is the version of the protocol. The agent refuses a client of another version, and says which it speaks.
-const Version = 1
+const Version = 2
 
 // AgentInfo says which agent answers.
 type AgentInfo struct {
@@ -217,12 +217,16 @@ type MAC struct {
 
 // Apply asks for a new configuration file.
 type Apply struct {
-	File    string `json:"file"`
-	Content string `json:"content"`
+	File string `json:"file"`
+	// Content goes behind the JSON as it is: quoting a file of a thousand ports takes longer than reading it.
+	Content string `json:"-"`
 	DryRun  bool   `json:"dryRun"`
 	// ReadAt is when the command had read its input, in nanoseconds of CLOCK_MONOTONIC; 0 when it does not say.
 	ReadAt int64 `json:"readAt"`
 }
+
+func (q Apply) behind() string             { return q.Content }
+func (q *Apply) takeBehind(content string) { q.Content = content }
 
 // Applied is what an Apply did, or would do.
 type Applied struct {

@@ -164,6 +164,9 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, a at) {
 		}
 		first[key.Value] = key.Line
 		index, ok := fields.index[key.Value]
+		if len(index) > 1 { // of the policy that the object has embedded
+			d.into[fieldKey(a.key, ofPolicy)] = position{key.Line, key.Column}
+		}
 		switch value := n.Content[i+1]; {
 		case !ok:
 			d.unknown(key, v.Type(), a)

@@ -17,6 +17,9 @@ const (
 	elementMark = 0xff
 )
 
+// ofPolicy is what no field is called: it stands for any field of an object's policy.
+const ofPolicy = "\x00"
+
 // fieldKey is the key of the field of that name at the place with the key.
 func fieldKey(key uint64, name string) uint64 {
 	key = (key ^ '.') * hashPrime

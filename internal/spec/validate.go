@@ -136,7 +136,7 @@ func (v *validator) oneSwitch(a at, i int) {
 	v.duration(a, "upDelay", s.UpDelay, 0, MaxUpDelay, "100ms")
 	v.ipfix(a, i)
 	enum(v, a.field("discovery"), "lldp", s.Discovery.LLDP, LLDPNone, LLDPListen, LLDPAdvertise, LLDPBoth)
-	chain := []level{{at: a.field("defaults"), policy: &s.Defaults, what: "switch " + s.Name}}
+	chain := []level{{at: a.field("defaults"), policy: &s.Defaults, kind: "switch", name: s.Name}}
 	v.policy(i, chain)
 	for j := range s.PortGroups {
 		v.group(a, i, j, chain)
@@ -232,5 +232,5 @@ func (v *validator) group(sw at, i, j int, chain []level) {
 	} else {
 		v.groups[i][g.Name] = j
 	}
-	v.policy(i, append(chain[:1:1], level{at: a, policy: &g.Policy, what: "port group " + g.Name}))
+	v.policy(i, append(chain[:1:1], level{at: a, policy: &g.Policy, kind: "port group", name: g.Name}))
 }

@@ -5,18 +5,24 @@ import (
 	"strconv"
 )
 
-// level is one step of the inheritance: a policy, its place, and the object it belongs to in words.
+// level is one step of the inheritance: a policy, its place, and the object it belongs to.
 type level struct {
-	at     at
-	policy *Policy
-	what   string
+	at         at
+	policy     *Policy
+	kind, name string
 }
+
+// what is the object in words.
+func (l level) what() string { return l.kind + " " + l.name }
+
+// silent says whether a policy at a sets nothing, not even to a zero value.
+func (v *validator) silent(a at, p *Policy) bool { return *p == (Policy{}) && !v.written(a, ofPolicy) }
 
 // policy checks the last level of chain, for switch i; those before it are what it inherits.
 func (v *validator) policy(i int, chain []level) {
 	own := chain[len(chain)-1]
 	p := own.policy
-	if *p == (Policy{}) && !v.reading {
+	if v.silent(own.at, p) {
 		return
 	}
 	if p.VLAN != nil {
@@ -122,10 +128,10 @@ func (v *validator) teaming(i int, chain []level) {
 			detection = l.policy.Teaming.FailureDetection
 		}
 		if l.policy.Teaming.Active != nil {
-			active, activeFrom = *l.policy.Teaming.Active, l.what
+			active, activeFrom = *l.policy.Teaming.Active, l.what()
 		}
 		if l.policy.Teaming.Standby != nil {
-			standby, standbyFrom = *l.policy.Teaming.Standby, l.what
+			standby, standbyFrom = *l.policy.Teaming.Standby, l.what()
 		}
 	}
 	if t.Active != nil || t.Standby != nil {

@@ -25,12 +25,12 @@ func (v *validator) port(a at, p *Port) {
 		return
 	}
 	s := &v.cfg.Switches[i]
-	chain := []level{{policy: &s.Defaults, what: "switch " + s.Name}}
+	chain := []level{{policy: &s.Defaults, kind: "switch", name: s.Name}}
 	if g != nil {
-		chain = append(chain, level{policy: &g.Policy, what: "port group " + g.Name})
+		chain = append(chain, level{policy: &g.Policy, kind: "port group", name: g.Name})
 		v.overrides(a, p, g)
 	}
-	v.policy(i, append(chain, level{at: a, policy: &p.Policy, what: "port " + p.Name}))
+	v.policy(i, append(chain, level{at: a, policy: &p.Policy, kind: "port", name: p.Name}))
 }
 
 func (v *validator) portName(a at, p *Port) {
