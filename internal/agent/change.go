@@ -135,11 +135,11 @@ func (a *Agent) preview(file *spec.Config) (*plan.Plan, []string, error) {
 
 // apply puts a valid configuration file into force, all or nothing.
 func (a *Agent) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.Applied, error) {
-	faults, warnings := spec.CheckDevices(cfg, a.lookup)
-	if len(faults) > 0 {
+	if faults := spec.CheckDevices(cfg, a.lookup); len(faults) > 0 {
 		return nil, api.NewError(api.Invalid, faultLines(faults)...)
 	}
-	out := &api.Applied{Warnings: append(warnings, cfg.Warnings()...), DryRun: q.DryRun}
+	out := &api.Applied{DryRun: q.DryRun}
+	defer func() { out.Warnings = append(spec.MissingDevices(cfg, a.lookup), cfg.Warnings()...) }()
 	was, before := a.file, a.plan
 	if q.DryRun {
 		after, lines, err := a.preview(cfg)

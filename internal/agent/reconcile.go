@@ -194,7 +194,7 @@ func (a *Agent) adoptMACs() {
 // desired is what the kernel shall do.
 func (a *Agent) desired(bounds []bound) dataplane.Desired {
 	a.watchLinks()
-	d := dataplane.Desired{Plan: a.plan, Facts: plan.Facts{}, Attachments: map[plan.PortID]dataplane.Attachment{}}
+	d := dataplane.Desired{Plan: a.plan, Facts: make(plan.Facts, len(bounds)), Attachments: make(map[plan.PortID]dataplane.Attachment, len(bounds))}
 	for _, b := range bounds {
 		if b.uplink != nil {
 			f := devices.UplinkFact(b.device)

@@ -200,7 +200,7 @@ func (a *Agent) begin(given *givenConfig) error {
 	if err := a.resumeAdoptions(); err != nil {
 		return err
 	}
-	faults, warnings := spec.CheckDevices(a.file, a.lookup)
+	faults := spec.CheckDevices(a.file, a.lookup)
 	if fresh && len(faults) > 0 {
 		return api.NewError(api.Invalid, faultLines(faults)...)
 	}
@@ -209,7 +209,7 @@ func (a *Agent) begin(given *givenConfig) error {
 	a.cfg = cfg
 	a.keepMisfits(misfits)
 	a.forgetOverrides()
-	for _, w := range slices.Concat(warnings, a.warnings, a.misfits) {
+	for _, w := range slices.Concat(spec.MissingDevices(a.file, a.lookup), a.warnings, a.misfits) {
 		a.log.Warn(w)
 	}
 	a.distrust()

@@ -29,7 +29,7 @@ func compile(d Desired, s *slots, ticksPerSecond uint64) (*image, error) {
 	c := &compiler{
 		d: d, slots: s, hz: ticksPerSecond,
 		img:      &image{ports: make([]abi.Port, abi.MaxPorts), segments: map[uint8][]abi.SegmentChunk{}},
-		owners:   map[owner]uint32{},
+		owners:   make(map[owner]uint32, len(d.Facts)),
 		setIndex: map[plan.VLANSet]uint16{}, teamIndex: map[abi.Team]uint16{},
 	}
 	c.img.groups = []abi.Group{{}}
@@ -60,11 +60,18 @@ func (c *compiler) connected(id plan.PortID) (plan.Fact, Attachment, bool) {
 
 // connectedFacts leaves out what has no attachment: the device of such a port is not there for the kernel.
 func connectedFacts(d Desired) plan.Facts {
-	facts := maps.Clone(d.Facts)
-	maps.DeleteFunc(facts, func(id plan.PortID, _ plan.Fact) bool {
+	without := func(id plan.PortID, _ plan.Fact) bool {
 		_, attached := d.Attachments[id]
 		return !attached
-	})
+	}
+	facts := d.Facts
+	for id, f := range d.Facts {
+		if without(id, f) {
+			facts = maps.Clone(d.Facts)
+			maps.DeleteFunc(facts, without)
+			break
+		}
+	}
 	return facts
 }
 
@@ -72,7 +79,7 @@ func (c *compiler) compileSwitch(sw *plan.Switch) error {
 	id := c.slots.switches[sw.Name]
 	owners := EffectiveMACs(sw, c.d.Facts)
 	flags := c.switchFlags(sw)
-	var receivers []receiver
+	receivers := make([]receiver, 0, len(sw.Ports)+len(sw.Uplinks))
 	for _, p := range sw.Ports {
 		rec, ok, err := c.compilePort(sw, p, owners)
 		if err != nil {

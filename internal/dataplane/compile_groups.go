@@ -28,7 +28,10 @@ func (c *compiler) compileSegments(id uint8, all []receiver) error {
 	access, trunks := sortReceivers(all)
 	shared := map[string]uint16{}
 	for seg := segment(0); seg < abi.SegmentsPerSwitch; seg++ {
-		m := membership{access: access[seg]}
+		var m membership
+		if int(seg) < len(access) {
+			m.access = access[seg]
+		}
 		for _, t := range trunks {
 			if t.admits(seg) {
 				m.trunks = append(m.trunks, t.members)
@@ -69,9 +72,7 @@ func (t *trunk) admits(seg segment) bool {
 }
 
 // sortReceivers groups receivers by what they admit: the one segment of an access port, or the set of a trunk.
-func sortReceivers(all []receiver) (map[segment][]int, []*trunk) {
-	access := map[segment][]int{}
-	var trunks []*trunk
+func sortReceivers(all []receiver) (access [abi.VIDMask + 1][]int, trunks []*trunk) {
 	join := func(i int, like trunk) {
 		n := slices.IndexFunc(trunks, func(t *trunk) bool { return t.set == like.set && t.ad == like.ad && t.both == like.both })
 		if n < 0 {

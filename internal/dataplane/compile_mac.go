@@ -15,25 +15,28 @@ type OwnMAC struct {
 	Violation string
 }
 
+// taker is who has a MAC.
+type taker struct{ kind, name string }
+
 // EffectiveMACs are the effective MACs of a switch's ports (docs/reference/frame-rules.md section 1), as the kernel enforces
 // them. Facts holds the connected ports and uplinks.
 func EffectiveMACs(sw *plan.Switch, facts plan.Facts) map[plan.PortID]OwnMAC {
-	taken := map[plan.MAC]string{}
+	taken := make(map[plan.MAC]taker, len(sw.Uplinks)+len(sw.Ports))
 	for _, u := range sw.Uplinks {
 		if f, ok := facts[u.ID]; ok && !f.DeviceMAC.IsZero() {
-			taken[f.DeviceMAC] = "uplink " + u.ID.Name
+			taken[f.DeviceMAC] = taker{"uplink", u.ID.Name}
 		}
 	}
 	for _, p := range sw.Ports {
 		if !p.InitialMAC.IsZero() {
-			taken[p.InitialMAC] = "port " + p.ID.Name
+			taken[p.InitialMAC] = taker{"port", p.ID.Name}
 		}
 	}
 	own := make(map[plan.PortID]OwnMAC, len(sw.Ports))
 	for _, p := range sw.Ports {
 		o := effectiveMAC(p, facts[p.ID].SeenMAC, taken)
 		if !o.MAC.IsZero() && o.MAC != p.InitialMAC {
-			taken[o.MAC] = "port " + p.ID.Name
+			taken[o.MAC] = taker{"port", p.ID.Name}
 		}
 		own[p.ID] = o
 	}
@@ -41,7 +44,7 @@ func EffectiveMACs(sw *plan.Switch, facts plan.Facts) map[plan.PortID]OwnMAC {
 }
 
 // effectiveMAC is one port's, given the address its adapter is seen to use and whose the others are.
-func effectiveMAC(p *plan.Port, seen plan.MAC, taken map[plan.MAC]string) OwnMAC {
+func effectiveMAC(p *plan.Port, seen plan.MAC, taken map[plan.MAC]taker) OwnMAC {
 	if seen.IsZero() || seen == p.InitialMAC {
 		return OwnMAC{MAC: p.InitialMAC}
 	}
@@ -50,7 +53,7 @@ func effectiveMAC(p *plan.Port, seen plan.MAC, taken map[plan.MAC]string) OwnMAC
 	case seen.IsGroup():
 		return OwnMAC{p.InitialMAC, fmt.Sprintf("the adapter uses the group address %s", seen)}
 	case dup:
-		return OwnMAC{p.InitialMAC, fmt.Sprintf("the adapter uses %s, the MAC of %s", seen, other)}
+		return OwnMAC{p.InitialMAC, fmt.Sprintf("the adapter uses %s, the MAC of %s %s", seen, other.kind, other.name)}
 	case !p.InitialMAC.IsZero() && !p.Policy.MACChanges.V:
 		return OwnMAC{p.InitialMAC, fmt.Sprintf("the adapter uses %s instead of %s, and the policy rejects MAC changes", seen, p.InitialMAC)}
 	}

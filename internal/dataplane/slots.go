@@ -30,7 +30,9 @@ type assignment struct {
 func (s *slots) assign(p *plan.Plan) (*assignment, error) {
 	a := &assignment{map[plan.PortID]uint32{}, map[string]uint8{}, map[plan.PortID]uint32{}, map[string]uint8{}}
 	wantPorts, wantSwitches := wanted(p)
-	usedSlots, usedIDs := map[uint32]bool{0: true}, map[uint8]bool{}
+	var usedSlots [abi.MaxPorts + 1]bool
+	usedSlots[0] = true
+	usedIDs := map[uint8]bool{}
 	for id, slot := range s.ports {
 		usedSlots[slot] = true
 		if !wantPorts[id] {
@@ -59,7 +61,7 @@ func (s *slots) assign(p *plan.Plan) (*assignment, error) {
 			if _, ok := s.ports[id]; ok {
 				continue
 			}
-			for usedSlots[nextSlot] {
+			for nextSlot < abi.MaxPorts && usedSlots[nextSlot] {
 				nextSlot++
 			}
 			if nextSlot >= abi.MaxPorts {
@@ -98,7 +100,11 @@ func (s *slots) undo(a *assignment) {
 }
 
 func wanted(p *plan.Plan) (map[plan.PortID]bool, map[string]bool) {
-	ports, switches := map[plan.PortID]bool{}, map[string]bool{}
+	members := 0
+	for _, sw := range p.Switches {
+		members += len(sw.Uplinks) + len(sw.Ports)
+	}
+	ports, switches := make(map[plan.PortID]bool, members), make(map[string]bool, len(p.Switches))
 	for _, sw := range p.Switches {
 		switches[sw.Name] = true
 		for _, id := range membersOf(sw) {

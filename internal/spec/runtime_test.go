@@ -110,7 +110,8 @@ func TestValidate_AfterAPortIsTakenOut(t *testing.T) {
 func TestCheckDevices_SmallMTUIsAFaultAndAMissingDeviceAWarning(t *testing.T) {
 	cfg := mustParse(t, base)
 	mtus := map[string]int{"eno1": 1500}
-	faults, warnings := CheckDevices(cfg, func(d string) (int, bool) { mtu, ok := mtus[d]; return mtu, ok })
+	lookup := func(d string) (int, bool) { mtu, ok := mtus[d]; return mtu, ok }
+	faults, warnings := CheckDevices(cfg, lookup), MissingDevices(cfg, lookup)
 	wantFault := "heddle.yaml:5:33: switches[lab].uplinks[uplink1].device: eno1: the device's MTU is 1500, below the 9000 of switch lab: raise it (ip link set eno1 mtu 9000) or lower the switch's mtu"
 	if faults.Error() != wantFault {
 		t.Errorf("faults\n%s\nwant\n%s", faults, wantFault)
@@ -122,7 +123,8 @@ func TestCheckDevices_SmallMTUIsAFaultAndAMissingDeviceAWarning(t *testing.T) {
 	if got, want := strings.Join(warnings, "\n"), strings.Join(wantWarnings, "\n"); got != want {
 		t.Errorf("warnings\n%s\nwant\n%s", got, want)
 	}
-	if faults, warnings := CheckDevices(cfg, func(string) (int, bool) { return 9000, true }); len(faults)+len(warnings) != 0 {
+	lookup = func(string) (int, bool) { return 9000, true }
+	if faults, warnings := CheckDevices(cfg, lookup), MissingDevices(cfg, lookup); len(faults)+len(warnings) != 0 {
 		t.Errorf("with every device there: %v %v", faults, warnings)
 	}
 }

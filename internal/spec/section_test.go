@@ -39,8 +39,7 @@ func sameReading(before *Config, data string) error {
 		return fmt.Errorf("after another:\n%+v\nby itself:\n%+v", got, want)
 	}
 	nothing := func(string) (int, bool) { return 0, false }
-	_, w := CheckDevices(want, nothing)
-	_, g := CheckDevices(got, nothing)
+	w, g := MissingDevices(want, nothing), MissingDevices(got, nothing)
 	if !reflect.DeepEqual(g, w) {
 		return fmt.Errorf("places after another:\n%s\nby itself:\n%s", strings.Join(g, "\n"), strings.Join(w, "\n"))
 	}
