@@ -105,8 +105,22 @@ func TestSessionsAndFlowsAreChecked(t *testing.T) {
 	}
 }
 
+// resolve waits until the ends of a new path know each other's MAC. A request that is lost while the path comes up is repeated after a
+// second only, and the kernel keeps no more than some 200 SYNs for its answer.
+func resolve(t *testing.T, pair Pair) {
+	t.Helper()
+	for range 100 {
+		res, err := Measure(t.Context(), pair, Load{Kind: KindEcho, Duration: 100 * time.Millisecond})
+		if err == nil && res.Echo.Answered > 0 {
+			return
+		}
+	}
+	t.Fatal("the ends of the path do not reach each other")
+}
+
 func TestScanCountsWhatComesBack(t *testing.T) {
 	pair := vethPair(t)
+	resolve(t, pair)
 	load := Load{Kind: KindScan, Warmup: 20 * time.Millisecond, Duration: 300 * time.Millisecond, Rate: 5000, Flows: 700}
 	for name, f := range map[string]func(context.Context, Pair, Load) (Result, error){"own": Measure, "process": processes(t).Measure} {
 		res, err := f(t.Context(), pair, load)
