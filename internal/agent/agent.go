@@ -14,6 +14,7 @@ import (
 
 	"heddle/internal/dataplane"
 	"heddle/internal/event"
+	"heddle/internal/flowing"
 	"heddle/internal/guest"
 	"heddle/internal/hostdev"
 	"heddle/internal/metrics"
@@ -104,6 +105,7 @@ type Agent struct {
 	captures   captures
 	quiet      quiet
 	adoptions  adoptions
+	flows      *flowing.Runner // nil where flows cannot be metered
 
 	listener net.Listener   // for commands
 	mount    func() error   // makes sure that there is a file system to pin in

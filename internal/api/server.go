@@ -94,6 +94,7 @@ func handler(ctx context.Context, s Service) http.Handler {
 	post(mux, "/ports/move", s.Move)
 	get(mux, "/progress", s.Progress)
 	handleHostPorts(mux, s)
+	handleFlows(ctx, mux, s)
 	act(mux, "/stop", func(ctx context.Context, _ none) error { return s.Stop(ctx) })
 	one := make(large, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -36,6 +36,7 @@ type Service interface {
 	Progress(context.Context) (*Progress, error)
 	Stop(context.Context) error
 	HostPortService
+	FlowService
 }
 
 // ErrorKind says whose fault an error is.

@@ -40,6 +40,7 @@ type standIn struct {
 	adoption  api.Adoption
 	hostPorts []api.HostPort
 	captured  []api.CaptureEvent
+	flows     flowAnswers
 }
 
 func (s *standIn) note(q any) error { s.asked = append(s.asked, q); return s.err }

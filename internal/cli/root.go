@@ -78,6 +78,7 @@ func NewRoot(d Deps) *cobra.Command {
 	root.AddCommand(newDoctor(d))
 	root.AddCommand(newMetrics(d))
 	root.AddCommand(newTop(d))
+	root.AddCommand(newFlows(d))
 	root.AddCommand(newHostPort(d))
 	root.AddCommand(newCNI())
 	root.AddCommand(newLibvirtHook(d))

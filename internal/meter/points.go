@@ -139,3 +139,11 @@ func (m *Meter) observed(k *kept) bool {
 	}
 	return false
 }
+
+// Points are the observation points, also those that have gone and whose flows are still to be told of. Any goroutine may call it; what
+// it returns is not to be changed.
+func (m *Meter) Points() flow.Points {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.points
+}

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"net"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -129,4 +130,11 @@ func (x IPFIX) Rows() []Row {
 		add("mtu", strconv.Itoa(x.MTU))
 	}
 	return rows
+}
+
+// Equal says whether the settings are the same.
+func (x IPFIX) Equal(y IPFIX) bool {
+	same := slices.Equal(x.Collectors, y.Collectors)
+	x.Collectors, y.Collectors = nil, nil
+	return same && reflect.DeepEqual(x, y)
 }

@@ -15,33 +15,79 @@ import (
 // Read reads all counters.
 type Read func(context.Context) ([]api.Stats, error)
 
-// answer is what a reading came to.
-type answer struct {
-	all []api.Stats
-	err error
-	at  time.Time
+// View is what Show shows; one goroutine calls its methods.
+type View interface {
+	// Draw is what a terminal of that size shows.
+	Draw(width, height int) []Line
+	// Key is a key that was pressed.
+	Key(string) Action
+	// Every is how often Read is called; Resting: not for now.
+	Every() time.Duration
+	Resting() bool
+	// Read gives what gets that which is to be shown next, beside the methods and one at a time; take, called as a method is, has it
+	// shown. Its error ends the view.
+	Read() (get func(context.Context) (take func() error))
 }
 
-// view is a model on a terminal.
-type view struct {
+// ports is the view of a model.
+type ports struct {
 	*Model
+	read Read
+}
+
+func (p ports) Draw(width, height int) []Line {
+	p.Width, p.Height = width, height
+	return p.Screen()
+}
+
+func (p ports) Every() time.Duration { return p.Interval }
+func (p ports) Resting() bool        { return p.Paused }
+
+// Read makes a reading. An agent that is away may come back; one that never answered is an error.
+func (p ports) Read() func(context.Context) func() error {
+	return func(ctx context.Context) func() error {
+		all, err := p.read(ctx)
+		at := time.Now()
+		return func() error { return p.take(all, err, at) }
+	}
+}
+
+func (p ports) take(all []api.Stats, err error, at time.Time) error {
+	switch {
+	case err != nil && p.before == nil:
+		return err
+	case err != nil:
+		p.Fault = err.Error()
+	default:
+		p.Update(all, at)
+	}
+	return nil
+}
+
+// Run shows ports as Show does.
+func Run(ctx context.Context, m *Model, in, out *os.File, colour bool, read Read) error {
+	return Show(ctx, ports{m, read}, in, out, colour)
+}
+
+// view is a View on a terminal.
+type view struct {
+	View
 	term    *terminal
-	read    Read
-	answers chan answer
+	answers chan func() error
 	keys    chan []byte
 	crashed chan any
 	asking  bool
 }
 
-// Run shows the view on a terminal until a key, or the end of ctx, ends it. The terminal is then as it was, whatever happened: also
+// Show shows the view on a terminal until a key, or the end of ctx, ends it. The terminal is then as it was, whatever happened: also
 // after a panic, and while the program is stopped.
-func Run(ctx context.Context, m *Model, in, out *os.File, colour bool, read Read) (err error) {
+func Show(ctx context.Context, w View, in, out *os.File, colour bool) (err error) {
 	t, err := openTerminal(in, out, colour)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.leave()) }()
-	v := &view{Model: m, term: t, read: read, answers: make(chan answer, 1), keys: make(chan []byte), crashed: make(chan any, 2)}
+	v := &view{View: w, term: t, answers: make(chan func() error, 1), keys: make(chan []byte), crashed: make(chan any, 2)}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go v.guard(func() { v.listen(ctx, in) })
@@ -78,11 +124,11 @@ func (v *view) loop(ctx context.Context) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	tick := time.NewTicker(v.Interval)
+	tick := time.NewTicker(v.Every())
 	defer tick.Stop()
 	v.ask(ctx)
 	for {
-		if err := v.term.draw(v.Model); err != nil {
+		if err := v.term.draw(v.Draw); err != nil {
 			return err
 		}
 		select {
@@ -92,8 +138,9 @@ func (v *view) loop(ctx context.Context) error {
 			panic(p)
 		case <-tick.C:
 			v.ask(ctx)
-		case a := <-v.answers:
-			if err := v.take(a); err != nil {
+		case take := <-v.answers:
+			v.asking = false
+			if err := take(); err != nil {
 				return err
 			}
 		case b := <-v.keys:
@@ -112,28 +159,12 @@ func (v *view) loop(ctx context.Context) error {
 
 // ask has one reading made at a time, beside the loop: keys work while an agent is slow.
 func (v *view) ask(ctx context.Context) {
-	if v.asking || v.Paused {
+	if v.asking || v.Resting() {
 		return
 	}
 	v.asking = true
-	go v.guard(func() {
-		all, err := v.read(ctx)
-		v.answers <- answer{all, err, time.Now()}
-	})
-}
-
-// take shows a reading. An agent that is away may come back; one that never answered is an error.
-func (v *view) take(a answer) error {
-	v.asking = false
-	switch {
-	case a.err != nil && v.before == nil:
-		return a.err
-	case a.err != nil:
-		v.Fault = a.err.Error()
-	default:
-		v.Update(a.all, a.at)
-	}
-	return nil
+	get := v.Read()
+	go v.guard(func() { v.answers <- get(ctx) })
 }
 
 func (v *view) act(a Action, signals chan os.Signal) (quit bool, err error) {

@@ -62,20 +62,19 @@ func (t *terminal) leave() error {
 	return nil
 }
 
-// draw shows the model, in one write.
-func (t *terminal) draw(m *Model) error {
+// draw shows lines, in one write.
+func (t *terminal) draw(lines func(width, height int) []Line) error {
 	width, height, err := term.GetSize(int(t.out.Fd()))
 	if err != nil || width <= 0 || height <= 0 {
 		width, height = 80, 24
 	}
-	m.Width, m.Height = width, height
 	var b strings.Builder
 	b.WriteString(home)
 	if t.stale {
 		b.WriteString(wipeBelow)
 		t.stale = false
 	}
-	for i, l := range m.Screen() {
+	for i, l := range lines(width, height) {
 		if i > 0 {
 			b.WriteString("\r\n")
 		}

@@ -1,0 +1,309 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"heddle/internal/plan"
+)
+
+// FlowFilter says which flows are meant; fields that are empty ask for all.
+type FlowFilter struct {
+	Switch    string `json:"switch,omitempty"`
+	Port      string `json:"port,omitempty"`   // where it was observed: a port's or an uplink's name
+	Uplink    string `json:"uplink,omitempty"` // an uplink's name
+	PortGroup string `json:"portGroup,omitempty"`
+	// Address is of either end: an address, or a prefix such as 192.0.2.0/24.
+	Address string `json:"address,omitempty"`
+	// Protocol is tcp, udp, icmp, icmp6, sctp or another name, a number of IP, or an EtherType such as 0x0806 or arp.
+	Protocol string `json:"protocol,omitempty"`
+	// L4Port is of either end: 1–65535; 0 is any.
+	L4Port int `json:"l4port,omitempty"`
+	// Direction is ingress or egress, seen from the switch.
+	Direction string `json:"direction,omitempty"`
+}
+
+// FlowQuery asks for the flows there are.
+type FlowQuery struct {
+	FlowFilter
+	// Sort is bytes, packets or last: the largest, or the most recent, come first.
+	Sort string `json:"sort"`
+	// Limit is how many are wanted: 1–MaxFlowList.
+	Limit int `json:"limit"`
+}
+
+// MaxFlowList is the most flows of one answer.
+const MaxFlowList = 20_000
+
+// MaxFlowTop is the most flows of one answer to FlowTop.
+const MaxFlowTop = 1000
+
+// FlowSorts are what flows can be sorted by.
+func FlowSorts() []string { return []string{"bytes", "packets", "last"} }
+
+// Flow is one flow: what was seen at one port, in one direction, with the same addresses, protocol and ports.
+type Flow struct {
+	Switch    string `json:"switch"`
+	Port      string `json:"port"`
+	Uplink    bool   `json:"uplink,omitzero"`
+	PortGroup string `json:"portGroup,omitzero"`
+	// Direction is ingress or egress, seen from the switch.
+	Direction string `json:"direction"`
+	// VLAN is "untagged", the VLAN id, or "ad:100" for an 802.1ad one.
+	VLAN string `json:"vlan"`
+	// Protocol is tcp, udp, icmp and so on, a number of IP, or for what is no IP the EtherType: arp, 0x88cc.
+	Protocol       string     `json:"protocol"`
+	Source         netip.Addr `json:"source,omitzero"`
+	Destination    netip.Addr `json:"destination,omitzero"`
+	SourceMAC      plan.MAC   `json:"sourceMac"`
+	DestinationMAC plan.MAC   `json:"destinationMac"`
+	SourcePort     uint16     `json:"sourcePort,omitzero"`
+	// DestinationPort is not that of ICMP, which has ICMP.
+	DestinationPort uint16 `json:"destinationPort,omitzero"`
+	// ICMP is type/code, such as "8/0".
+	ICMP string `json:"icmp,omitzero"`
+	FlowCounts
+	First time.Time `json:"first"`
+	Last  time.Time `json:"last"`
+	// In and Out are the ports or uplinks by which the last frame came in and went out; empty for none or several.
+	In  string `json:"in,omitzero"`
+	Out string `json:"out,omitzero"`
+	// TCPFlags are those of all packets together: "SYN ACK FIN".
+	TCPFlags string `json:"tcpFlags,omitzero"`
+	TOS      uint8  `json:"tos,omitzero"` // of the first packet
+	MinTTL   uint8  `json:"minTtl,omitzero"`
+	MaxTTL   uint8  `json:"maxTtl,omitzero"`
+}
+
+// FlowCounts are packets, bytes of layer 3 (of what is no IP those behind the Ethernet header) and bytes of whole frames.
+type FlowCounts struct {
+	Packets    uint64 `json:"packets"`
+	Bytes      uint64 `json:"bytes"`
+	FrameBytes uint64 `json:"frameBytes"`
+}
+
+// FlowList is the first flows in the order asked for.
+type FlowList struct {
+	Flows []Flow `json:"flows"`
+	// Total is how many the filter meets, Kept how many there are at all.
+	Total int `json:"total"`
+	Kept  int `json:"kept"`
+	// Metered says whether any port or uplink is metered.
+	Metered bool `json:"metered"`
+}
+
+// FlowTopQuery asks for the flows with the highest rates, again and again.
+type FlowTopQuery struct {
+	FlowFilter
+	// Sort is bits or packets.
+	Sort     string        `json:"sort"`
+	Limit    int           `json:"limit"`    // 1–MaxFlowTop
+	Interval time.Duration `json:"interval"` // in nanoseconds: 1 s or more
+}
+
+// FlowTopSorts are what FlowTop can sort by.
+func FlowTopSorts() []string { return []string{"bits", "packets"} }
+
+// ShortestFlowInterval is how often flows are taken out of the kernel, and so the shortest time that rates can be of.
+const ShortestFlowInterval = time.Second
+
+// FlowRate is a flow with its rates.
+type FlowRate struct {
+	Flow
+	Rates FlowRates `json:"rates"`
+}
+
+// FlowRates are of packets, and of bits of whole frames, a second.
+type FlowRates struct {
+	Packets float64 `json:"packets"`
+	Bits    float64 `json:"bits"`
+}
+
+// FlowTop is what passed in one interval.
+type FlowTop struct {
+	Time  time.Time  `json:"time"`
+	Flows []FlowRate `json:"flows"`
+	// Matching is how many flows the filter meets, Active how many of them had a packet, Sum what they had together.
+	Matching int       `json:"matching"`
+	Active   int       `json:"active"`
+	Sum      FlowRates `json:"sum"`
+	// Metered says whether any port or uplink is metered.
+	Metered bool `json:"metered"`
+}
+
+// FlowRecord is a record as it was made.
+type FlowRecord struct {
+	Flow // with what was counted since the record before
+	// Reason is idle, active, end, forced or no-resources.
+	Reason string `json:"reason"`
+	// Start is when the flow began; with the key it names the flow.
+	Start time.Time `json:"start"`
+	// Total is what was counted since Start.
+	Total FlowCounts `json:"total"`
+	// Reverse is the other direction of a biflow (RFC 5103).
+	Reverse *FlowReverse `json:"reverse,omitempty"`
+}
+
+// FlowReverse is the other direction of a biflow.
+type FlowReverse struct {
+	FlowCounts
+	Start time.Time  `json:"start"`
+	Total FlowCounts `json:"total"`
+}
+
+// FlowRecords is a batch of records, in order.
+type FlowRecords struct {
+	Records []FlowRecord `json:"records"`
+	// Missed is how many were made before these and not taken fast enough.
+	Missed uint64 `json:"missed,omitzero"`
+}
+
+// FlowStatus is how metering and export do.
+type FlowStatus struct {
+	Switches []FlowSwitch `json:"switches"`
+}
+
+// FlowSwitch is how metering and export do on a switch. Counts are since the agent started.
+type FlowSwitch struct {
+	Switch string `json:"switch"`
+	// Metered is how many ports and uplinks are.
+	Metered int `json:"metered"`
+	// Flows are in the agent's table, MaxFlows fit in.
+	Flows     int   `json:"flows"`
+	MaxFlows  int   `json:"maxFlows"`
+	TableSize int64 `json:"tableBytes"`
+	// Records is how many were made; Overflow what was put in records at once because the table was full.
+	Records  uint64     `json:"records"`
+	Overflow FlowCounts `json:"overflow"`
+	// Counted is what was taken out of the kernel's tables, InRecords what of it is in records, Excluded what internalFlowsOnly keeps back.
+	Counted    FlowCounts      `json:"counted"`
+	InRecords  FlowCounts      `json:"inRecords"`
+	Excluded   FlowCounts      `json:"excluded"`
+	Collectors []FlowCollector `json:"collectors"`
+	// Losses are what could not be recorded in the kernel, by port, since the port was connected.
+	Losses []FlowLoss `json:"losses"`
+	// Problem says what keeps flows from being metered or kept, "" for nothing.
+	Problem string `json:"problem,omitempty"`
+}
+
+// FlowLoss is what could not be recorded at a port: the kernel's table was full.
+type FlowLoss struct {
+	Port   string `json:"port"`
+	Uplink bool   `json:"uplink,omitzero"`
+	FlowCounts
+}
+
+// FlowCollector is how the export to a collector does.
+type FlowCollector struct {
+	// Collector is the address and port as the configuration has them, Shape the form of the records.
+	Collector string `json:"collector"`
+	Shape     string `json:"shape"`
+	// State is sending, resolving or failing.
+	State string `json:"state"`
+	// Address is where messages go, Source where they come from; "" while that is not known.
+	Address string `json:"address,omitempty"`
+	Source  string `json:"source,omitempty"`
+	// Messages and Records were sent, Lost records were not; LastError says why, the last time.
+	Messages  uint64    `json:"messages"`
+	Records   uint64    `json:"records"`
+	Lost      uint64    `json:"lost"`
+	LastError string    `json:"lastError,omitempty"`
+	LastSent  time.Time `json:"lastSent,omitzero"`
+}
+
+// FlowService is what an agent answers about flows.
+type FlowService interface {
+	Flows(context.Context, FlowQuery) (*FlowList, error)
+	// FlowTop calls emit after every interval, until ctx ends or emit fails.
+	FlowTop(ctx context.Context, q FlowTopQuery, emit func(FlowTop) error) error
+	// FlowRecords calls emit with records as they are made, until ctx ends or emit fails.
+	FlowRecords(ctx context.Context, q FlowFilter, emit func(FlowRecords) error) error
+	FlowStatus(context.Context) (*FlowStatus, error)
+}
+
+func handleFlows(server context.Context, mux *http.ServeMux, s FlowService) {
+	post(mux, "/flows", s.Flows)
+	get(mux, "/flows/status", s.FlowStatus)
+	follow(server, mux, "/flows/top", s.FlowTop)
+	follow(server, mux, "/flows/records", s.FlowRecords)
+}
+
+// follow answers with one JSON document a time, as they come, until the follower or the server ends. An error before the first
+// document is the answer.
+func follow[Q, T any](server context.Context, mux *http.ServeMux, path string, f func(context.Context, Q, func(T) error) error) {
+	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+		q, err := request[Q](w, r)
+		if err != nil {
+			answer(w, nil, err)
+			return
+		}
+		flush := http.NewResponseController(w)
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(server, cancel)()
+		out, begun := json.NewEncoder(w), false
+		err = f(ctx, q, func(v T) error {
+			if !begun {
+				w.Header().Set("Content-Type", "application/json")
+				begun = true
+			}
+			return errors.Join(flush.SetWriteDeadline(time.Now().Add(patience)), out.Encode(v), flush.Flush())
+		})
+		if err != nil && !begun {
+			answer(w, nil, err)
+		}
+	})
+}
+
+// followed asks for what follow answers. It ends without an error when ctx ends, or when the agent does.
+func followed[Q, T any](ctx context.Context, c *Client, path string, q Q, emit func(T) error) error {
+	resp, err := c.send(ctx, http.MethodPost, path, q)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	defer resp.Body.Close()
+	d := json.NewDecoder(resp.Body)
+	if resp.StatusCode != http.StatusOK {
+		return refusal(resp, d, path)
+	}
+	for {
+		var v T
+		if err := d.Decode(&v); err != nil {
+			if ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				return nil
+			}
+			return c.explain(err)
+		}
+		if err := emit(v); err != nil {
+			return err
+		}
+	}
+}
+
+// Flows are the flows there are, the first of them in the order asked for.
+func (c *Client) Flows(ctx context.Context, q FlowQuery) (*FlowList, error) {
+	return call[*FlowList](ctx, c, http.MethodPost, "/flows", q)
+}
+
+// FlowTop follows the flows with the highest rates.
+func (c *Client) FlowTop(ctx context.Context, q FlowTopQuery, emit func(FlowTop) error) error {
+	return followed(ctx, c, "/flows/top", q, emit)
+}
+
+// FlowRecords follows the records.
+func (c *Client) FlowRecords(ctx context.Context, q FlowFilter, emit func(FlowRecords) error) error {
+	return followed(ctx, c, "/flows/records", q, emit)
+}
+
+// FlowStatus is how metering and export do.
+func (c *Client) FlowStatus(ctx context.Context) (*FlowStatus, error) {
+	return call[*FlowStatus](ctx, c, http.MethodGet, "/flows/status", nil)
+}

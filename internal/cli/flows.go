@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/plan"
+	"heddle/internal/stats"
+)
+
+func newFlows(d Deps) *cobra.Command {
+	t := &target{}
+	c := group("flows", "Show who talks to whom: the flows of metered ports, live and as records",
+		"  heddle flows list\n  heddle flows top --port vm1/eth0\n  heddle flows watch -o json\n  heddle flows status")
+	c.Long = "Flows are metered where monitoring says so, at ports and uplinks (monitoring: {ipfix: true}). Each is what was seen at one port, in\n" +
+		"one direction, with the same addresses, protocol and ports. Ingress is from the port's owner into the switch. No collector is\n" +
+		"needed to look at them. What is shown is at most a second old."
+	t.flags(d, c)
+	c.AddCommand(newFlowsList(d, t), newFlowsTop(d, t), newFlowsWatch(d, t), newFlowsStatus(d, t))
+	return c
+}
+
+// flowFilterFlags are the flags that say which flows are meant.
+func flowFilterFlags(c *cobra.Command, f *api.FlowFilter) {
+	flags := c.Flags()
+	flags.StringVar(&f.Switch, "switch", "", "only of this switch")
+	flags.StringVar(&f.Port, "port", "", "only what was seen at this port or uplink")
+	flags.StringVar(&f.Uplink, "uplink", "", "only what was seen at this uplink")
+	flags.StringVar(&f.PortGroup, "port-group", "", "only what was seen at ports of this port group")
+	flags.StringVar(&f.Address, "address", "", "only flows from or to this address, or prefix such as 192.0.2.0/24")
+	flags.StringVar(&f.Protocol, "protocol", "", "only of this protocol: tcp, udp, icmp, icmp6, sctp, arp, or a number")
+	flags.IntVar(&f.L4Port, "l4port", 0, "only from or to this port of TCP, UDP or SCTP")
+	flags.StringVar(&f.Direction, "direction", "", "only ingress or egress, seen from the switch")
+	_ = c.RegisterFlagCompletionFunc("direction", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return []string{"ingress", "egress"}, cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+func newFlowsList(d Deps, t *target) *cobra.Command {
+	o, q := &output{}, api.FlowQuery{}
+	c := &cobra.Command{
+		Use: "list", Short: "List the flows there are, the largest first",
+		Example: "  heddle flows list --address 192.0.2.0/24\n  heddle flows list --port vm1/eth0 --protocol tcp --l4port 443 --sort last\n  heddle flows list --limit 20000 -o json",
+		Args:    exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			switch {
+			case o.check() != nil:
+				return o.check()
+			case !slices.Contains(api.FlowSorts(), q.Sort):
+				return usagef("--sort %q: use one of %s", q.Sort, strings.Join(api.FlowSorts(), ", "))
+			case q.Limit < 1 || q.Limit > api.MaxFlowList:
+				return usagef("--limit %d: it is 1–%d", q.Limit, api.MaxFlowList)
+			}
+			list, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.FlowList, error) { return s.Flows(ctx, q) })
+			if err != nil {
+				return err
+			}
+			return o.print(d, list, func(w io.Writer) error { return flowTable(w, list, time.Now()) })
+		},
+	}
+	o.flag(c)
+	flowFilterFlags(c, &q.FlowFilter)
+	c.Flags().StringVar(&q.Sort, "sort", "bytes", "what comes first: the most "+strings.Join(api.FlowSorts()[:2], " or ")+", or the most recent (last)")
+	c.Flags().IntVar(&q.Limit, "limit", 50, fmt.Sprintf("how many at most: 1–%d", api.MaxFlowList))
+	return c
+}
+
+// flowTable shows flows as a table, and what it leaves out below.
+func flowTable(w io.Writer, list *api.FlowList, now time.Time) error {
+	tab := &table{head: []string{"PORT", "DIR", "VLAN", "PROTO", "SOURCE", "DESTINATION", "PACKETS", "BYTES", "LAST"},
+		right: map[int]bool{6: true, 7: true, 8: true}, keep: map[int]bool{1: true, 3: true, 6: true, 7: true, 8: true}}
+	for _, f := range list.Flows {
+		tab.add(seenAt(f), direction(f), vlanShort(f), protocolText(f), flowEnd(f.Source, f.SourceMAC, f.SourcePort), flowEnd(f.Destination, f.DestinationMAC, f.DestinationPort),
+			countText(f.Packets), countText(f.Bytes), ago(now.Sub(f.Last)))
+	}
+	if err := tab.write(w); err != nil {
+		return err
+	}
+	note := ""
+	switch {
+	case list.Kept == 0 && !list.Metered:
+		note = "nothing is metered: set monitoring: {ipfix: true} at a port group, port or uplink, or under a switch's defaults"
+	case list.Total > len(list.Flows):
+		note = fmt.Sprintf("%d of %d flows that match; --limit shows more", len(list.Flows), list.Total)
+	case list.Total == 0 && list.Kept > 0:
+		note = fmt.Sprintf("none of the %d flows matches", list.Kept)
+	}
+	if note == "" {
+		return nil
+	}
+	_, err := fmt.Fprintln(w, note)
+	return err
+}
+
+// seenAt is the port where a flow was seen; ^ marks an uplink.
+func seenAt(f api.Flow) string {
+	if f.Uplink {
+		return f.Port + " ^"
+	}
+	return f.Port
+}
+
+// direction is in or out, seen from the switch as everywhere.
+func direction(f api.Flow) string {
+	if f.Direction == "egress" {
+		return "out"
+	}
+	return "in"
+}
+
+// most is the largest number that a table shows digit by digit, so that addresses have room.
+const most = 9_999_999
+
+func countText(n uint64) string {
+	if n > most {
+		return stats.Short(float64(n))
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+func vlanShort(f api.Flow) string {
+	if f.VLAN == "untagged" {
+		return "-"
+	}
+	return f.VLAN
+}
+
+// protocolText is the protocol with what tells ICMP messages apart.
+func protocolText(f api.Flow) string {
+	if f.ICMP != "" {
+		return f.Protocol + " " + f.ICMP
+	}
+	return f.Protocol
+}
+
+// flowEnd is one end of a flow: address and port, or the MAC of what has no address.
+func flowEnd(a netip.Addr, mac plan.MAC, port uint16) string {
+	switch {
+	case !a.IsValid():
+		return mac.String()
+	case port == 0:
+		return a.String()
+	}
+	return net.JoinHostPort(a.String(), strconv.Itoa(int(port)))
+}
+
+// ago is how long ago something was, in a few letters.
+func ago(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "now"
+	case d < 100*time.Second:
+		return strconv.Itoa(int(d/time.Second)) + "s"
+	case d < 100*time.Minute:
+		return strconv.Itoa(int(d/time.Minute)) + "m"
+	}
+	return strconv.Itoa(int(d/time.Hour)) + "h"
+}

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+)
+
+func newFlowsStatus(d Deps, t *target) *cobra.Command {
+	o := &output{}
+	c := &cobra.Command{
+		Use: "status", Short: "Show how metering and export do: tables, losses, collectors",
+		Example: "  heddle flows status\n  heddle flows status -o json", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			s, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.FlowStatus, error) { return s.FlowStatus(ctx) })
+			if err != nil {
+				return err
+			}
+			return o.print(d, s, func(w io.Writer) error { return flowStatus(w, s) })
+		},
+	}
+	o.flag(c)
+	return c
+}
+
+func flowStatus(w io.Writer, s *api.FlowStatus) error {
+	tab := numbers([]string{"SWITCH"}, []string{"METERED", "FLOWS", "MAX FLOWS", "RECORDS", "PACKETS", "IN RECORDS", "NO ROOM"})
+	var problems []string
+	for _, sw := range s.Switches {
+		tab.add(sw.Switch, strconv.Itoa(sw.Metered), strconv.Itoa(sw.Flows), strconv.Itoa(sw.MaxFlows), strconv.FormatUint(sw.Records, 10),
+			strconv.FormatUint(sw.Counted.Packets, 10), strconv.FormatUint(sw.InRecords.Packets, 10), strconv.FormatUint(sw.Overflow.Packets, 10))
+		if sw.Problem != "" {
+			problems = append(problems, "switch "+sw.Switch+": "+sw.Problem)
+		}
+	}
+	if err := tab.write(w); err != nil {
+		return err
+	}
+	if err := flowCollectors(w, s); err != nil {
+		return err
+	}
+	if err := flowLosses(w, s); err != nil {
+		return err
+	}
+	for _, p := range problems {
+		if _, err := fmt.Fprintln(w, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flowCollectors shows the collectors, and below the table why some get nothing.
+func flowCollectors(w io.Writer, s *api.FlowStatus) error {
+	tab := numbers([]string{"COLLECTOR", "SHAPE", "STATE", "ADDRESS"}, []string{"MESSAGES", "RECORDS", "LOST"})
+	tab.keep[2] = true
+	var errors []string
+	for _, sw := range s.Switches {
+		for _, c := range sw.Collectors {
+			tab.add(c.Collector, c.Shape, c.State, dash(c.Address), strconv.FormatUint(c.Messages, 10), strconv.FormatUint(c.Records, 10), strconv.FormatUint(c.Lost, 10))
+			if c.LastError != "" {
+				errors = append(errors, "collector "+c.Collector+" of switch "+sw.Switch+": "+c.LastError)
+			}
+		}
+	}
+	if len(tab.rows) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	if err := tab.write(w); err != nil {
+		return err
+	}
+	for _, line := range errors {
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flowLosses shows the ports at which something could not be recorded.
+func flowLosses(w io.Writer, s *api.FlowStatus) error {
+	tab := numbers([]string{"SWITCH", "PORT"}, []string{"NOT RECORDED", "BYTES", "FRAME BYTES"})
+	for _, sw := range s.Switches {
+		for _, l := range sw.Losses {
+			tab.add(sw.Switch, seenAt(api.Flow{Port: l.Port, Uplink: l.Uplink}), strconv.FormatUint(l.Packets, 10), strconv.FormatUint(l.Bytes, 10), strconv.FormatUint(l.FrameBytes, 10))
+		}
+	}
+	if len(tab.rows) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	return tab.write(w)
+}

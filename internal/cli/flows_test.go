@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heddle/internal/api"
+	"heddle/internal/plan"
+)
+
+// flowAnswers are what a stand-in answers about flows.
+type flowAnswers struct {
+	list    api.FlowList
+	tops    []api.FlowTop
+	records []api.FlowRecords
+	status  api.FlowStatus
+}
+
+func (s *standIn) Flows(_ context.Context, q api.FlowQuery) (*api.FlowList, error) {
+	return &s.flows.list, s.note(q)
+}
+
+func (s *standIn) FlowTop(ctx context.Context, q api.FlowTopQuery, emit func(api.FlowTop) error) error {
+	if err := s.note(q); err != nil {
+		return err
+	}
+	for _, t := range s.flows.tops {
+		if err := emit(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *standIn) FlowRecords(_ context.Context, q api.FlowFilter, emit func(api.FlowRecords) error) error {
+	if err := s.note(q); err != nil {
+		return err
+	}
+	for _, b := range s.flows.records {
+		if err := emit(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *standIn) FlowStatus(context.Context) (*api.FlowStatus, error) { return &s.flows.status, s.err }
+
+// web, ping and arp are flows of each kind.
+func someFlows() (web, ping, arp api.Flow) {
+	at := time.Now()
+	web = api.Flow{Switch: "lab", Port: "vm1/eth0", PortGroup: "web", Direction: "ingress", VLAN: "100", Protocol: "tcp", Source: netip.MustParseAddr("192.0.2.1"),
+		Destination: netip.MustParseAddr("198.51.100.7"), SourcePort: 40000, DestinationPort: 443, FlowCounts: api.FlowCounts{Packets: 12, Bytes: 3456, FrameBytes: 3624},
+		First: at.Add(-5 * time.Second), Last: at, In: "vm1/eth0", Out: "uplink1", TCPFlags: "SYN ACK"}
+	ping = api.Flow{Switch: "lab", Port: "uplink1", Uplink: true, Direction: "egress", VLAN: "untagged", Protocol: "icmp6", ICMP: "128/0",
+		Source: netip.MustParseAddr("2001:db8:1:2:3:4:5:6"), Destination: netip.MustParseAddr("2001:db8:ffff:ffff:ffff:ffff:ffff:ffff"), FlowCounts: api.FlowCounts{Packets: 1 << 40, Bytes: 1 << 60}, Last: at.Add(-time.Hour)}
+	arp = api.Flow{Switch: "lab", Port: strings.Repeat("n", 63), Direction: "ingress", VLAN: "ad:4094", Protocol: "arp", SourceMAC: plan.MAC{2, 0, 0, 0, 0, 1},
+		DestinationMAC: plan.MAC{255, 255, 255, 255, 255, 255}, FlowCounts: api.FlowCounts{Packets: 1, Bytes: 28}, Last: at}
+	return web, ping, arp
+}
+
+func TestFlowsListShowsTheEndsOfEveryKindOfFlow(t *testing.T) {
+	web, ping, arp := someFlows()
+	s := &standIn{flows: flowAnswers{list: api.FlowList{Flows: []api.Flow{web}, Total: 1, Kept: 5, Metered: true}}}
+	c := newConsole(t, s)
+	want := "PORT      DIR  VLAN  PROTO  SOURCE           DESTINATION       PACKETS  BYTES  LAST\n" +
+		"vm1/eth0  in   100   tcp    192.0.2.1:40000  198.51.100.7:443       12   3456   now\n"
+	if d := cmp.Diff(want, c.must("flows", "list")); d != "" {
+		t.Error(d)
+	}
+	s.flows.list = api.FlowList{Flows: []api.Flow{web, ping, arp}, Total: 1000, Kept: 5000, Metered: true}
+	text := c.must("flows", "list", "--sort", "last", "--limit", "3")
+	for _, part := range []string{"uplink1 ^", "out", "icmp6 128/0", "2001:db8:1", "02:00:00:00:00:", "1.2E", "60m", "3 of 1000 flows that match"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("no %q in\n%s", part, text)
+		}
+	}
+	for line := range strings.Lines(text) {
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > tableWidth {
+			t.Errorf("a line of %d characters: %s", n, line)
+		}
+	}
+	for text, list := range map[string]api.FlowList{"nothing is metered": {}, "none of the 5 flows matches": {Kept: 5, Metered: true}} {
+		s.flows.list = list
+		if out := c.must("flows", "list"); !strings.Contains(out, text) {
+			t.Errorf("no %q in %s", text, out)
+		}
+	}
+}
+
+func TestFlowsAskForWhatWasSaid(t *testing.T) {
+	s := &standIn{}
+	c := newConsole(t, s)
+	all := strings.Fields("--switch lab --port p --uplink u --port-group g --address 192.0.2.0/24 --protocol udp --l4port 53 --direction egress")
+	f := api.FlowFilter{Switch: "lab", Port: "p", Uplink: "u", PortGroup: "g", Address: "192.0.2.0/24", Protocol: "udp", L4Port: 53, Direction: "egress"}
+	c.must(append(strings.Fields("flows list --sort packets --limit 9"), all...)...)
+	c.must(append(strings.Fields("flows watch"), all...)...)
+	s.flows.tops = []api.FlowTop{{}}
+	c.must(append(strings.Fields("flows top --once --sort packets --limit 7 --interval 2s"), all...)...)
+	want := []any{api.FlowQuery{FlowFilter: f, Sort: "packets", Limit: 9}, f, api.FlowTopQuery{FlowFilter: f, Sort: "packets", Limit: 7, Interval: 2 * time.Second}}
+	if d := cmp.Diff(want, s.asked); d != "" {
+		t.Error(d)
+	}
+	for _, bad := range []string{"list --sort size", "list --limit 0", "list --limit 20001", "list -o xml", "top --sort bytes", "top --interval 100ms", "top --limit 1001",
+		"top --count -1", "top --count 3", "top -o yaml", "watch -o yaml", "list x"} {
+		if _, errs, status := c.run(append([]string{"flows"}, strings.Fields(bad)...)...); status != ExitUsage || errs == "" {
+			t.Errorf("%s: status %d, %q", bad, status, errs)
+		}
+	}
+}
+
+func TestFlowsWatchPrintsRecordsAsTheyCome(t *testing.T) {
+	web, ping, _ := someFlows()
+	s := &standIn{flows: flowAnswers{records: []api.FlowRecords{{}, {Records: []api.FlowRecord{{Flow: web, Reason: "idle", Reverse: &api.FlowReverse{FlowCounts: api.FlowCounts{Packets: 8, Bytes: 99}}}}, Missed: 4}, {Records: []api.FlowRecord{{Flow: ping, Reason: "active"}}}}}}
+	c := newConsole(t, s)
+	out, errs, _ := c.run("flows", "watch")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], "idle          vm1/eth0 ingress tcp  192.0.2.1:40000 → 198.51.100.7:443  12 packets, 3456 bytes in 5s; back 8 packets, 99 bytes; SYN ACK") {
+		t.Errorf("%q", lines)
+	}
+	if !strings.Contains(errs, "4 records") || !strings.Contains(errs, "the agent has ended") {
+		t.Errorf("%q", errs)
+	}
+	out, _, _ = c.run("flows", "watch", "-o", "json")
+	d, n := json.NewDecoder(strings.NewReader(out)), 0
+	for ; d.More(); n++ {
+		var r api.FlowRecord
+		if err := d.Decode(&r); err != nil || r.Reason == "" || r.Port == "" {
+			t.Errorf("%+v %v", r, err)
+		}
+	}
+	if n != 2 {
+		t.Errorf("%d records in %s", n, out)
+	}
+}
+
+func TestFlowsTopPrintsRates(t *testing.T) {
+	web, ping, _ := someFlows()
+	s := &standIn{flows: flowAnswers{tops: []api.FlowTop{{Time: time.Now(), Metered: true, Matching: 9, Active: 2, Sum: api.FlowRates{Packets: 1001, Bits: 8e6},
+		Flows: []api.FlowRate{{Flow: web, Rates: api.FlowRates{Packets: 1, Bits: 8e6}}, {Flow: ping, Rates: api.FlowRates{Packets: 1000, Bits: 7}}}}, {Metered: true}}}}
+	c := newConsole(t, s)
+	text := c.must("flows", "top", "--batch", "--count", "1", "--protocol", "tcp")
+	for _, part := range []string{"every 1s  only protocol tcp", "9 flows, 2 active   1.0k pkt/s   8M bit/s", "BIT/s↓", "vm1/eth0      in  tcp"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("no %q in\n%s", part, text)
+		}
+	}
+	for line := range strings.Lines(text) {
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > tableWidth {
+			t.Errorf("a line of %d characters: %s", n, line)
+		}
+	}
+	if text = c.must("flows", "top", "--once", "--sort", "packets"); strings.Index(text, "uplink1 ^") > strings.Index(text, "vm1/eth0") {
+		t.Errorf("not by packets:\n%s", text)
+	}
+	var one api.FlowTop
+	if err := json.Unmarshal([]byte(c.must("flows", "top", "-o", "json", "-n", "1")), &one); err != nil || len(one.Flows) != 2 {
+		t.Errorf("%+v %v", one, err)
+	}
+}
+
+func TestFlowsStatusShowsTablesCollectorsAndLosses(t *testing.T) {
+	s := &standIn{flows: flowAnswers{status: api.FlowStatus{Switches: []api.FlowSwitch{{Switch: "lab", Metered: 3, Flows: 7, MaxFlows: 1000, Records: 50,
+		Counted: api.FlowCounts{Packets: 900}, InRecords: api.FlowCounts{Packets: 800}, Overflow: api.FlowCounts{Packets: 5}, Problem: "no room",
+		Collectors: []api.FlowCollector{{Collector: "flows.example.net:4739", Shape: "standard", State: "resolving", Lost: 12, LastError: "no such host"}},
+		Losses:     []api.FlowLoss{{Port: "vm1/eth0", FlowCounts: api.FlowCounts{Packets: 66}}}}}}}}
+	c := newConsole(t, s)
+	want := "SWITCH  METERED  FLOWS  MAX FLOWS  RECORDS  PACKETS  IN RECORDS  NO ROOM\n" +
+		"lab           3      7       1000       50      900         800        5\n\n" +
+		"COLLECTOR               SHAPE     STATE      ADDRESS  MESSAGES  RECORDS  LOST\n" +
+		"flows.example.net:4739  standard  resolving  -               0        0    12\n" +
+		"collector flows.example.net:4739 of switch lab: no such host\n\n" +
+		"SWITCH  PORT      NOT RECORDED  BYTES  FRAME BYTES\n" +
+		"lab     vm1/eth0            66      0            0\n" +
+		"switch lab: no room\n"
+	if d := cmp.Diff(want, c.must("flows", "status")); d != "" {
+		t.Error(d)
+	}
+	var got api.FlowStatus
+	if err := json.Unmarshal([]byte(c.must("flows", "status", "-o", "json")), &got); err != nil || !cmp.Equal(got, s.flows.status) {
+		t.Errorf("%+v %v", got, err)
+	}
+}

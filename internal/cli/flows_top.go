@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/top"
+)
+
+// flowTop is one "heddle flows top".
+type flowTop struct {
+	d      Deps
+	t      *target
+	q      api.FlowTopQuery
+	model  top.FlowModel
+	batch  bool
+	once   bool
+	count  int
+	format string
+}
+
+func newFlowsTop(d Deps, t *target) *cobra.Command {
+	v := &flowTop{d: d, t: t}
+	c := &cobra.Command{
+		Use: "top", Short: "Show flows by rate, live",
+		Long: "Show the flows with the highest rates, live. ^ marks an uplink; in is from the port's owner into the switch. Keys: " + top.FlowHelp() + ".\n\n" +
+			"Without a terminal, or with --batch, the view is printed instead, --count times.",
+		Example: "  heddle flows top\n  heddle flows top --port-group web --sort packets\n  heddle flows top --once --limit 5\n  heddle flows top -o json -n 3", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := v.valid(); err != nil {
+				return err
+			}
+			return v.run(c)
+		},
+	}
+	flowFilterFlags(c, &v.q.FlowFilter)
+	f := c.Flags()
+	f.DurationVar(&v.q.Interval, "interval", api.ShortestFlowInterval, "time that rates are measured for")
+	f.StringVar(&v.q.Sort, "sort", "bits", "what comes first: the most "+strings.Join(api.FlowTopSorts(), " or ")+" a second")
+	f.IntVar(&v.q.Limit, "limit", 200, fmt.Sprintf("how many flows at most: 1–%d", api.MaxFlowTop))
+	f.BoolVarP(&v.batch, "batch", "b", false, "print the view instead of showing it")
+	f.IntVarP(&v.count, "count", "n", 0, "with --batch, how often; 0 is without end")
+	f.BoolVar(&v.once, "once", false, "print it once: --batch --count 1")
+	f.StringVarP(&v.format, "output", "o", "text", "output format: text, or json: one object a line, which is --batch too")
+	_ = c.RegisterFlagCompletionFunc("sort", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return api.FlowTopSorts(), cobra.ShellCompDirectiveNoFileComp
+	})
+	return c
+}
+
+func (v *flowTop) valid() error {
+	switch {
+	case !slices.Contains(api.FlowTopSorts(), v.q.Sort):
+		return usagef("--sort %q: use one of %s", v.q.Sort, strings.Join(api.FlowTopSorts(), ", "))
+	case v.format != "text" && v.format != "json":
+		return usagef("output format %q: use text, or json for one object a line", v.format)
+	case v.q.Interval < api.ShortestFlowInterval:
+		return usagef("--interval %v: it is %v or more", v.q.Interval, api.ShortestFlowInterval)
+	case v.q.Limit < 1 || v.q.Limit > api.MaxFlowTop:
+		return usagef("--limit %d: it is 1–%d", v.q.Limit, api.MaxFlowTop)
+	case v.count < 0:
+		return usagef("--count %d: it is 0 or more", v.count)
+	case v.count > 0 && !v.batch && v.format == "text":
+		return usagef("--count is for --batch")
+	}
+	return nil
+}
+
+func (v *flowTop) run(c *cobra.Command) error {
+	client, err := v.t.client()
+	if err != nil {
+		return err
+	}
+	v.model = top.FlowModel{Title: v.t.name, Interval: v.q.Interval, Sort: v.q.Sort, Only: onlyText(v.q.FlowFilter)}
+	in, isIn := v.d.Stdin.(*os.File)
+	out, isOut := v.d.Stdout.(*os.File)
+	if v.once || v.batch || v.format == "json" || !isIn || !isOut || !isTerminal(in) || !isTerminal(out) {
+		if v.once || !v.batch && v.count == 0 && v.format == "text" {
+			v.count = 1
+		}
+		return v.print(c.Context(), client)
+	}
+	s := &flowStream{client: client, q: v.q}
+	defer s.end()
+	return top.Show(c.Context(), top.RunFlows(&v.model, s.next, flowRow), in, out, v.d.Colour)
+}
+
+// print writes the view every interval.
+func (v *flowTop) print(ctx context.Context, client api.Service) error {
+	enough, n := errors.New("enough"), 0
+	err := client.FlowTop(ctx, v.q, func(t api.FlowTop) error {
+		v.model.Update(t, flowRow)
+		n++
+		if err := v.write(n); err != nil {
+			return err
+		}
+		if n == v.count {
+			return enough
+		}
+		return nil
+	})
+	if errors.Is(err, enough) || ctx.Err() != nil {
+		return nil
+	}
+	if err == nil {
+		err = api.ErrEnded
+	}
+	return err
+}
+
+func (v *flowTop) write(n int) error {
+	if v.format == "json" {
+		return v.model.JSON(v.d.Stdout)
+	}
+	var err error
+	if n > 1 {
+		_, err = io.WriteString(v.d.Stdout, "\n")
+	}
+	return errors.Join(err, v.model.Batch(v.d.Stdout))
+}
+
+func flowRow(f api.Flow) top.FlowRow {
+	return top.FlowRow{Port: seenAt(f), Direction: direction(f), Protocol: protocolText(f),
+		Source: flowEnd(f.Source, f.SourceMAC, f.SourcePort), Destination: flowEnd(f.Destination, f.DestinationMAC, f.DestinationPort)}
+}
+
+// onlyText is a filter in words.
+func onlyText(f api.FlowFilter) string {
+	b, err := json.Marshal(f)
+	if err != nil {
+		return ""
+	}
+	return strings.NewReplacer("{", "", "}", "", `"`, "", ":", " ", ",", ", ").Replace(string(b))
+}
+
+// flowStream is one subscription at a time; it begins anew when the order is another, or the agent has ended.
+type flowStream struct {
+	client api.Service
+	q      api.FlowTopQuery
+
+	mu     sync.Mutex
+	sort   string
+	cancel context.CancelFunc
+	tops   chan api.FlowTop
+	failed chan error
+}
+
+// next waits for the next interval to end.
+func (s *flowStream) next(ctx context.Context, sort string) (api.FlowTop, error) {
+	s.begin(ctx, sort)
+	select {
+	case t := <-s.tops:
+		return t, nil
+	case err := <-s.failed:
+		s.end()
+		return api.FlowTop{}, err
+	case <-ctx.Done():
+		return api.FlowTop{}, ctx.Err()
+	}
+}
+
+func (s *flowStream) begin(ctx context.Context, sort string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cancel != nil && s.sort == sort {
+		return
+	}
+	if s.cancel != nil {
+		s.cancel()
+	}
+	var own context.Context
+	own, s.cancel = context.WithCancel(ctx)
+	s.sort, s.tops, s.failed = sort, make(chan api.FlowTop, 1), make(chan error, 1)
+	q, tops, failed := s.q, s.tops, s.failed
+	q.Sort = sort
+	go func() {
+		err := s.client.FlowTop(own, q, func(t api.FlowTop) error {
+			select {
+			case <-tops: // nobody took it: the view is paused
+			default:
+			}
+			tops <- t
+			return own.Err()
+		})
+		if err == nil {
+			err = api.ErrEnded
+		}
+		failed <- err
+	}()
+}
+
+// end ends the subscription.
+func (s *flowStream) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cancel != nil {
+		s.cancel()
+		s.cancel = nil
+	}
+}

@@ -1,0 +1,291 @@
+package flowing
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"heddle/internal/api"
+	"heddle/internal/flow"
+	"heddle/internal/meter"
+)
+
+// opened is the meter and whether anything is metered; the meter is nil before the first flow was looked for.
+func (r *Runner) opened() (m *meter.Meter, metered bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, w := range r.wanted {
+		metered = metered || len(w.metered) > 0
+	}
+	return r.meter, metered
+}
+
+// Flows are the first of the flows there are, in the order asked for. They are as old as the last drain: a second at most.
+func (r *Runner) Flows(q api.FlowQuery) (*api.FlowList, error) {
+	only, err := newMatcher(q.FlowFilter)
+	if err != nil {
+		return nil, err
+	}
+	order, err := orderOf(q.Sort)
+	if err != nil {
+		return nil, err
+	}
+	if q.Limit < 1 || q.Limit > api.MaxFlowList {
+		return nil, invalid("limit %d: it is 1–%d", q.Limit, api.MaxFlowList)
+	}
+	m, metered := r.opened()
+	out := &api.FlowList{Flows: []api.Flow{}, Metered: metered}
+	if m == nil {
+		return out, nil
+	}
+	first := best[meter.Flow]{n: q.Limit, before: order}
+	m.Flows(func(f *meter.Flow) bool {
+		out.Kept++
+		if only.match(&f.Point, &f.Key) {
+			out.Total++
+			first.add(*f)
+		}
+		return true
+	})
+	points := m.Points()
+	for _, f := range first.all() {
+		out.Flows = append(out.Flows, r.words.flow(f.Point, points, &f.Key, &f.Total))
+	}
+	return out, nil
+}
+
+func orderOf(sort string) (func(a, b meter.Flow) int, error) {
+	switch sort {
+	case "bytes":
+		return func(a, b meter.Flow) int { return cmp.Compare(b.Total.Bytes, a.Total.Bytes) }, nil
+	case "packets":
+		return func(a, b meter.Flow) int { return cmp.Compare(b.Total.Packets, a.Total.Packets) }, nil
+	case "last":
+		return func(a, b meter.Flow) int { return cmp.Compare(b.Total.Last, a.Total.Last) }, nil
+	}
+	return nil, invalid("sort %q: it is bytes, packets or last", sort)
+}
+
+// best are the first n of what is added, in an order.
+type best[T any] struct {
+	n      int
+	before func(a, b T) int
+	list   []T
+}
+
+func (b *best[T]) add(v T) {
+	if b.list = append(b.list, v); len(b.list) >= 2*b.n+64 {
+		b.cut()
+	}
+}
+
+func (b *best[T]) cut() {
+	slices.SortFunc(b.list, b.before)
+	b.list = b.list[:min(b.n, len(b.list))]
+}
+
+func (b *best[T]) all() []T {
+	b.cut()
+	return b.list
+}
+
+// Top calls emit after every interval with the flows of the highest rates.
+func (r *Runner) Top(ctx context.Context, q api.FlowTopQuery, emit func(api.FlowTop) error) error {
+	only, err := newMatcher(q.FlowFilter)
+	if err != nil {
+		return err
+	}
+	by, ok := map[string]meter.Order{"bits": meter.ByBits, "packets": meter.ByPackets}[q.Sort]
+	switch {
+	case !ok:
+		return invalid("sort %q: it is bits or packets", q.Sort)
+	case q.Limit < 1 || q.Limit > api.MaxFlowTop:
+		return invalid("limit %d: it is 1–%d", q.Limit, api.MaxFlowTop)
+	case q.Interval < r.o.Every:
+		return invalid("interval %v: it is %v or more", q.Interval, r.o.Every)
+	}
+	var sampler *meter.Sampler
+	tick := time.NewTicker(q.Interval)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		m, metered := r.opened()
+		out := api.FlowTop{Time: time.Now(), Flows: []api.FlowRate{}, Metered: metered}
+		began := sampler == nil
+		if m != nil {
+			if began {
+				sampler = m.NewSampler()
+			}
+			if err := r.sample(sampler, m, q.Limit, by, only, &out); err != nil {
+				return err
+			}
+		}
+		if n > 0 && (m == nil || !began) { // a first sample has no rates
+			if err := emit(out); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-r.done:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (r *Runner) sample(s *meter.Sampler, m *meter.Meter, n int, by meter.Order, only *matcher, out *api.FlowTop) error {
+	now, err := meter.Now()
+	if err != nil {
+		return err
+	}
+	top, matching := s.Top(now, n, by, func(f *meter.Flow) bool {
+		if !only.match(&f.Point, &f.Key) {
+			return false
+		}
+		if f.PacketRate > 0 {
+			out.Active++
+			out.Sum.Packets += f.PacketRate
+			out.Sum.Bits += f.BitRate
+		}
+		return true
+	})
+	out.Matching = matching
+	points := m.Points()
+	for _, f := range top {
+		if f.PacketRate > 0 {
+			out.Flows = append(out.Flows, api.FlowRate{Flow: r.words.flow(f.Point, points, &f.Key, &f.Total), Rates: api.FlowRates{Packets: f.PacketRate, Bits: f.BitRate}})
+		}
+	}
+	return nil
+}
+
+// watched is how many portions of records wait for who watches them.
+const watched = 64
+
+// Records calls emit with the records as they are made; first without any, when none is missed from then on.
+func (r *Runner) Records(ctx context.Context, f api.FlowFilter, emit func(api.FlowRecords) error) error {
+	only, err := newMatcher(f)
+	if err != nil {
+		return err
+	}
+	m, err := r.awaitMeter(ctx)
+	if m == nil {
+		return err
+	}
+	s := m.Subscribe(watched)
+	defer s.Close()
+	if err := emit(api.FlowRecords{Records: []api.FlowRecord{}}); err != nil {
+		return err
+	}
+	var lost uint64
+	for {
+		select {
+		case told := <-s.Records():
+			out := api.FlowRecords{Records: r.recordsOf(told, only)}
+			if n := s.Lost(); n > lost {
+				out.Missed, lost = n-lost, n
+			}
+			if len(out.Records) == 0 && out.Missed == 0 {
+				continue
+			}
+			if err := emit(out); err != nil {
+				return err
+			}
+		case <-r.done:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (r *Runner) recordsOf(told meter.Told, only *matcher) []api.FlowRecord {
+	list := []api.FlowRecord{}
+	for i := range told.Records {
+		rec := &told.Records[i]
+		at := told.Points[rec.Key.Point]
+		if only.match(&at, &rec.Key) {
+			list = append(list, r.words.record(told.Points, rec))
+		}
+	}
+	return list
+}
+
+// awaitMeter waits for the meter, which is opened right after the agent has begun; nil when there will be none.
+func (r *Runner) awaitMeter(ctx context.Context) (*meter.Meter, error) {
+	tick := time.NewTicker(again / 10)
+	defer tick.Stop()
+	for {
+		r.mu.Lock()
+		m, failure := r.meter, r.failure
+		r.mu.Unlock()
+		if m != nil {
+			return m, nil
+		}
+		if failure != nil {
+			return nil, fmt.Errorf("flows are not kept: %w", failure)
+		}
+		select {
+		case <-tick.C:
+		case <-r.done:
+			return nil, nil
+		case <-ctx.Done():
+			return nil, nil
+		}
+	}
+}
+
+// Status says how metering and export do.
+func (r *Runner) Status() (*api.FlowStatus, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := &api.FlowStatus{Switches: []api.FlowSwitch{}}
+	if r.meter == nil {
+		return out, nil
+	}
+	losses, err := r.o.Source.Losses()
+	if err != nil {
+		return nil, fmt.Errorf("read what could not be recorded: %w", err)
+	}
+	points, statistics := r.meter.Points(), r.meter.Statistics()
+	for name, w := range r.wanted {
+		st, k := statistics[name], r.kept[name]
+		s := api.FlowSwitch{Switch: name, Metered: len(w.metered), Flows: st.Flows, MaxFlows: w.settings.MaxFlows, TableSize: st.FileBytes, Records: st.Records,
+			Counted: sum(st.Folded), InRecords: sum(st.InRecords), Overflow: sum(st.Overflow), Excluded: sum(st.Excluded),
+			Collectors: []api.FlowCollector{}, Losses: lossesOf(name, losses, points)}
+		if k == nil && s.Records == 0 && len(s.Losses) == 0 {
+			continue
+		}
+		if r.failure != nil {
+			s.Problem = r.failure.Error()
+		}
+		if k != nil {
+			for _, c := range k.export.Status() {
+				s.Collectors = append(s.Collectors, api.FlowCollector{Collector: c.Collector.String(), Shape: string(c.Collector.Shape), State: c.State, Address: c.Address,
+					Source: c.Source, Messages: c.Messages, Records: c.Records, Lost: c.Lost, LastError: c.LastError, LastSent: c.LastSent})
+			}
+		}
+		out.Switches = append(out.Switches, s)
+	}
+	slices.SortFunc(out.Switches, func(a, b api.FlowSwitch) int { return cmp.Compare(a.Switch, b.Switch) })
+	return out, nil
+}
+
+func sum(s meter.Sum) api.FlowCounts {
+	return api.FlowCounts{Packets: s.Packets, Bytes: s.Bytes, FrameBytes: s.FrameBytes}
+}
+
+// lossesOf are those at ports of the switch, by name.
+func lossesOf(sw string, all []flow.Loss, points flow.Points) []api.FlowLoss {
+	list := []api.FlowLoss{}
+	for _, l := range all {
+		if p := points[l.Point]; p.ID.Switch == sw && l.Packets > 0 {
+			list = append(list, api.FlowLoss{Port: p.ID.Name, Uplink: p.Uplink, FlowCounts: api.FlowCounts{Packets: l.Packets, Bytes: l.Bytes, FrameBytes: l.FrameBytes}})
+		}
+	}
+	slices.SortFunc(list, func(a, b api.FlowLoss) int { return cmp.Compare(a.Port, b.Port) })
+	return list
+}
