@@ -43,12 +43,30 @@ func collect(t *testing.T, at string) *collector {
 
 func (c *collector) port() uint16 { return c.conn.LocalAddr().(*net.UDPAddr).AddrPort().Port() }
 
-// read takes everything that has arrived: on the same host it has when the sender's call has returned.
+// await reads until n records of flows have come, for some seconds at most, and returns all that came.
+func (c *collector) await(n int) []map[string]ipfix.Value {
+	c.t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; {
+		if f := c.flows(); len(f) >= n || time.Now().After(end) {
+			return f
+		}
+	}
+}
+
+// awaitMessages reads until n messages have come.
+func (c *collector) awaitMessages(n int) {
+	c.t.Helper()
+	for end := time.Now().Add(10 * time.Second); len(c.messages) < n && time.Now().Before(end); {
+		c.read()
+	}
+}
+
+// read takes everything that has arrived.
 func (c *collector) read() {
 	c.t.Helper()
 	b := make([]byte, 65536)
 	for {
-		if err := c.conn.SetReadDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
+		if err := c.conn.SetReadDeadline(time.Now().Add(5 * time.Millisecond)); err != nil {
 			c.t.Fatal(err)
 		}
 		n, from, err := c.conn.ReadFromUDPAddrPort(b)
@@ -139,6 +157,16 @@ func (r *rig) pass(d time.Duration) {
 }
 
 func (r *rig) send(records ...flow.Record) { r.x.Export(r.now, r.state.Points, records) }
+
+// sendTo sends many records, no more at once than the collector's socket has room for.
+func (r *rig) sendTo(c *collector, records []flow.Record) {
+	for len(records) > 0 {
+		n := min(200, len(records))
+		r.send(records[:n]...)
+		c.read()
+		records = records[n:]
+	}
+}
 
 func points() flow.Points {
 	return flow.Points{

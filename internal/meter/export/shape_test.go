@@ -34,7 +34,7 @@ func TestS69_VDSTemplatesAreThoseOfVSphere(t *testing.T) {
 	c := collect(t, "127.0.0.1:0")
 	r := newRig(t, to(c, VDS))
 	r.pass(0)
-	c.read()
+	c.awaitMessages(1)
 	if len(c.messages) != 1 {
 		t.Fatalf("%d messages instead of one", len(c.messages))
 	}
@@ -62,7 +62,7 @@ func TestS69_VDSRecordsHaveTheirLengthsAndValues(t *testing.T) {
 	rec := record(0)
 	rec.Delta.In, rec.Total.In = 3, 3
 	r.send(rec)
-	flows := c.flows()
+	flows := c.await(1)
 	if len(flows) != 1 {
 		t.Fatalf("%d records", len(flows))
 	}
@@ -86,7 +86,7 @@ func TestS63_VDSRecordsAreOfWhatLeavesByThePort(t *testing.T) {
 	in.Key.Direction, both.Key.Direction = flow.Ingress, flow.Ingress
 	both.Reverse = &flow.Reverse{Start: both.Start, Delta: flow.Counts{Packets: 77}, Total: flow.Counts{Packets: 77}}
 	r.send(in, out, both)
-	flows := c.flows()
+	flows := c.await(2)
 	if len(flows) != 2 || number(t, flows[1], "packetDeltaCount") != 77 || text(flows[1], "sourceIPv4Address") != "10.2.0.1" {
 		t.Errorf("records %v", flows)
 	}
@@ -105,7 +105,7 @@ func TestStandardRecordsSayEverything(t *testing.T) {
 	r := newRig(t, to(c, Standard))
 	rec := record(0)
 	r.send(rec)
-	flows := c.flows()
+	flows := c.await(1)
 	if len(flows) != 1 {
 		t.Fatalf("%d records", len(flows))
 	}
@@ -129,7 +129,7 @@ func TestStandardHasAFormForEveryRecord(t *testing.T) {
 	r := newRig(t, to(c, Standard))
 	all := kinds()
 	r.send(all...)
-	flows := c.flows()
+	flows := c.await(len(all))
 	if len(flows) != len(all) {
 		t.Fatalf("%d records of %d", len(flows), len(all))
 	}
@@ -157,6 +157,7 @@ func TestOptionsTellWhoExportsWhatIsCalledHowAndWhatIsMissing(t *testing.T) {
 	r.state.Sampling = 9
 	r.state.Losses = []flow.Loss{{Point: 1, Packets: 5, Bytes: 500}, {Point: 2, Packets: 7, Bytes: 700}}
 	r.pass(0)
+	c.awaitMessages(2)
 	find := func(element string) map[string]ipfix.Value {
 		found := c.with(element)
 		if len(found) == 0 {
