@@ -32,8 +32,12 @@ const (
 	scanWindow     = 1024
 	scanPatience   = 100 * time.Millisecond
 	// scanNap is how long a scan rests between bursts: one SYN at a time would cost a wake-up for each.
-	scanNap    = time.Millisecond
-	scanBuffer = 1 << 20
+	scanNap = time.Millisecond
+	// A scan that was held up makes up for it in bursts of scanBurst, or of what its rate sends in scanBurstTime: longer ones would overflow
+	// the queues on the way.
+	scanBurst     = 64
+	scanBurstTime = 5 * time.Millisecond
+	scanBuffer    = 1 << 20
 
 	tcpSYN, tcpRST, tcpACK = 0x02, 0x04, 0x10
 )
@@ -83,7 +87,8 @@ func scan(h *halt, load Load, to netip.Addr) (*Scanned, error) {
 		if c.phase == over {
 			break
 		}
-		for due := uint32(load.Rate * now.Sub(begun).Seconds()); s.next <= due && !h.asked(); {
+		due := min(uint32(load.Rate*now.Sub(begun).Seconds()), s.next+max(scanBurst, uint32(load.Rate*scanBurstTime.Seconds())))
+		for s.next <= due && !h.asked() {
 			if err := s.send(); err != nil {
 				return nil, err
 			}
