@@ -135,7 +135,7 @@ func (l *links) note(want map[uint32]uint32) {
 
 // step detaches and then attaches devices until none is left or the time is up, and returns how many are left. Each of them
 // costs a grace period in the kernel, during which no other device of the machine can be changed. One that fails is not tried
-// again before the next match.
+// again before the next match; that it is gone is in wanted, and no error.
 func (l *links) step(until time.Time) (left int, err error) {
 	var errs []error
 	for index := range l.byIndex {
@@ -154,12 +154,17 @@ func (l *links) step(until time.Time) (left int, err error) {
 		case left > 0 || !time.Now().Before(until):
 			left++
 		default:
-			if err := l.ensure(index); err != nil {
-				l.wanted[index] = err
-				errs = append(errs, err)
+			err := l.ensure(index)
+			switch {
+			case err == nil:
+				delete(l.wanted, index)
 				continue
+			case errors.Is(err, unix.ENODEV): // it went while it waited: no fault, and the next match will not ask for it
+				l.log.Debug("device went before it was attached", "ifindex", index)
+			default:
+				errs = append(errs, err)
 			}
-			delete(l.wanted, index)
+			l.wanted[index] = err
 		}
 	}
 	return left, errors.Join(errs...)
