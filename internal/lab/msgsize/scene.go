@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 
 	"github.com/safchain/ethtool"
@@ -187,6 +186,3 @@ func withoutOffloads(device string) error {
 
 // namespace is that of a guest of a set.
 func (r *rig) namespace(g guests, of role) (*netns.NS, error) { return r.lab.NS(g.node(of)) }
-
-// cpus has the first CPU for the sender, which forwards what it sends on its way, and the last for the receiver.
-func cpus() (sender, receiver []int) { return []int{0}, []int{runtime.NumCPU() - 1} }

@@ -67,7 +67,7 @@ func (b Bars) SVG() string {
 			break
 		}
 		y := bottom + 1.5*lineHeight + float64(n)*lineHeight
-		fmt.Fprintf(c, `<rect class="bar s%d" x="%s" y="%s" width="%d" height="%d"/>`+"\n", n%seriesClasses, px(x.at), px(y), 2*gap, gap)
+		fmt.Fprintf(c, `<rect class="bar %s" x="%s" y="%s" width="%d" height="%d"/>`+"\n", colour(n), px(x.at), px(y), 2*gap, gap)
 		c.text("legend", x.at+3*gap, y+gap, start, name)
 	}
 	return c.close()
@@ -96,8 +96,8 @@ func (b Bars) group(c *canvas, x axis, y float64, g Group) {
 		if len(b.Names) > 1 {
 			tip = g.Label + ", " + b.Names[n] + ": " + b.X(v.Y)
 		}
-		fmt.Fprintf(c, `<rect class="bar s%d" x="%s" y="%s" width="%s" height="%d"><title>%s</title></rect>`+"\n",
-			n%seriesClasses, px(x.at), px(top), px(max(minVisible, x.place(max(v.Y, 0))-x.at)), barHeight-2, Escape(tip))
+		fmt.Fprintf(c, `<rect class="bar %s" x="%s" y="%s" width="%s" height="%d"><title>%s</title></rect>`+"\n",
+			colour(n), px(x.at), px(top), px(max(minVisible, x.place(max(v.Y, 0))-x.at)), barHeight-2, Escape(tip))
 		if v.High > v.Low {
 			low, high := x.place(max(v.Low, 0)), x.place(v.High)
 			c.line("whisker", low, mid, high, mid)

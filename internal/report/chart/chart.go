@@ -52,10 +52,10 @@ func (c *canvas) line(class string, x1, y1, x2, y2 float64) {
 	fmt.Fprintf(c, `<line class="%s" x1="%s" y1="%s" x2="%s" y2="%s"/>`+"\n", class, px(x1), px(y1), px(x2), px(y2))
 }
 
-// mark draws the sign of the n-th series around a point; tip is what a pointer resting on it shows.
-func (c *canvas) mark(n int, x, y float64, tip string) {
+// mark draws the sign of the n-th series around a point, in a colour of its own; tip is what a pointer resting on it shows.
+func (c *canvas) mark(n int, colour string, x, y float64, tip string) {
 	const r = 4
-	class := fmt.Sprintf("mark s%d", n%seriesClasses)
+	class := "mark " + colour
 	inside := ""
 	if tip != "" {
 		inside = "<title>" + Escape(tip) + "</title>"
@@ -81,8 +81,13 @@ func (c *canvas) mark(n int, x, y float64, tip string) {
 	}
 }
 
-// seriesClasses is how many colours a page has to give: the classes s0 to s7.
-const seriesClasses = 8
+// seriesClasses is how many colours a page has to give: the classes s0 to s6, and sr for what others are compared with.
+const seriesClasses = 7
+
+// colour is the class of the n-th series.
+func colour(n int) string { return fmt.Sprintf("s%d", n%seriesClasses) }
+
+const referenceColour = "sr"
 
 // px writes a length with at most one decimal, the same on every machine.
 func px(v float64) string {

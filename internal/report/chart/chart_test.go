@@ -46,13 +46,13 @@ func inside(t *testing.T, svg string) {
 func TestCurves(t *testing.T) {
 	k := Curves{Title: "a <title>", XName: "bytes", X: plain, Y: plain, Series: []Curve{
 		{Name: "ours & theirs", Points: []Point{at(65536, 3e10), at(1, 4e6), at(64, 1e9)}},
-		{Name: "article", Dashed: true, Points: []Point{at(1, 2.7e6), at(65536, 3.6e8)}},
+		{Name: "article", Reference: true, Points: []Point{at(1, 2.7e6), at(65536, 3.6e8)}},
 	}}
 	svg := k.SVG()
 	wellFormed(t, svg)
 	inside(t, svg)
 	for want, n := range map[string]int{
-		`aria-label="a &lt;title&gt;"`: 1, "ours &amp; theirs</text>": 1, "<polyline": 2, `class="curve s1 reference"`: 2,
+		`aria-label="a &lt;title&gt;"`: 1, "ours &amp; theirs</text>": 1, "<polyline": 2, `class="curve sr reference"`: 2, `class="mark sr"`: 3,
 		`class="mark s0"`: 4, `class="spread s0"`: 3, ">65536</text>": 1, ">1e+06</text>": 1, ">1e+11</text>": 1,
 	} {
 		if got := strings.Count(svg, want); got != n {

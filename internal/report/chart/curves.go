@@ -21,9 +21,9 @@ type Curves struct {
 // Curve is one series. What was not measured is left out.
 type Curve struct {
 	Name string
-	// Dashed is for what the others are compared with.
-	Dashed bool
-	Points []Point
+	// Reference marks what the others are compared with: it is dashed and has a colour of its own.
+	Reference bool
+	Points    []Point
 }
 
 // Point is a value at X > 0.
@@ -69,9 +69,15 @@ func (k Curves) SVG() string {
 	c.height = max(c.height, topMargin+float64(len(k.Series)+1)*lineHeight)
 	c.open(k.Title)
 	k.axes(c, x, y, xs, ticks)
+	own := 0
 	for n, s := range k.Series {
-		k.curve(c, x, y, n, s)
-		k.legend(c, x.until+2*gap, topMargin+float64(n)*lineHeight+gap, n, s)
+		class := referenceColour
+		if !s.Reference {
+			class = colour(own)
+			own++
+		}
+		k.curve(c, x, y, n, class, s)
+		k.legend(c, x.until+2*gap, topMargin+float64(n)*lineHeight+gap, n, class, s)
 	}
 	return c.close()
 }
@@ -116,7 +122,7 @@ func (k Curves) axes(c *canvas, x, y axis, xs, ticks []float64) {
 	c.text("tick", (x.at+x.until)/2, y.at+2*lineHeight, middle, k.XName)
 }
 
-func (k Curves) curve(c *canvas, x, y axis, n int, s Curve) {
+func (k Curves) curve(c *canvas, x, y axis, n int, class string, s Curve) {
 	points := slices.Clone(s.Points)
 	if y.log {
 		points = slices.DeleteFunc(points, func(p Point) bool { return p.Low <= 0 })
@@ -126,26 +132,25 @@ func (k Curves) curve(c *canvas, x, y axis, n int, s Curve) {
 	for _, p := range points {
 		path = append(path, px(x.place(p.X))+","+px(y.place(p.Y)))
 	}
-	fmt.Fprintf(c, `<polyline class="%s" points="%s"/>`+"\n", lineClass(n, s.Dashed), strings.Join(path, " "))
+	fmt.Fprintf(c, `<polyline class="%s" points="%s"/>`+"\n", lineClass(class, s.Reference), strings.Join(path, " "))
 	for _, p := range points {
 		at := x.place(p.X)
 		if p.High > p.Low {
-			c.line(fmt.Sprintf("spread s%d", n%seriesClasses), at, y.place(p.Low), at, y.place(p.High))
+			c.line("spread "+class, at, y.place(p.Low), at, y.place(p.High))
 		}
-		c.mark(n, at, y.place(p.Y), fmt.Sprintf("%s, %s: %s", s.Name, k.X(p.X), k.Y(p.Y)))
+		c.mark(n, class, at, y.place(p.Y), fmt.Sprintf("%s, %s: %s", s.Name, k.X(p.X), k.Y(p.Y)))
 	}
 }
 
-func (k Curves) legend(c *canvas, at, y float64, n int, s Curve) {
-	c.line(lineClass(n, s.Dashed), at, y, at+3*gap, y)
-	c.mark(n, at+1.5*gap, y, "")
+func (k Curves) legend(c *canvas, at, y float64, n int, class string, s Curve) {
+	c.line(lineClass(class, s.Reference), at, y, at+3*gap, y)
+	c.mark(n, class, at+1.5*gap, y, "")
 	c.text("legend", at+4*gap, y+4, start, s.Name)
 }
 
-func lineClass(n int, dashed bool) string {
-	class := fmt.Sprintf("curve s%d", n%seriesClasses)
-	if dashed {
-		class += " reference"
+func lineClass(colour string, reference bool) string {
+	if reference {
+		return "curve " + colour + " reference"
 	}
-	return class
+	return "curve " + colour
 }

@@ -76,7 +76,7 @@ func curves(r *report.Report, p report.Plot) chart.Curves {
 		if s.Name != "" {
 			name = s.Name
 		}
-		c := chart.Curve{Name: name, Dashed: s.Reference}
+		c := chart.Curve{Name: name, Reference: s.Reference}
 		for _, row := range r.Rows {
 			x, known := number(row, p.X)
 			v, ok := number(row, s.Field)
