@@ -205,7 +205,7 @@ func sinkCommand() *cobra.Command {
 	var kind, at string
 	var size, sessions int
 	var nap time.Duration
-	var buffer int
+	var buffer, gather int
 	c := &cobra.Command{
 		Use: "sink", Short: "Receive what a sender sends, until standard input ends", Args: cobra.NoArgs,
 		Example: "  heddle traffic sink --kind udp --listen 10.0.0.2:5001\n  heddle traffic sink --listen 10.0.0.2:0 --netns guest2",
@@ -218,7 +218,7 @@ func sinkCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serveUntilEOF(c, e, SinkOptions{Kind: Kind(kind), At: addr, Size: size, Nap: nap, Buffer: buffer}, sessions)
+			return serveUntilEOF(c, e, SinkOptions{Kind: Kind(kind), At: addr, Size: size, Nap: nap, Buffer: buffer, Gather: gather}, sessions)
 		},
 	}
 	end.add(c)
@@ -227,12 +227,13 @@ func sinkCommand() *cobra.Command {
 	c.Flags().IntVar(&size, "size", 0, "`bytes` of a request and of its answer (default 1)")
 	c.Flags().IntVar(&sessions, "sessions", 1, "how many to serve at once, each at a port of its own")
 	c.Flags().IntVar(&buffer, "buffer", 0, "lag behind by at most so many `bytes` of packets, with the kernel's book-keeping; 0: 4 MiB (udp)")
+	c.Flags().IntVar(&gather, "gather", 0, "be woken only when so many `bytes` have come, or nothing for a while (stream)")
 	c.Flags().DurationVar(&nap, "nap", 0, "look for packets at this `interval` instead of being woken by each (udp)")
 	return c
 }
 
 func (o SinkOptions) args() []string {
-	return []string{"sink", "--kind", string(o.Kind), "--listen", o.At.String(), "--size", strconv.Itoa(o.Size), "--nap", o.Nap.String(), "--buffer", strconv.Itoa(o.Buffer)}
+	return []string{"sink", "--kind", string(o.Kind), "--listen", o.At.String(), "--size", strconv.Itoa(o.Size), "--nap", o.Nap.String(), "--buffer", strconv.Itoa(o.Buffer), "--gather", strconv.Itoa(o.Gather)}
 }
 
 func serveUntilEOF(c *cobra.Command, e Endpoint, opts SinkOptions, sessions int) error {

@@ -31,6 +31,8 @@ type SinkOptions struct {
 	Nap time.Duration
 	// Buffer is how many bytes of packets, with the kernel's book-keeping, the sink may lag behind; 0 = 4 MiB.
 	Buffer int
+	// Gather is that of Load.
+	Gather int
 }
 
 // Sink is a receiving end: it swallows a stream, answers requests, or counts packets, for one client at a time.
@@ -55,7 +57,7 @@ type Sink struct {
 
 // Listen opens a sink. It serves until Finish.
 func Listen(e Endpoint, opts SinkOptions) (*Sink, error) {
-	load, err := Load{Kind: opts.Kind, Size: opts.Size}.withDefaults()
+	load, err := Load{Kind: opts.Kind, Size: opts.Size, Gather: opts.Gather}.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -158,6 +160,11 @@ func (s *Sink) bind(sa unix.Sockaddr, kind int) error {
 	if kind == unix.SOCK_STREAM {
 		if err := unix.SetsockoptInt(s.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
 			return fmt.Errorf("set TCP_NODELAY: %w", err)
+		}
+		if s.opts.Gather > 0 {
+			if err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT, s.opts.Gather); err != nil {
+				return fmt.Errorf("set SO_RCVLOWAT: %w", err)
+			}
 		}
 		if err := unix.Listen(s.fd, unix.SOMAXCONN); err != nil {
 			return fmt.Errorf("listen: %w", err)

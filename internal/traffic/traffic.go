@@ -52,6 +52,9 @@ type Load struct {
 	// Nagle lets small writes of a stream wait for one another while something is unacknowledged (RFC 896), as TCP does unless told
 	// otherwise. Without it each leaves at once.
 	Nagle bool
+	// Gather is how many bytes of a stream must have come before its receiver is woken, 0–1 MiB: what an adapter does that gathers
+	// interrupts. 0: by whatever comes. Waking a thread on another CPU is the sender's work, and can cost more than the path.
+	Gather int
 	// Rate is packets or requests per second: udp 0 = as fast as possible, echo default 10, scan default 1000.
 	Rate float64
 	// Sessions is how many there are at once, each with a sink of its own; 0 = 1. More than one: stream, rr and crr only, at most 64.
@@ -74,6 +77,7 @@ const (
 	maxScanFlows     = 1_000_000
 	maxSessions      = 64
 	defaultWriteSize = 64 << 10
+	maxGather        = 1 << 20
 )
 
 // withDefaults fills in what is left out and checks the rest.
@@ -99,8 +103,8 @@ func (l Load) withDefaults() (Load, error) {
 	if l.Warmup < 0 || l.Duration < 0 || l.Rate < 0 {
 		return l, errors.New("warm-up, duration and rate must not be negative")
 	}
-	if l.Nagle && l.Kind != KindStream {
-		return l, fmt.Errorf("Nagle's algorithm is a matter of streams; %s never waits", l.Kind)
+	if err := l.checkStream(); err != nil {
+		return l, err
 	}
 	if l.Kind == KindEcho {
 		if l.Rate == 0 {
@@ -114,6 +118,19 @@ func (l Load) withDefaults() (Load, error) {
 		l.Rate, l.Flows = cmp.Or(l.Rate, defaultScanRate), cmp.Or(l.Flows, defaultScanFlows)
 	}
 	return l, l.checkMany()
+}
+
+// checkStream checks what is for streams only.
+func (l Load) checkStream() error {
+	switch {
+	case l.Kind != KindStream && l.Nagle:
+		return fmt.Errorf("Nagle's algorithm is a matter of streams; %s never waits", l.Kind)
+	case l.Kind != KindStream && l.Gather != 0:
+		return fmt.Errorf("gathering bytes is a matter of streams; %s takes each message as it comes", l.Kind)
+	case l.Gather < 0 || l.Gather > maxGather:
+		return fmt.Errorf("%d bytes to gather: want 0–%d", l.Gather, maxGather)
+	}
+	return nil
 }
 
 // checkMany checks what says how many there are of something.
@@ -139,6 +156,8 @@ func (l Load) sink(at netip.Addr) SinkOptions {
 		o.Size = l.Size
 	case l.Kind == KindUDP && l.Rate == 0:
 		o.Nap = fullRateNap
+	case l.Kind == KindStream:
+		o.Gather = l.Gather
 	}
 	return o
 }

@@ -9,8 +9,8 @@ import (
 // notes say how it was measured, and hold the article's statements against what was measured.
 func (m *Measured) notes() []string {
 	list := []string{
-		fmt.Sprintf("Throughput of one TCP connection whose sender writes messages of the given size, in %d rounds of %v after %v; the middle of the rounds. As in netperf's TCP test, Nagle's algorithm is on: while something is unacknowledged, small messages wait and share a segment.",
-			m.effort.rounds, m.effort.duration, m.effort.warmup),
+		fmt.Sprintf("Throughput of one TCP connection whose sender writes messages of the given size, in %d rounds of %v after %v; the middle of the rounds. As in netperf's TCP test, Nagle's algorithm is on: while something is unacknowledged, small messages wait and share a segment. The receiver is woken for every %d KiB.",
+			m.effort.rounds, m.effort.duration, m.effort.warmup, gather>>10),
 		"VM-VM: two VMs of one port group. VM-FW-VM: two port groups with a VLAN each, and a VM with an arm in both that routes and filters with nftables, connections from inside only. One host, one switch; VMs are network namespaces, so that a message costs the sender no exit from a virtual machine, as it did the article's.",
 		"on: the guests' adapters compute checksums and cut segments (the article's vmxnet driver). off: neither, nor do they join what arrives (the article's default driver); the article has no figures for VM to VM with it.",
 		fmt.Sprintf("The firewalls counted %d packets of established connections, at least what was measured through them, and refused a connection from outside.", m.passed),
