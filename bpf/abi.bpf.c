@@ -5,6 +5,7 @@
 #include "capture_record.h"
 #include "carry.h"
 #include "classify.h"
+#include "meter_tables.h"
 #include "record.h"
 #include "tables.h"
 #include "tell.h"
@@ -22,6 +23,7 @@ struct catalogue {
 	enum segment_bits segment_bits;
 	enum tell_limits tell_limits;
 	enum tell_kind tell_kind;
+	enum meter_limits meter_limits;
 	enum capture_limits capture_limits;
 	enum capture_stage capture_stage;
 	enum capture_flag capture_flag;
@@ -45,6 +47,12 @@ struct catalogue {
 	struct record record;
 	struct tell tell;
 	struct told told;
+	struct flow_key flow_key;
+	struct wide_flow_key wide_flow_key;
+	struct flow flow;
+	struct meter_control meter_control;
+	struct meter_point meter_point;
+	struct flow_room flow_room;
 	struct capture capture;
 	struct capture_control capture_control;
 	struct capture_counts capture_counts;

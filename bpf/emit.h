@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* The only place that hands a copy to a device (frame-rules §6). */
 #pragma once
+#include "meter.h"
 #include "receive.h"
 
 INLINE void tag_for(struct frame *f, const struct port *r, struct tag *want)
@@ -48,12 +49,22 @@ INLINE void count_out(struct frame *f, u32 slot, const struct port *r, u32 bytes
 		return;
 	c->packets_out[class]++;
 	c->bytes_out[class] += bytes;
+	if (UNLIKELY(r->flags & PORT_METER_EGRESS))
+		meter_out(f, slot, r, bytes != f->bare);
 	if (f->from_host)
 		return;
 	if (f->in->flags & PORT_UPLINK)
 		c->bytes_in_from_pnic += bytes;
 	else if (r->flags & PORT_UPLINK)
 		f->count->bytes_out_to_pnic += bytes;
+}
+
+/* At least one copy was handed to a device. */
+INLINE void count_delivered(struct frame *f)
+{
+	f->count->delivered++;
+	if (UNLIKELY(f->in->flags & PORT_METER_INGRESS))
+		meter_in(f);
 }
 
 INLINE void count_refusal(struct frame *f, u32 slot, enum reason why)
@@ -98,6 +109,7 @@ INLINE s32 hand_over(struct frame *f, u32 slot, const struct port *r, bool last)
 		count_refusal(f, slot, REASON_DEVICE_REFUSED);
 		return VERDICT_DROP;
 	}
+	f->sole = f->delivered ? 0 : slot;
 	f->delivered = 1;
 	capture_deliver(f, slot, 0);
 	count_out(f, slot, r, f->bare + (want.protocol ? TAG : 0));
@@ -135,6 +147,7 @@ INLINE s32 hand_to_host(struct frame *f, u32 slot, const struct port *u, bool la
 			return VERDICT_DROP;
 		}
 	}
+	f->sole = 0;
 	f->delivered = 1;
 	capture_deliver(f, slot, CAPTURE_TO_HOST);
 	if (c)
@@ -150,7 +163,10 @@ INLINE s32 to_host(struct frame *f)
 		record_frame(f->skb, RECORD_HOST, f->slot);
 	capture_deliver(f, f->slot, CAPTURE_TO_HOST);
 	f->count->packets_to_host++;
-	f->count->delivered++;
+	f->sole = 0;
+	if (UNLIKELY(f->in->flags & PORT_METER_INGRESS))
+		meter_read(f->skb);
+	count_delivered(f);
 	return VERDICT_NEXT;
 }
 

@@ -61,7 +61,7 @@ INLINE s32 finish(struct frame *f)
 		return to_host(f);
 	if (!f->delivered)
 		return undelivered(f);
-	f->count->delivered++;
+	count_delivered(f);
 	return verdict;
 }
 

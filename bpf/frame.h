@@ -43,6 +43,7 @@ struct frame {
 	u8 delivered;
 	u8 reflected; /* 0 = not asked yet, 1 = no, 2 = yes */
 	u8 lowest_refusal;
+	u16 sole; /* slot of the only receiver that got a copy; 0 = none, several, or the host's stack */
 	struct tag came; /* outermost tag as it arrived */
 	struct tag now_on; /* outermost tag of the segment on the skb at the moment */
 	u32 pending; /* accepted receiver that has not been handed its copy yet */

@@ -43,6 +43,7 @@ enum map_type {
 	MAP_RINGBUF = 27,
 };
 enum map_flag {
+	MAP_NO_PREALLOC = 1U << 0,
 	MAP_MMAPABLE = 1U << 10,
 };
 enum ringbuf_flag {

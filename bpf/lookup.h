@@ -60,10 +60,12 @@ INLINE s32 deliver_known(struct frame *f)
 		count_refusal(f, f->known, why);
 		return drop(f, why);
 	}
+	if (UNLIKELY((f->in->flags & PORT_METER_INGRESS) | (r->flags & PORT_METER_EGRESS)))
+		meter_read(f->skb);
 	verdict = hand_over(f, f->known, r, true);
 	if (UNLIKELY(!f->delivered))
 		return undelivered(f);
-	f->count->delivered++;
+	count_delivered(f);
 	return verdict;
 }
 
@@ -84,6 +86,8 @@ INLINE s32 forward(struct frame *f)
 		if (f->known - 1 < HOST_BEHIND - 1 && !(f->in->flags & (SWITCH_HAS_PROMISCUOUS | PORT_TX_UPLINK)))
 			return deliver_known(f);
 	}
+	if (UNLIKELY(f->in->flags & SWITCH_METERS))
+		meter_read(f->skb);
 	copy = *f;
 	return copy.known ? flood_known(&copy) : flood(&copy);
 }

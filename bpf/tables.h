@@ -42,6 +42,8 @@ enum port_flag {
 	PORT_OUTER_AD = 1 << 12,
 	PORT_CARRIES_HOST = 1 << 13, /* an uplink whose host is a member of its segments (egress.h) */
 	PORT_STORM_CONTROL = 1 << 14, /* what it floods is limited (storm.h) */
+	PORT_METER_INGRESS = 1 << 24, /* flows of what comes from it and is delivered are counted (meter.h) */
+	PORT_METER_EGRESS = 1 << 25, /* flows of what is handed to it are counted */
 	/* properties of its switch */
 	SWITCH_REVERSE_PATH = 1 << 16,
 	SWITCH_REVERSE_PATH_PROMISCUOUS = 1 << 17,
@@ -49,6 +51,7 @@ enum port_flag {
 	SWITCH_HAS_UPLINKS = 1 << 19,
 	SWITCH_HAS_PROMISCUOUS = 1 << 20,
 	SWITCH_LEARNS = 1 << 21,
+	SWITCH_METERS = 1 << 22, /* one of its ports or uplinks does */
 };
 
 /* Marks of frames within the host. No guest can set one: a mark does not cross from one network namespace into another, and a tap's
@@ -85,7 +88,7 @@ struct port {
 	u16 vlan_set;
 	u16 uplink; /* choice for TEAM_FIXED, 0 = none usable; of an uplink the LAG it is a member of, 0 = none */
 	u16 team; /* table for the hashing policies */
-	u16 reserved2;
+	u16 sampling; /* packets that are not metered for each that is; 0 = every one is */
 	u32 mtu; /* of the device and its owner's end, layer 3 */
 	u32 switch_mtu;
 	u32 learn_limit;

@@ -99,12 +99,15 @@ const (
 	PortOuterAD                  = 4096
 	PortCarriesHost              = 8192
 	PortStormControl             = 16384
+	PortMeterIngress             = 16777216
+	PortMeterEgress              = 33554432
 	SwitchReversePath            = 65536
 	SwitchReversePathPromiscuous = 131072
 	SwitchBlocksBPDU             = 262144
 	SwitchHasUplinks             = 524288
 	SwitchHasPromiscuous         = 1048576
 	SwitchLearns                 = 2097152
+	SwitchMeters                 = 4194304
 )
 
 // Values of enum vlan_mode.
@@ -173,6 +176,13 @@ const (
 	TellRefused = 4
 )
 
+// Values of enum meter_limits.
+const (
+	FlowEgress = 32768
+	FlowPools  = 2048
+	FlowRooms  = 2080
+)
+
 // Values of enum capture_limits.
 const (
 	MaxCaptures   = 8
@@ -213,7 +223,7 @@ type Port struct {
 	VLANSet    uint16
 	Uplink     uint16
 	Team       uint16
-	Reserved2  uint16
+	Sampling   uint16
 	MTU        uint32
 	SwitchMTU  uint32
 	LearnLimit uint32
@@ -399,6 +409,77 @@ type Told struct {
 	Count     uint32
 	Untold    uint32
 	Reserved  [4]uint64
+}
+
+// FlowKey is struct flow_key.
+type FlowKey struct {
+	_         structs.HostLayout
+	Point     uint16
+	VLAN      uint16
+	MACs      [12]uint8
+	Addresses [8]uint8
+	Ports     [4]uint8
+	Protocol  uint8
+	Reserved  [3]uint8
+}
+
+// WideFlowKey is struct wide_flow_key.
+type WideFlowKey struct {
+	_         structs.HostLayout
+	Point     uint16
+	VLAN      uint16
+	MACs      [12]uint8
+	Addresses [32]uint8
+	Ports     [4]uint8
+	Type      uint16
+	Protocol  uint8
+	Reserved  uint8
+}
+
+// Flow is struct flow.
+type Flow struct {
+	_          structs.HostLayout
+	Packets    uint64
+	Bytes      uint64
+	FrameBytes uint64
+	First      uint32
+	Last       uint32
+	In         uint16
+	Out        uint16
+	TcpFlags   uint16
+	Tos        uint8
+	MinTtl     uint8
+	MaxTtl     uint8
+	Reserved   [7]uint8
+}
+
+// MeterControl is struct meter_control.
+type MeterControl struct {
+	_        structs.HostLayout
+	Round    uint64
+	Drained  uint64
+	Reserved [6]uint64
+}
+
+// MeterPoint is struct meter_point.
+type MeterPoint struct {
+	_              structs.HostLayout
+	Observed       [2]uint64
+	LostPackets    uint64
+	LostBytes      uint64
+	LostFrameBytes uint64
+	LostFlows      uint64
+	Skip           [2]uint32
+	Reserved       uint64
+}
+
+// FlowRoom is struct flow_room.
+type FlowRoom struct {
+	_        structs.HostLayout
+	Taken    uint64
+	Limit    uint32
+	Pool     uint32
+	Reserved [6]uint64
 }
 
 // Capture is struct capture.

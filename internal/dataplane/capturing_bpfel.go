@@ -27,6 +27,8 @@ const (
 	capturingMapCounts              = "counts"
 	capturingMapCountsBefore        = "counts_before"
 	capturingMapEgressStandIn       = "egress_stand_in"
+	capturingMapFlowRooms           = "flow_rooms"
+	capturingMapFlows               = "flows"
 	capturingMapGrace               = "grace"
 	capturingMapGroups              = "groups"
 	capturingMapHeld                = "held"
@@ -34,6 +36,9 @@ const (
 	capturingMapMacs                = "macs"
 	capturingMapMarks               = "marks"
 	capturingMapMembers             = "members"
+	capturingMapMeterControl        = "meter_control"
+	capturingMapMeterPoints         = "meter_points"
+	capturingMapMeterScratch        = "meter_scratch"
 	capturingMapOwnMarks            = "own_marks"
 	capturingMapOwners              = "owners"
 	capturingMapPortNames           = "port_names"
@@ -41,6 +46,7 @@ const (
 	capturingMapRecordControl       = "record_control"
 	capturingMapRecords             = "records"
 	capturingMapSegments            = "segments"
+	capturingMapSharedFlows         = "shared_flows"
 	capturingMapSlotByHighIfindex   = "slot_by_high_ifindex"
 	capturingMapSlotByIfindex       = "slot_by_ifindex"
 	capturingMapStormBuckets        = "storm_buckets"
@@ -49,6 +55,7 @@ const (
 	capturingMapTells               = "tells"
 	capturingMapTold                = "told"
 	capturingMapVlanSets            = "vlan_sets"
+	capturingMapWideFlows           = "wide_flows"
 	capturingProgHeddleBench        = "heddle_bench"
 	capturingProgHeddleCarry        = "heddle_carry"
 	capturingProgHeddleClocks       = "heddle_clocks"
@@ -59,6 +66,7 @@ const (
 	capturingProgHeddleRecord       = "heddle_record"
 	capturingProgHeddleRecordEgress = "heddle_record_egress"
 	capturingProgHeddleSweep        = "heddle_sweep"
+	capturingVarMeterCpus           = "meter_cpus"
 	capturingVarRecording           = "recording"
 	capturingVarTicksPerSecond      = "ticks_per_second"
 )
@@ -132,6 +140,8 @@ type capturingMapSpecs struct {
 	Counts            *ebpf.MapSpec `ebpf:"counts"`
 	CountsBefore      *ebpf.MapSpec `ebpf:"counts_before"`
 	EgressStandIn     *ebpf.MapSpec `ebpf:"egress_stand_in"`
+	FlowRooms         *ebpf.MapSpec `ebpf:"flow_rooms"`
+	Flows             *ebpf.MapSpec `ebpf:"flows"`
 	Grace             *ebpf.MapSpec `ebpf:"grace"`
 	Groups            *ebpf.MapSpec `ebpf:"groups"`
 	Held              *ebpf.MapSpec `ebpf:"held"`
@@ -139,6 +149,9 @@ type capturingMapSpecs struct {
 	Macs              *ebpf.MapSpec `ebpf:"macs"`
 	Marks             *ebpf.MapSpec `ebpf:"marks"`
 	Members           *ebpf.MapSpec `ebpf:"members"`
+	MeterControl      *ebpf.MapSpec `ebpf:"meter_control"`
+	MeterPoints       *ebpf.MapSpec `ebpf:"meter_points"`
+	MeterScratch      *ebpf.MapSpec `ebpf:"meter_scratch"`
 	OwnMarks          *ebpf.MapSpec `ebpf:"own_marks"`
 	Owners            *ebpf.MapSpec `ebpf:"owners"`
 	PortNames         *ebpf.MapSpec `ebpf:"port_names"`
@@ -146,6 +159,7 @@ type capturingMapSpecs struct {
 	RecordControl     *ebpf.MapSpec `ebpf:"record_control"`
 	Records           *ebpf.MapSpec `ebpf:"records"`
 	Segments          *ebpf.MapSpec `ebpf:"segments"`
+	SharedFlows       *ebpf.MapSpec `ebpf:"shared_flows"`
 	SlotByHighIfindex *ebpf.MapSpec `ebpf:"slot_by_high_ifindex"`
 	SlotByIfindex     *ebpf.MapSpec `ebpf:"slot_by_ifindex"`
 	StormBuckets      *ebpf.MapSpec `ebpf:"storm_buckets"`
@@ -154,12 +168,14 @@ type capturingMapSpecs struct {
 	Tells             *ebpf.MapSpec `ebpf:"tells"`
 	Told              *ebpf.MapSpec `ebpf:"told"`
 	VlanSets          *ebpf.MapSpec `ebpf:"vlan_sets"`
+	WideFlows         *ebpf.MapSpec `ebpf:"wide_flows"`
 }
 
 // capturingVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type capturingVariableSpecs struct {
+	MeterCpus      *ebpf.VariableSpec `ebpf:"meter_cpus"`
 	Recording      *ebpf.VariableSpec `ebpf:"recording"`
 	TicksPerSecond *ebpf.VariableSpec `ebpf:"ticks_per_second"`
 }
@@ -195,6 +211,8 @@ type capturingMaps struct {
 	Counts            *ebpf.Map `ebpf:"counts"`
 	CountsBefore      *ebpf.Map `ebpf:"counts_before"`
 	EgressStandIn     *ebpf.Map `ebpf:"egress_stand_in"`
+	FlowRooms         *ebpf.Map `ebpf:"flow_rooms"`
+	Flows             *ebpf.Map `ebpf:"flows"`
 	Grace             *ebpf.Map `ebpf:"grace"`
 	Groups            *ebpf.Map `ebpf:"groups"`
 	Held              *ebpf.Map `ebpf:"held"`
@@ -202,6 +220,9 @@ type capturingMaps struct {
 	Macs              *ebpf.Map `ebpf:"macs"`
 	Marks             *ebpf.Map `ebpf:"marks"`
 	Members           *ebpf.Map `ebpf:"members"`
+	MeterControl      *ebpf.Map `ebpf:"meter_control"`
+	MeterPoints       *ebpf.Map `ebpf:"meter_points"`
+	MeterScratch      *ebpf.Map `ebpf:"meter_scratch"`
 	OwnMarks          *ebpf.Map `ebpf:"own_marks"`
 	Owners            *ebpf.Map `ebpf:"owners"`
 	PortNames         *ebpf.Map `ebpf:"port_names"`
@@ -209,6 +230,7 @@ type capturingMaps struct {
 	RecordControl     *ebpf.Map `ebpf:"record_control"`
 	Records           *ebpf.Map `ebpf:"records"`
 	Segments          *ebpf.Map `ebpf:"segments"`
+	SharedFlows       *ebpf.Map `ebpf:"shared_flows"`
 	SlotByHighIfindex *ebpf.Map `ebpf:"slot_by_high_ifindex"`
 	SlotByIfindex     *ebpf.Map `ebpf:"slot_by_ifindex"`
 	StormBuckets      *ebpf.Map `ebpf:"storm_buckets"`
@@ -217,6 +239,7 @@ type capturingMaps struct {
 	Tells             *ebpf.Map `ebpf:"tells"`
 	Told              *ebpf.Map `ebpf:"told"`
 	VlanSets          *ebpf.Map `ebpf:"vlan_sets"`
+	WideFlows         *ebpf.Map `ebpf:"wide_flows"`
 }
 
 func (m *capturingMaps) Close() error {
@@ -232,6 +255,8 @@ func (m *capturingMaps) Close() error {
 		m.Counts,
 		m.CountsBefore,
 		m.EgressStandIn,
+		m.FlowRooms,
+		m.Flows,
 		m.Grace,
 		m.Groups,
 		m.Held,
@@ -239,6 +264,9 @@ func (m *capturingMaps) Close() error {
 		m.Macs,
 		m.Marks,
 		m.Members,
+		m.MeterControl,
+		m.MeterPoints,
+		m.MeterScratch,
 		m.OwnMarks,
 		m.Owners,
 		m.PortNames,
@@ -246,6 +274,7 @@ func (m *capturingMaps) Close() error {
 		m.RecordControl,
 		m.Records,
 		m.Segments,
+		m.SharedFlows,
 		m.SlotByHighIfindex,
 		m.SlotByIfindex,
 		m.StormBuckets,
@@ -254,6 +283,7 @@ func (m *capturingMaps) Close() error {
 		m.Tells,
 		m.Told,
 		m.VlanSets,
+		m.WideFlows,
 	)
 }
 
@@ -261,6 +291,7 @@ func (m *capturingMaps) Close() error {
 //
 // It can be passed to loadCapturingObjects or ebpf.CollectionSpec.LoadAndAssign.
 type capturingVariables struct {
+	MeterCpus      *ebpf.Variable `ebpf:"meter_cpus"`
 	Recording      *ebpf.Variable `ebpf:"recording"`
 	TicksPerSecond *ebpf.Variable `ebpf:"ticks_per_second"`
 }

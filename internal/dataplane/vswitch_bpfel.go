@@ -22,6 +22,8 @@ const (
 	vswitchMapCounts              = "counts"
 	vswitchMapCountsBefore        = "counts_before"
 	vswitchMapEgressStandIn       = "egress_stand_in"
+	vswitchMapFlowRooms           = "flow_rooms"
+	vswitchMapFlows               = "flows"
 	vswitchMapGrace               = "grace"
 	vswitchMapGroups              = "groups"
 	vswitchMapHeld                = "held"
@@ -29,6 +31,9 @@ const (
 	vswitchMapMacs                = "macs"
 	vswitchMapMarks               = "marks"
 	vswitchMapMembers             = "members"
+	vswitchMapMeterControl        = "meter_control"
+	vswitchMapMeterPoints         = "meter_points"
+	vswitchMapMeterScratch        = "meter_scratch"
 	vswitchMapOwnMarks            = "own_marks"
 	vswitchMapOwners              = "owners"
 	vswitchMapPortNames           = "port_names"
@@ -36,6 +41,7 @@ const (
 	vswitchMapRecordControl       = "record_control"
 	vswitchMapRecords             = "records"
 	vswitchMapSegments            = "segments"
+	vswitchMapSharedFlows         = "shared_flows"
 	vswitchMapSlotByHighIfindex   = "slot_by_high_ifindex"
 	vswitchMapSlotByIfindex       = "slot_by_ifindex"
 	vswitchMapStormBuckets        = "storm_buckets"
@@ -44,6 +50,7 @@ const (
 	vswitchMapTells               = "tells"
 	vswitchMapTold                = "told"
 	vswitchMapVlanSets            = "vlan_sets"
+	vswitchMapWideFlows           = "wide_flows"
 	vswitchProgHeddleBench        = "heddle_bench"
 	vswitchProgHeddleCarry        = "heddle_carry"
 	vswitchProgHeddleClocks       = "heddle_clocks"
@@ -54,6 +61,7 @@ const (
 	vswitchProgHeddleRecord       = "heddle_record"
 	vswitchProgHeddleRecordEgress = "heddle_record_egress"
 	vswitchProgHeddleSweep        = "heddle_sweep"
+	vswitchVarMeterCpus           = "meter_cpus"
 	vswitchVarRecording           = "recording"
 	vswitchVarTicksPerSecond      = "ticks_per_second"
 )
@@ -122,6 +130,8 @@ type vswitchMapSpecs struct {
 	Counts            *ebpf.MapSpec `ebpf:"counts"`
 	CountsBefore      *ebpf.MapSpec `ebpf:"counts_before"`
 	EgressStandIn     *ebpf.MapSpec `ebpf:"egress_stand_in"`
+	FlowRooms         *ebpf.MapSpec `ebpf:"flow_rooms"`
+	Flows             *ebpf.MapSpec `ebpf:"flows"`
 	Grace             *ebpf.MapSpec `ebpf:"grace"`
 	Groups            *ebpf.MapSpec `ebpf:"groups"`
 	Held              *ebpf.MapSpec `ebpf:"held"`
@@ -129,6 +139,9 @@ type vswitchMapSpecs struct {
 	Macs              *ebpf.MapSpec `ebpf:"macs"`
 	Marks             *ebpf.MapSpec `ebpf:"marks"`
 	Members           *ebpf.MapSpec `ebpf:"members"`
+	MeterControl      *ebpf.MapSpec `ebpf:"meter_control"`
+	MeterPoints       *ebpf.MapSpec `ebpf:"meter_points"`
+	MeterScratch      *ebpf.MapSpec `ebpf:"meter_scratch"`
 	OwnMarks          *ebpf.MapSpec `ebpf:"own_marks"`
 	Owners            *ebpf.MapSpec `ebpf:"owners"`
 	PortNames         *ebpf.MapSpec `ebpf:"port_names"`
@@ -136,6 +149,7 @@ type vswitchMapSpecs struct {
 	RecordControl     *ebpf.MapSpec `ebpf:"record_control"`
 	Records           *ebpf.MapSpec `ebpf:"records"`
 	Segments          *ebpf.MapSpec `ebpf:"segments"`
+	SharedFlows       *ebpf.MapSpec `ebpf:"shared_flows"`
 	SlotByHighIfindex *ebpf.MapSpec `ebpf:"slot_by_high_ifindex"`
 	SlotByIfindex     *ebpf.MapSpec `ebpf:"slot_by_ifindex"`
 	StormBuckets      *ebpf.MapSpec `ebpf:"storm_buckets"`
@@ -144,12 +158,14 @@ type vswitchMapSpecs struct {
 	Tells             *ebpf.MapSpec `ebpf:"tells"`
 	Told              *ebpf.MapSpec `ebpf:"told"`
 	VlanSets          *ebpf.MapSpec `ebpf:"vlan_sets"`
+	WideFlows         *ebpf.MapSpec `ebpf:"wide_flows"`
 }
 
 // vswitchVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vswitchVariableSpecs struct {
+	MeterCpus      *ebpf.VariableSpec `ebpf:"meter_cpus"`
 	Recording      *ebpf.VariableSpec `ebpf:"recording"`
 	TicksPerSecond *ebpf.VariableSpec `ebpf:"ticks_per_second"`
 }
@@ -180,6 +196,8 @@ type vswitchMaps struct {
 	Counts            *ebpf.Map `ebpf:"counts"`
 	CountsBefore      *ebpf.Map `ebpf:"counts_before"`
 	EgressStandIn     *ebpf.Map `ebpf:"egress_stand_in"`
+	FlowRooms         *ebpf.Map `ebpf:"flow_rooms"`
+	Flows             *ebpf.Map `ebpf:"flows"`
 	Grace             *ebpf.Map `ebpf:"grace"`
 	Groups            *ebpf.Map `ebpf:"groups"`
 	Held              *ebpf.Map `ebpf:"held"`
@@ -187,6 +205,9 @@ type vswitchMaps struct {
 	Macs              *ebpf.Map `ebpf:"macs"`
 	Marks             *ebpf.Map `ebpf:"marks"`
 	Members           *ebpf.Map `ebpf:"members"`
+	MeterControl      *ebpf.Map `ebpf:"meter_control"`
+	MeterPoints       *ebpf.Map `ebpf:"meter_points"`
+	MeterScratch      *ebpf.Map `ebpf:"meter_scratch"`
 	OwnMarks          *ebpf.Map `ebpf:"own_marks"`
 	Owners            *ebpf.Map `ebpf:"owners"`
 	PortNames         *ebpf.Map `ebpf:"port_names"`
@@ -194,6 +215,7 @@ type vswitchMaps struct {
 	RecordControl     *ebpf.Map `ebpf:"record_control"`
 	Records           *ebpf.Map `ebpf:"records"`
 	Segments          *ebpf.Map `ebpf:"segments"`
+	SharedFlows       *ebpf.Map `ebpf:"shared_flows"`
 	SlotByHighIfindex *ebpf.Map `ebpf:"slot_by_high_ifindex"`
 	SlotByIfindex     *ebpf.Map `ebpf:"slot_by_ifindex"`
 	StormBuckets      *ebpf.Map `ebpf:"storm_buckets"`
@@ -202,6 +224,7 @@ type vswitchMaps struct {
 	Tells             *ebpf.Map `ebpf:"tells"`
 	Told              *ebpf.Map `ebpf:"told"`
 	VlanSets          *ebpf.Map `ebpf:"vlan_sets"`
+	WideFlows         *ebpf.Map `ebpf:"wide_flows"`
 }
 
 func (m *vswitchMaps) Close() error {
@@ -212,6 +235,8 @@ func (m *vswitchMaps) Close() error {
 		m.Counts,
 		m.CountsBefore,
 		m.EgressStandIn,
+		m.FlowRooms,
+		m.Flows,
 		m.Grace,
 		m.Groups,
 		m.Held,
@@ -219,6 +244,9 @@ func (m *vswitchMaps) Close() error {
 		m.Macs,
 		m.Marks,
 		m.Members,
+		m.MeterControl,
+		m.MeterPoints,
+		m.MeterScratch,
 		m.OwnMarks,
 		m.Owners,
 		m.PortNames,
@@ -226,6 +254,7 @@ func (m *vswitchMaps) Close() error {
 		m.RecordControl,
 		m.Records,
 		m.Segments,
+		m.SharedFlows,
 		m.SlotByHighIfindex,
 		m.SlotByIfindex,
 		m.StormBuckets,
@@ -234,6 +263,7 @@ func (m *vswitchMaps) Close() error {
 		m.Tells,
 		m.Told,
 		m.VlanSets,
+		m.WideFlows,
 	)
 }
 
@@ -241,6 +271,7 @@ func (m *vswitchMaps) Close() error {
 //
 // It can be passed to loadVswitchObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vswitchVariables struct {
+	MeterCpus      *ebpf.Variable `ebpf:"meter_cpus"`
 	Recording      *ebpf.Variable `ebpf:"recording"`
 	TicksPerSecond *ebpf.Variable `ebpf:"ticks_per_second"`
 }

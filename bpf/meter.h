@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Metering: what a frame adds to its flow at the port it came from and at those that get copies (frame-rules §9). It is asked where the
+ * ports' own counters count, so that both say the same. A flow that finds no room is never begun in the place of another: what it
+ * would have counted is counted as lost at the point. */
+#pragma once
+#include "meter_read.h"
+
+enum { ROOM_TRIES = 8 };
+
+/* What meter_frame is asked, in one number: it takes numbers, so that the frame's record can stay in registers. */
+enum meter_what {
+	METER_SLOT = 0x7fff,
+	METER_EGRESS = FLOW_EGRESS,
+	METER_TAGGED = 1 << 16, /* the frame has a tag at this port */
+	METER_SAMPLING_SHIFT = 32,
+};
+
+/* The way of the frame, in another: where it came in, where it goes out, its segment, and whose room its flow takes. */
+enum meter_way {
+	WAY_OUT_SHIFT = 16,
+	WAY_VLAN_SHIFT = 32,
+	WAY_ORIGIN_SHIFT = 48,
+};
+
+/* How many of the next n packets are metered, with the last of them or without it. */
+INLINE u32 meter_sample(u32 *skip, u32 n, u32 rate, u32 *last)
+{
+	u32 s = *skip < rate ? *skip : rate, more, at;
+
+	if (s >= n) {
+		*skip = s - n;
+		return 0;
+	}
+	more = (n - s - 1) / (rate + 1);
+	at = s + more * (rate + 1);
+	*skip = at + rate + 1 - n;
+	*last = at == n - 1;
+	return more + 1;
+}
+
+/* Takes room for one flow; the rooms of a round that is over are empty. */
+INLINE bool take_from(struct flow_room *r, u64 round)
+{
+	for (u32 i = 0; i < ROOM_TRIES; i++) {
+		u64 word = *(volatile u64 *)&r->taken;
+		u32 taken = word >> 32 == (u32)round ? (u32)word : 0;
+
+		if (taken >= r->limit)
+			return false;
+		if (__sync_bool_compare_and_swap(&r->taken, word, round << 32 | (taken + 1)))
+			return true;
+	}
+	return false; /* so many other CPUs took theirs meanwhile */
+}
+
+INLINE struct flow_room *room_at(u32 i)
+{
+	return bpf_map_lookup_elem(&flow_rooms, &i);
+}
+
+/* Room for a flow of origin's frames: its own, then what it shares. The room that was taken, or 0. */
+INLINE struct flow_room *take_room(u32 origin, u64 round)
+{
+	struct flow_room *r = room_at(origin);
+
+	if (!r)
+		return 0;
+	if (take_from(r, round))
+		return r;
+	if (!r->pool)
+		return 0;
+	r = room_at(r->pool);
+	return r && take_from(r, round) ? r : 0;
+}
+
+INLINE void *table_of_cpu(void *tables, u64 round)
+{
+	u32 i = (round & 1) * meter_cpus + bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(tables, &i);
+}
+
+/* Adds to a flow of this CPU's own. */
+INLINE void add_own(struct flow *v, const struct meter_scratch *s)
+{
+	const struct meter_amount *a = &s->amount;
+
+	v->packets += a->packets;
+	v->bytes += a->bytes;
+	v->frame_bytes += a->frame_bytes;
+	v->last = a->now;
+	*(u32 *)&v->in = a->in_out;
+	v->tcp_flags |= s->tcp_flags;
+	if (s->ttl < v->min_ttl)
+		v->min_ttl = s->ttl;
+	if (s->ttl > v->max_ttl)
+		v->max_ttl = s->ttl;
+}
+
+/* Adds to a flow that other CPUs add to. */
+INLINE void add_shared(struct flow *v, const struct flow *a)
+{
+	__sync_fetch_and_add(&v->packets, a->packets);
+	__sync_fetch_and_add(&v->bytes, a->bytes);
+	__sync_fetch_and_add(&v->frame_bytes, a->frame_bytes);
+	v->last = a->last;
+	*(u32 *)&v->in = *(const u32 *)&a->in;
+	if (a->tcp_flags & ~v->tcp_flags)
+		v->tcp_flags |= a->tcp_flags;
+	if (a->min_ttl < v->min_ttl)
+		v->min_ttl = a->min_ttl;
+	if (a->max_ttl > v->max_ttl)
+		v->max_ttl = a->max_ttl;
+}
+
+INLINE bool find_shared(struct meter_scratch *s, void *shared)
+{
+	struct flow *v = bpf_map_lookup_elem(shared, &s->wide_key);
+
+	if (v)
+		add_shared(v, &s->fresh);
+	return v;
+}
+
+INLINE bool insert_own(struct meter_scratch *s, u64 round)
+{
+	void *table;
+
+	if (s->wide) {
+		table = table_of_cpu(&wide_flows, round);
+		return table && !bpf_map_update_elem(table, &s->wide_key, &s->fresh, UPDATE_NOEXIST);
+	}
+	NO_MERGE();
+	table = table_of_cpu(&flows, round);
+	return table && !bpf_map_update_elem(table, &s->key, &s->fresh, UPDATE_NOEXIST);
+}
+
+/* The key of an IPv4 flow for the table that all CPUs share. */
+INLINE void widen(struct meter_scratch *s)
+{
+	struct wide_flow_key *w = &s->wide_key;
+
+	__builtin_memset(w, 0, sizeof(*w));
+	w->point = s->key.point;
+	w->vlan = s->key.vlan;
+	copy_words(w->macs, s->key.macs, 3);
+	copy_words(w->addresses, s->key.addresses, 1);
+	copy_words(w->addresses + 16, s->key.addresses + 4, 1);
+	copy_words(w->ports, s->key.ports, 1);
+	w->type = TYPE_IPV4;
+	w->protocol = s->key.protocol;
+}
+
+/* A flow that this CPU's table does not have: s->fresh becomes one, or is added to one in the table that all share, or is lost. */
+INLINE bool begin_flow(struct meter_scratch *s, u32 origin, u64 round)
+{
+	u64 *full = s->wide ? &s->full[1] : &s->full[0];
+	u32 i = round & 1;
+	void *shared = bpf_map_lookup_elem(&shared_flows, &i);
+	struct flow_room *room;
+
+	if (!shared)
+		return false;
+	if (*full == round) {
+		if (!s->wide)
+			widen(s);
+		if (find_shared(s, shared))
+			return true;
+	}
+	room = take_room(origin, round);
+	if (!room)
+		return false;
+	if (*full != round) {
+		if (insert_own(s, round))
+			return true;
+		*full = round;
+		if (!s->wide)
+			widen(s);
+	}
+	if (!bpf_map_update_elem(shared, &s->wide_key, &s->fresh, UPDATE_NOEXIST))
+		return true;
+	__sync_fetch_and_add(&room->taken, -1);
+	return find_shared(s, shared);
+}
+
+INLINE struct flow *find_own(struct meter_scratch *s, u64 what, u64 way, u64 round)
+{
+	u16 point = what & (METER_SLOT | METER_EGRESS), vlan = way >> WAY_VLAN_SHIFT;
+	void *table;
+
+	if (s->wide) {
+		s->wide_key.point = point;
+		s->wide_key.vlan = vlan;
+		table = table_of_cpu(&wide_flows, round);
+		return table ? bpf_map_lookup_elem(table, &s->wide_key) : 0;
+	}
+	NO_MERGE();
+	s->key.point = point;
+	s->key.vlan = vlan;
+	table = table_of_cpu(&flows, round);
+	return table ? bpf_map_lookup_elem(table, &s->key) : 0;
+}
+
+INLINE void meter_lost(const struct meter_scratch *s, u64 what)
+{
+	u32 slot = what & METER_SLOT;
+	struct meter_point *p = bpf_map_lookup_elem(&meter_points, &slot);
+
+	if (!p)
+		return;
+	p->lost_packets += s->fresh.packets;
+	p->lost_bytes += s->fresh.bytes;
+	p->lost_frame_bytes += s->fresh.frame_bytes;
+	p->lost_flows++;
+}
+
+INLINE void meter_fresh(struct meter_scratch *s)
+{
+	const struct meter_amount *a = &s->amount;
+	struct flow *v = &s->fresh;
+
+	v->packets = a->packets;
+	v->bytes = a->bytes;
+	v->frame_bytes = a->frame_bytes;
+	v->first = v->last = a->now;
+	*(u32 *)&v->in = a->in_out;
+	v->tcp_flags = s->tcp_flags;
+	v->tos = s->tos;
+	v->min_ttl = v->max_ttl = s->ttl;
+}
+
+/* What of the frame is metered at the point; false = it is sampled out. */
+INLINE bool meter_amount_of(struct meter_scratch *s, u64 what)
+{
+	u32 slot = what & METER_SLOT, direction = what & METER_EGRESS ? 1 : 0, rate = what >> METER_SAMPLING_SHIFT;
+	u32 tag = what & METER_TAGGED ? TAG : 0, n = s->packets, last = 1;
+	struct meter_point *p = bpf_map_lookup_elem(&meter_points, &slot);
+	struct meter_amount *a = &s->amount;
+
+	if (!p)
+		return false;
+	p->observed[direction] += n;
+	if (rate) {
+		n = meter_sample(&p->skip[direction], n, rate, &last);
+		if (!n)
+			return false;
+	}
+	a->packets = n;
+	a->bytes = last ? s->last_bytes : 0;
+	a->frame_bytes = last ? s->last_frame_bytes + tag : 0;
+	n -= last;
+	if (UNLIKELY(n)) {
+		a->bytes += (u64)n * s->bytes;
+		a->frame_bytes += (u64)n * (s->frame_bytes + tag);
+	}
+	return true;
+}
+
+/* What was read last, at one point. It does not read the frame itself: it may be asked with little stack left. Verified by itself, so
+ * that its paths do not multiply with those of the switch. */
+SEPARATE u32 meter_frame(u64 what, u64 way, u64 now)
+{
+	struct meter_scratch *s = meter_scratch_of_cpu();
+	struct meter_control *c;
+	struct flow *v;
+	u32 zero = 0;
+	u64 round;
+
+	if (!s || !meter_amount_of(s, what))
+		return 0;
+	s->amount.now = now;
+	s->amount.in_out = way;
+	c = bpf_map_lookup_elem(&meter_control, &zero);
+	if (!c)
+		return 0;
+	round = *(volatile u64 *)&c
+			 ->round; /* one for all that is asked: the tables of a round that is over are read by now */
+	v = find_own(s, what, way, round);
+	if (LIKELY(v)) {
+		add_own(v, s);
+		return 0;
+	}
+	meter_fresh(s);
+	if (!begin_flow(s, way >> WAY_ORIGIN_SHIFT, round))
+		meter_lost(s, what);
+	return 0;
+}
+
+INLINE void meter_at(struct frame *f, u64 what, u32 in, u32 out)
+{
+	u64 way = in | (u64)out << WAY_OUT_SHIFT | (u64)(f->segment & (SEGMENT_AD | VID_MASK)) << WAY_VLAN_SHIFT |
+		  (u64)f->slot << WAY_ORIGIN_SHIFT;
+
+	meter_frame(what, way, f->now);
+}
+
+/* A copy has been handed to the port at slot. The frame has been read. */
+INLINE void meter_out(struct frame *f, u32 slot, const struct port *r, bool tagged)
+{
+	meter_at(f, slot | METER_EGRESS | (tagged ? METER_TAGGED : 0) | (u64)r->sampling << METER_SAMPLING_SHIFT,
+		 f->from_host ? 0 : f->slot, slot);
+}
+
+/* The frame has been delivered. It has been read. */
+INLINE void meter_in(struct frame *f)
+{
+	meter_at(f, f->slot | (f->came.protocol ? METER_TAGGED : 0) | (u64)f->in->sampling << METER_SAMPLING_SHIFT,
+		 f->slot, f->sole);
+}
