@@ -198,6 +198,8 @@ struct storm_bucket {
 struct port_name {
 	u8 switch_name[NAME_LEN];
 	u8 name[NAME_LEN];
+	u32 number; /* the port's, as its users see it */
+	u32 left; /* 1: the port is gone, and flows that were counted at it are not drained yet */
 };
 struct switch_name {
 	u8 name[NAME_LEN];

@@ -357,6 +357,8 @@ type PortName struct {
 	_          structs.HostLayout
 	SwitchName [64]uint8
 	Name       [64]uint8
+	Number     uint32
+	Left       uint32
 }
 
 // SwitchName is struct switch_name.

@@ -40,6 +40,9 @@ func (k *Kernel) Apply(d Desired) error {
 // ready, unless nil, is called when everything is written and checked and nothing is in force yet. On an error before that
 // instant, which ready's is, nothing has changed. Devices that come and go are then attached and detached by Attach.
 func (k *Kernel) Change(d Desired, ready func() error) (Instant, error) {
+	if err := k.freeDrained(); err != nil {
+		return Instant{}, err
+	}
 	a, err := k.slots.assign(d.Plan)
 	if err != nil {
 		return Instant{}, err
@@ -75,6 +78,7 @@ func (k *Kernel) Change(d Desired, ready func() error) (Instant, error) {
 		return at, err
 	}
 	k.slots.release(a)
+	k.flows.settle(d.Plan)
 	return at, k.captures.follow(k.slots)
 }
 
@@ -83,7 +87,8 @@ func (k *Kernel) putInForce(d Desired, a *assignment, ready func() error) (Insta
 	if err != nil {
 		return Instant{}, err
 	}
-	if err := k.writeNames(a); err != nil {
+	points := pointsOf(d)
+	if err := errors.Join(k.writeNames(a, points), k.flows.prepare(d.Plan, k.slots), k.flows.note(points, k.slots)); err != nil {
 		return Instant{}, err
 	}
 	next, err := k.tables.write(img)

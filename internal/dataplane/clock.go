@@ -54,6 +54,17 @@ func readClocks(p *ebpf.Program) (clocks, error) {
 	return out[0], nil
 }
 
+// wallClock reads the kernel's clock that flows are stamped with, beside the host's: milliseconds since 1970 of an instant that many
+// ticks, of which the lower half is given, have come to.
+func (k *Kernel) wallClock() (func(uint32) int64, error) {
+	c, err := readClocks(k.objects.HeddleClocks)
+	if err != nil {
+		return nil, err
+	}
+	now, ticks := time.Now().UnixMilli(), uint32(c.Ticks)
+	return func(at uint32) int64 { return now - int64(int32(ticks-at))*1000/int64(k.hz) }, nil
+}
+
 // ticks is the kernel's clock that entries are stamped with.
 func (k *Kernel) ticks() (uint64, error) {
 	c, err := readClocks(k.objects.HeddleClocks)

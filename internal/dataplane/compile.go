@@ -111,6 +111,7 @@ func (c *compiler) switchFlags(sw *plan.Switch) uint32 {
 	set(sw.ReversePathPromiscuous, abi.SwitchReversePathPromiscuous)
 	set(sw.BlockGuestBPDU, abi.SwitchBlocksBPDU)
 	set(len(sw.Uplinks) > 0, abi.SwitchHasUplinks)
+	set(sw.Metered(), abi.SwitchMeters)
 	for _, p := range sw.Ports {
 		if f, _, ok := c.connected(p.ID); ok {
 			set(listens(p, f), abi.SwitchHasPromiscuous)
@@ -154,6 +155,7 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, owners map[plan.Po
 		}
 	}
 	compileStormControl(&rec, &pol.StormControl)
+	compileMonitoring(&rec, sw, pol.Monitoring)
 	rec.LearnLimit = uint32(pol.Learning.Limit.V)
 	rec.Ageing = uint64(pol.Learning.Ageing.V) * c.hz / uint64(time.Second)
 	switch v := pol.VLAN.V; v.Mode {
@@ -179,6 +181,7 @@ func (c *compiler) compileUplinks(sw *plan.Switch, id uint8, flags uint32) (host
 			Ifindex: a.Ifindex, MAC: f.DeviceMAC, MTU: uint32(f.MTU), SwitchID: id, SwitchMTU: uint32(sw.MTU),
 			VLANMode: abi.VLANTrunk, VLANSet: c.vlanSet(u.VLANs), Flags: abi.PortConnected | abi.PortUplink | flags,
 		}
+		compileMonitoring(&rec, sw, u.Monitoring)
 		if f.Up {
 			rec.Flags |= abi.PortUp
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf/rlimit"
 
 	"heddle/internal/abi"
+	"heddle/internal/flow"
 )
 
 // Kernel is a loaded dataplane. Its methods are for one goroutine.
@@ -27,6 +28,7 @@ type Kernel struct {
 	gen      *generation
 	from     []*generation // what gen takes over; nil when it is complete
 	captures *Captures
+	flows    *Flows
 	asking   bool // the devices have the program that asks for a stand-in
 	tweak    tweak
 }
@@ -84,7 +86,7 @@ func (k *Kernel) load() error {
 	if k.hz, err = jiffiesPerSecond(spec.Copy()); err != nil {
 		return err
 	}
-	if err := spec.Variables["ticks_per_second"].Set(k.hz); err != nil {
+	if err := errors.Join(spec.Variables["ticks_per_second"].Set(k.hz), sizeMeter(spec, ebpf.MustPossibleCPU())); err != nil {
 		return err
 	}
 	for _, name := range privateMaps {
@@ -112,6 +114,10 @@ func (k *Kernel) load() error {
 	if k.tables, err = openPlanTables(&k.objects.vswitchMaps); err != nil {
 		return err
 	}
+	if k.flows, err = openFlows(&k.objects.vswitchMaps, k.wallClock, func() error { return awaitGrace(k.objects.Grace) }); err != nil {
+		return err
+	}
+	k.flows.step = k.step
 	if err := k.adoptNames(); err != nil {
 		return err
 	}
@@ -124,7 +130,7 @@ func (k *Kernel) load() error {
 }
 
 // privateMaps belong to dry runs and benchmarks; they are never shared between processes.
-var privateMaps = []string{"record_control", "records", "bench_control", "bench_frames", "ingress_stand_in", "egress_stand_in"}
+var privateMaps = []string{"meter_scratch", "record_control", "records", "bench_control", "bench_frames", "ingress_stand_in", "egress_stand_in"}
 
 func pinned(name string) bool {
 	if name[0] == '.' {
@@ -159,7 +165,7 @@ func assignLive(spec *ebpf.CollectionSpec, to *vswitchObjects, dir string) error
 
 // Close gives up this process's handles. Everything pinned goes on working.
 func (k *Kernel) Close() error {
-	errs := []error{k.captures.close(), k.gen.close(), closeGenerations(k.from)}
+	errs := []error{k.flows.close(), k.captures.close(), k.gen.close(), closeGenerations(k.from)}
 	for _, l := range []*links{k.links, k.egress} {
 		if l != nil {
 			errs = append(errs, l.close())
@@ -233,7 +239,13 @@ func (k *Kernel) adoptNames() error {
 		if err := k.objects.PortNames.Lookup(slot, &name); err != nil {
 			return fmt.Errorf("read name of slot %d: %w", slot, err)
 		}
-		if id := portID(name); id.Name != "" {
+		id := portID(name)
+		switch {
+		case id.Name == "":
+		case name.Left != 0:
+			k.slots.leaving[slot] = true
+			k.flows.keep(uint16(slot), flow.Point{ID: id, Number: name.Number})
+		default:
 			k.slots.ports[id] = slot
 		}
 	}

@@ -27,6 +27,8 @@ type tableLayout struct {
 	Entries    uint32       `json:"entries"`
 	KeyFields  record       `json:"keyFields,omitempty"`
 	ValueField record       `json:"valueFields,omitempty"`
+	// Inner is what the tables in a table of tables look like; their number of entries is their own.
+	Inner *tableLayout `json:"inner,omitempty"`
 }
 
 // record lists the fields of a record; one that is a plain number has none.
@@ -43,11 +45,20 @@ func layoutOf(spec *ebpf.CollectionSpec) layout {
 	l := layout{Meaning: meaning, Tables: map[string]tableLayout{}}
 	for name, m := range spec.Maps {
 		if pinned(name) {
-			l.Tables[name] = tableLayout{Type: m.Type, Flags: m.Flags, Key: m.KeySize, Value: m.ValueSize, Entries: m.MaxEntries,
-				KeyFields: fieldsOf(m.Key), ValueField: fieldsOf(m.Value)}
+			l.Tables[name] = tableLayoutOf(m)
 		}
 	}
 	return l
+}
+
+func tableLayoutOf(m *ebpf.MapSpec) tableLayout {
+	t := tableLayout{Type: m.Type, Flags: m.Flags, Key: m.KeySize, Value: m.ValueSize, Entries: m.MaxEntries, KeyFields: fieldsOf(m.Key), ValueField: fieldsOf(m.Value)}
+	if m.InnerMap != nil {
+		inner := tableLayoutOf(m.InnerMap)
+		inner.Entries = 0
+		t.Inner = &inner
+	}
+	return t
 }
 
 func (l layout) same(as layout) bool { return reflect.DeepEqual(l, as) }

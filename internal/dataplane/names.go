@@ -7,6 +7,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"heddle/internal/abi"
+	"heddle/internal/flow"
 	"heddle/internal/plan"
 )
 
@@ -28,7 +29,7 @@ func portID(n abi.PortName) plan.PortID {
 }
 
 // writeNames notes new ports and switches in the kernel and gives their counters a fresh start.
-func (k *Kernel) writeNames(a *assignment) error {
+func (k *Kernel) writeNames(a *assignment, p map[plan.PortID]flow.Point) error {
 	zero := make([]abi.Counters, ebpf.MustPossibleCPU())
 	for id, slot := range a.newPorts {
 		var n abi.PortName
@@ -48,6 +49,10 @@ func (k *Kernel) writeNames(a *assignment) error {
 		if err := k.objects.StormBuckets.Put(slot, &abi.StormBucket{}); err != nil {
 			return fmt.Errorf("reset storm control of %s: %w", id, err)
 		}
+		if err := k.objects.MeterPoints.Put(slot, make([]abi.MeterPoint, len(zero))); err != nil {
+			return fmt.Errorf("reset what was metered at %s: %w", id, err)
+		}
+		n.Number = p[id].Number
 		if err := k.objects.PortNames.Put(slot, &n); err != nil {
 			return fmt.Errorf("note port %s: %w", id, err)
 		}
@@ -65,9 +70,15 @@ func (k *Kernel) writeNames(a *assignment) error {
 	return nil
 }
 
-// forgetNames removes what left.
+// forgetNames removes what left. A port at which flows may have been counted keeps its place until those are drained.
 func (k *Kernel) forgetNames(a *assignment) error {
 	for id, slot := range a.goneSlots {
+		if k.flows.leave(uint16(slot)) {
+			if err := k.leaves(id, slot); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := k.objects.PortNames.Put(slot, &abi.PortName{}); err != nil {
 			return fmt.Errorf("forget port %s: %w", id, err)
 		}
@@ -76,6 +87,34 @@ func (k *Kernel) forgetNames(a *assignment) error {
 		if err := k.objects.SwitchNames.Put(uint32(id), &abi.SwitchName{}); err != nil {
 			return fmt.Errorf("forget switch %s: %w", name, err)
 		}
+	}
+	return nil
+}
+
+// leaves notes that the port is gone and its place is not free yet.
+func (k *Kernel) leaves(id plan.PortID, slot uint32) error {
+	var n abi.PortName
+	if err := k.objects.PortNames.Lookup(slot, &n); err != nil {
+		return fmt.Errorf("read name of %s: %w", id, err)
+	}
+	n.Left = 1
+	if err := k.objects.PortNames.Put(slot, &n); err != nil {
+		return fmt.Errorf("note that %s is gone: %w", id, err)
+	}
+	k.slots.leaving[slot] = true
+	return nil
+}
+
+// freeDrained frees the places of ports that are gone whose flows are drained.
+func (k *Kernel) freeDrained() error {
+	for slot := range k.slots.leaving {
+		if k.flows.keeps(uint16(slot)) {
+			continue
+		}
+		if err := k.objects.PortNames.Put(slot, &abi.PortName{}); err != nil {
+			return fmt.Errorf("forget the port at slot %d: %w", slot, err)
+		}
+		delete(k.slots.leaving, slot)
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ type Recorder struct {
 	control *ebpf.Memory
 	records *ebpf.Memory
 	now     time.Duration
+	flows   *Flows
 }
 
 // Recorded is what one frame led to.
@@ -61,7 +62,7 @@ func newRecorder(hz uint64, macs uint32) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(spec.Variables["recording"].Set(true), spec.Variables["ticks_per_second"].Set(hz)); err != nil {
+	if err := errors.Join(spec.Variables["recording"].Set(true), spec.Variables["ticks_per_second"].Set(hz), sizeMeter(spec, ebpf.MustPossibleCPU())); err != nil {
 		return nil, err
 	}
 	spec.Maps["records"].MaxEntries = abi.MaxRecords
@@ -86,6 +87,11 @@ func (r *Recorder) load(spec *ebpf.CollectionSpec) error {
 	r.objects.vswitchMaps = dry.vswitchMaps
 	r.objects.HeddleRecord, r.objects.HeddleRecordEgress, r.objects.HeddleSweep = dry.HeddleRecord, dry.HeddleRecordEgress, dry.HeddleSweep
 	var err error
+	// Ticks are the caller's milliseconds, and a run is over when its call returns.
+	clock := func() (func(uint32) int64, error) { return func(at uint32) int64 { return int64(at) }, nil }
+	if r.flows, err = openFlows(&r.objects.vswitchMaps, clock, func() error { return nil }); err != nil {
+		return err
+	}
 	if r.tables, err = openPlanTables(&r.objects.vswitchMaps); err != nil {
 		return err
 	}
@@ -98,7 +104,7 @@ func (r *Recorder) load(spec *ebpf.CollectionSpec) error {
 
 // Close frees the tables and programs.
 func (r *Recorder) Close() error {
-	var errs []error
+	errs := []error{r.flows.close()}
 	for _, p := range []*ebpf.Program{r.objects.HeddleRecord, r.objects.HeddleRecordEgress, r.objects.HeddleSweep} {
 		if p != nil {
 			errs = append(errs, p.Close())
@@ -126,10 +132,13 @@ func (r *Recorder) SetPlan(p *plan.Plan, facts plan.Facts, now time.Duration) er
 		r.slots.undo(a)
 		return err
 	}
+	if err := errors.Join(r.flows.prepare(p, r.slots), r.flows.note(pointsOf(d), r.slots)); err != nil {
+		return err
+	}
 	zero := make([]abi.Counters, ebpf.MustPossibleCPU())
 	for id, slot := range a.newPorts {
 		r.ids[slot] = id
-		if err := errors.Join(r.objects.Counts.Put(slot, zero), r.objects.StormBuckets.Put(slot, &abi.StormBucket{})); err != nil {
+		if err := errors.Join(r.objects.MeterPoints.Put(slot, make([]abi.MeterPoint, len(zero))), r.objects.Counts.Put(slot, zero), r.objects.StormBuckets.Put(slot, &abi.StormBucket{})); err != nil {
 			return err
 		}
 	}
@@ -147,6 +156,7 @@ func (r *Recorder) SetPlan(p *plan.Plan, facts plan.Facts, now time.Duration) er
 		delete(r.ids, slot)
 	}
 	r.slots.release(a)
+	r.flows.settle(p)
 	return nil
 }
 
@@ -245,3 +255,7 @@ func (r *Recorder) Counters() (map[plan.PortID]Counters, error) {
 func (r *Recorder) MACs() ([]MACEntry, error) {
 	return readMACs(&r.objects.vswitchMaps, r.slots, uint64(r.now.Milliseconds()), 1000)
 }
+
+// Flows is where the recorder's frames are metered: times are the caller's, in milliseconds. Places that a plan frees are given away
+// by the next one: drain before.
+func (r *Recorder) Flows() *Flows { return r.flows }

@@ -12,10 +12,12 @@ import (
 type slots struct {
 	ports    map[plan.PortID]uint32
 	switches map[string]uint8
+	// leaving are slots whose port is gone and whose flows have not been drained.
+	leaving map[uint32]bool
 }
 
 func newSlots() *slots {
-	return &slots{ports: map[plan.PortID]uint32{}, switches: map[string]uint8{}}
+	return &slots{ports: map[plan.PortID]uint32{}, switches: map[string]uint8{}, leaving: map[uint32]bool{}}
 }
 
 // assignment is what an assign call changed.
@@ -32,6 +34,9 @@ func (s *slots) assign(p *plan.Plan) (*assignment, error) {
 	wantPorts, wantSwitches := wanted(p)
 	var usedSlots [abi.MaxPorts + 1]bool
 	usedSlots[0] = true
+	for slot := range s.leaving {
+		usedSlots[slot] = true
+	}
 	usedIDs := map[uint8]bool{}
 	for id, slot := range s.ports {
 		usedSlots[slot] = true
@@ -65,7 +70,7 @@ func (s *slots) assign(p *plan.Plan) (*assignment, error) {
 				nextSlot++
 			}
 			if nextSlot >= abi.MaxPorts {
-				return nil, fmt.Errorf("port %s: this host has room for %d ports and uplinks, and %d that this change removes are there until it is in force: remove them by a change of their own first", id, abi.MaxPorts-1, len(a.goneSlots))
+				return nil, fmt.Errorf("port %s: this host has room for %d ports and uplinks, and %d that this change removes are there until it is in force: remove them by a change of their own first", id, abi.MaxPorts-1, len(a.goneSlots)+len(s.leaving))
 			}
 			usedSlots[nextSlot], a.newPorts[id] = true, nextSlot
 		}

@@ -96,15 +96,23 @@ func (t *planTables) flip(next abi.Control) (at Instant, err error) {
 
 // awaitGrace returns when no run of the program that began before the call is still under way (K9).
 func (t *planTables) awaitGrace() error {
+	if err := awaitGrace(t.grace); err != nil {
+		return err
+	}
+	t.reading = false
+	return nil
+}
+
+// awaitGrace does so by way of the table that is there for it.
+func awaitGrace(grace *ebpf.Map) error {
 	inner, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1})
 	if err != nil {
 		return fmt.Errorf("await grace period: %w", err)
 	}
 	defer inner.Close()
-	if err := t.grace.Put(uint32(0), inner); err != nil {
+	if err := grace.Put(uint32(0), inner); err != nil {
 		return fmt.Errorf("await grace period: %w", err)
 	}
-	t.reading = false
 	return nil
 }
 

@@ -1,0 +1,64 @@
+package dataplane
+
+import (
+	"heddle/internal/abi"
+	"heddle/internal/flow"
+	"heddle/internal/plan"
+)
+
+// compileMonitoring says where the port's or uplink's frames are metered, and how many of them.
+func compileMonitoring(rec *abi.Port, sw *plan.Switch, m plan.Monitoring) {
+	if m.Ingress() {
+		rec.Flags |= abi.PortMeterIngress
+	}
+	if m.Egress() {
+		rec.Flags |= abi.PortMeterEgress
+	}
+	if m.IPFIX.V {
+		rec.Sampling = uint16(sw.IPFIX.SamplingRate)
+	}
+}
+
+// room is how many flows may be begun between two drains: by the frames of one port alone, and by those of all ports of the switch
+// beyond that.
+type room struct{ own, shared uint32 }
+
+// roomOf divides a switch's flows: one half evenly among its ports and uplinks, so that none can be kept from metering by another, the
+// rest for whoever comes first.
+func roomOf(sw *plan.Switch) room {
+	if !sw.Metered() {
+		return room{}
+	}
+	members := len(sw.Ports) + len(sw.Uplinks)
+	own := max(sw.IPFIX.MaxFlows/2/members, 1)
+	return room{own: uint32(own), shared: uint32(max(sw.IPFIX.MaxFlows-own*members, 0))}
+}
+
+// flowsOf is how many flows all switches of a plan may begin between two drains.
+func flowsOf(p *plan.Plan) (n uint32) {
+	for _, sw := range p.Switches {
+		if sw.Metered() {
+			n += uint32(sw.IPFIX.MaxFlows)
+		}
+	}
+	return n
+}
+
+// pointsOf are the ports and uplinks of a plan as points where flows are observed.
+func pointsOf(d Desired) map[plan.PortID]flow.Point {
+	points := map[plan.PortID]flow.Point{}
+	for _, sw := range d.Plan.Switches {
+		macs := EffectiveMACs(sw, d.Facts)
+		for _, u := range sw.Uplinks {
+			points[u.ID] = flow.Point{ID: u.ID, Uplink: true, Number: u.Number, Device: u.Device, Ifindex: d.Attachments[u.ID].Ifindex, MAC: d.Facts[u.ID].DeviceMAC}
+		}
+		for _, p := range sw.Ports {
+			mac := macs[p.ID].MAC
+			if mac.IsZero() {
+				mac = p.InitialMAC
+			}
+			points[p.ID] = flow.Point{ID: p.ID, Number: p.Number, PortGroup: p.PortGroup, Device: p.Device, Ifindex: d.Attachments[p.ID].Ifindex, MAC: mac}
+		}
+	}
+	return points
+}

@@ -1,0 +1,265 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"heddle/internal/abi"
+	"heddle/internal/flow"
+	"heddle/internal/plan"
+)
+
+// Flows is where the switch program counts flows; it implements flow.Source. One goroutine may use it beside the one that uses the
+// Kernel, until the Kernel is closed.
+//
+// The kernel's tables exist in two sets. A round is the time in which one of them is written; the set is the round's lowest bit. A drain
+// begins the next round, waits until no run of the program writes the set of the one before (kernel-notes K9, K34), and takes everything
+// out of that. The number of a round outlives the process, and that it has been drained is noted when it has: a process that dies in
+// between leaves a round that the next one drains first, in batches of the same numbers.
+type Flows struct {
+	maps *vswitchMaps
+	// clock gives, for now, the milliseconds since 1970 that a number of ticks stands for.
+	clock func() (func(uint32) int64, error)
+	// grace returns when no run of the program that began before is still under way.
+	grace func() error
+	// step is told how far a drain is; an error ends it there.
+	step  func(string) error
+	rooms *ebpf.Memory
+
+	draining sync.Mutex // held while tables are drained, made and exchanged
+	tables   [2]*flowTables
+	demand   []demand // by CPU
+
+	mu     sync.Mutex // guards what follows
+	points flow.Points
+	// leaving are points whose port is gone, by the round after whose drain nothing is left of them.
+	leaving map[uint16]uint64
+	limit   uint32 // flows between two drains; 0 = nothing is metered
+}
+
+// Flows is where flows are counted.
+func (k *Kernel) Flows() *Flows { return k.flows }
+
+// openFlows adopts the tables there are.
+func openFlows(m *vswitchMaps, clock func() (func(uint32) int64, error), grace func() error) (*Flows, error) {
+	f := &Flows{maps: m, clock: clock, grace: grace, step: func(string) error { return nil }, points: flow.Points{}, leaving: map[uint16]uint64{}, demand: make([]demand, m.Flows.MaxEntries()/2)}
+	var err error
+	if f.rooms, err = m.FlowRooms.Memory(); err != nil {
+		return nil, fmt.Errorf("map table %s: %w", m.FlowRooms, err)
+	}
+	c, err := f.control()
+	if err != nil {
+		return nil, err
+	}
+	if c.Round == 0 {
+		// Rounds go on where those of tables that were thrown away cannot have come to, as none is as short as a millisecond.
+		c.Round = uint64(time.Now().UnixMilli())
+		c.Drained = c.Round - 1
+		if err := f.setControl(c); err != nil {
+			return nil, err
+		}
+	}
+	for set := range f.tables {
+		if f.tables[set], err = adoptFlowTables(m, set); err != nil {
+			return nil, errors.Join(err, f.close())
+		}
+	}
+	for _, t := range f.tables {
+		if t != nil {
+			f.limit = max(f.limit, t.shared.MaxEntries())
+			t.measure(f.demand)
+		}
+	}
+	return f, nil
+}
+
+func (f *Flows) close() error {
+	if f == nil {
+		return nil
+	}
+	return errors.Join(f.tables[0].close(), f.tables[1].close())
+}
+
+func (f *Flows) control() (c abi.MeterControl, err error) {
+	if err = f.maps.MeterControl.Lookup(uint32(0), &c); err != nil {
+		err = fmt.Errorf("read the round of metering: %w", err)
+	}
+	return c, err
+}
+
+func (f *Flows) setControl(c abi.MeterControl) error {
+	if err := f.maps.MeterControl.Put(uint32(0), &c); err != nil {
+		return fmt.Errorf("begin round %d of metering: %w", c.Round, err)
+	}
+	return nil
+}
+
+// prepare makes room for the flows of a plan that is about to come into force.
+func (f *Flows) prepare(p *plan.Plan, s *slots) error {
+	for _, sw := range p.Switches {
+		r, pool := roomOf(sw), abi.FlowPools+uint32(s.switches[sw.Name])
+		if err := f.setRoom(pool, r.shared, 0); err != nil {
+			return err
+		}
+		for _, id := range membersOf(sw) {
+			if err := f.setRoom(s.ports[id], r.own, pool); err != nil {
+				return err
+			}
+		}
+	}
+	limit := flowsOf(p)
+	f.mu.Lock()
+	have := f.limit
+	f.limit = max(have, limit) // settle lowers it
+	f.mu.Unlock()
+	if limit == 0 || have > 0 {
+		return nil // none are wanted, or there are some; the next drain makes them as large as wanted
+	}
+	f.draining.Lock()
+	defer f.draining.Unlock()
+	return f.make(limit)
+}
+
+// make makes what is missing of both sets.
+func (f *Flows) make(limit uint32) error {
+	for set, t := range f.tables {
+		if t != nil {
+			continue
+		}
+		t, err := makeFlowTables(f.maps, set, f.demand, limit)
+		if err != nil {
+			return fmt.Errorf("make tables for flows: %w", err)
+		}
+		f.tables[set] = t
+	}
+	return nil
+}
+
+// settle is called when a plan is in force and no run of the program is under the one before.
+func (f *Flows) settle(p *plan.Plan) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.limit = flowsOf(p)
+}
+
+// setRoom writes the limit beside the word that the program counts in.
+func (f *Flows) setRoom(i, limit, pool uint32) error {
+	const at = 8 // of the limit
+	_, err := f.rooms.WriteAt(bytesOf([]uint32{limit, pool}), int64(i)*int64(f.maps.FlowRooms.ValueSize())+at)
+	return err
+}
+
+// note gives slots their points.
+func (f *Flows) note(points map[plan.PortID]flow.Point, s *slots) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for id, slot := range s.ports {
+		if p, ok := points[id]; ok {
+			f.points[uint16(slot)] = p
+		}
+	}
+	return nil
+}
+
+// keep adopts a point whose port is gone.
+func (f *Flows) keep(slot uint16, p flow.Point) {
+	f.mu.Lock()
+	f.points[slot] = p
+	f.mu.Unlock()
+	f.leave(slot)
+}
+
+// leave says that no frame is counted any more at a point, and returns whether flows of it may have to be drained yet. If not, it is
+// forgotten.
+func (f *Flows) leave(slot uint16) bool {
+	c, err := f.control()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil && f.tables == [2]*flowTables{} && c.Drained+1 == c.Round {
+		delete(f.points, slot)
+		return false
+	}
+	f.leaving[slot] = c.Round
+	return true
+}
+
+// keeps says whether flows of a point whose port is gone have to be drained yet.
+func (f *Flows) keeps(slot uint16) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, ok := f.leaving[slot]
+	return ok
+}
+
+// drained forgets points of which nothing is left when a round is drained.
+func (f *Flows) drained(round uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for slot, last := range f.leaving {
+		if last <= round {
+			delete(f.leaving, slot)
+			delete(f.points, slot)
+		}
+	}
+}
+
+// Points are the observation points by slot: every port and uplink of the plan, and those that left it and have flows to be drained.
+// Of the latter, a process that was started since knows name and number alone.
+func (f *Flows) Points() flow.Points {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.points)
+}
+
+// Losses are what could not be recorded, of every point that has any.
+func (f *Flows) Losses() ([]flow.Loss, error) {
+	var losses []flow.Loss
+	err := f.eachPoint(func(slot uint16, p *abi.MeterPoint) {
+		if p.LostFlows > 0 {
+			losses = append(losses, flow.Loss{Point: slot, Packets: p.LostPackets, Bytes: p.LostBytes, FrameBytes: p.LostFrameBytes, Flows: p.LostFlows})
+		}
+	})
+	return losses, err
+}
+
+// Observed are the packets that were seen at a point since it got its slot, by flow.Direction: those metered, those lost and those
+// sampled out.
+type Observed [2]uint64
+
+// Observed reads them for every point that has any.
+func (f *Flows) Observed() (map[uint16]Observed, error) {
+	all := map[uint16]Observed{}
+	err := f.eachPoint(func(slot uint16, p *abi.MeterPoint) {
+		if p.Observed != [2]uint64{} {
+			all[slot] = p.Observed
+		}
+	})
+	return all, err
+}
+
+// eachPoint reads the counters of every point, summed over CPUs.
+func (f *Flows) eachPoint(each func(slot uint16, p *abi.MeterPoint)) error {
+	perCPU := make([]abi.MeterPoint, ebpf.MustPossibleCPU())
+	for slot := range f.Points() {
+		if err := f.maps.MeterPoints.Lookup(uint32(slot), &perCPU); err != nil {
+			return fmt.Errorf("read what was metered at slot %d: %w", slot, err)
+		}
+		var sum abi.MeterPoint
+		for i := range perCPU {
+			p := &perCPU[i]
+			sum.Observed[0] += p.Observed[0]
+			sum.Observed[1] += p.Observed[1]
+			sum.LostPackets += p.LostPackets
+			sum.LostBytes += p.LostBytes
+			sum.LostFrameBytes += p.LostFrameBytes
+			sum.LostFlows += p.LostFlows
+		}
+		each(slot, &sum)
+	}
+	return nil
+}

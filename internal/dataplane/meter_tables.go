@@ -1,0 +1,305 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+
+	"heddle/internal/abi"
+)
+
+// kind of flow, each with tables of its own.
+type kind int
+
+const (
+	ipv4  kind = iota
+	other      // IPv6, and what is no IP
+	kinds
+)
+
+// least is the size of the smallest table a CPU has. An entry takes 128 or 152 bytes, and a bucket or two of 16.
+var least = [kinds]int{ipv4: 256, other: 64}
+
+func (k kind) outer(m *vswitchMaps) *ebpf.Map {
+	if k == ipv4 {
+		return m.Flows
+	}
+	return m.WideFlows
+}
+
+func (k kind) spec(entries int) *ebpf.MapSpec {
+	s := &ebpf.MapSpec{Name: "wide_flows", Type: ebpf.Hash, KeySize: uint32(unsafe.Sizeof(abi.WideFlowKey{})), ValueSize: uint32(unsafe.Sizeof(abi.Flow{})), MaxEntries: uint32(entries)}
+	if k == ipv4 {
+		s.Name, s.KeySize = "flows", uint32(unsafe.Sizeof(abi.FlowKey{}))
+	}
+	return s
+}
+
+// sharedSpec is of a table that takes memory for what is in it, and 16 to 32 bytes for each entry that could be.
+func sharedSpec(entries uint32) *ebpf.MapSpec {
+	s := other.spec(int(entries))
+	s.Name, s.Flags = "shared_flows", noPrealloc
+	return s
+}
+
+const noPrealloc = 1 // BPF_F_NO_PREALLOC
+
+// flowTables are one of the two sets.
+type flowTables struct {
+	maps   *vswitchMaps
+	set    int
+	own    [][kinds]flowTable // by CPU
+	shared *ebpf.Map          // what finds no room in those
+}
+
+// flowTable is one table. Map is nil while there is none: what it would count is then counted in the shared one.
+type flowTable struct {
+	*ebpf.Map
+	used int // entries that the last drain found
+}
+
+func newFlowTables(m *vswitchMaps, set int) *flowTables {
+	return &flowTables{maps: m, set: set, own: make([][kinds]flowTable, m.Flows.MaxEntries()/2)}
+}
+
+func (t *flowTables) index(cpu int) uint32 { return uint32(t.set*len(t.own) + cpu) }
+
+// adoptFlowTables finds the tables of a set; nil when it has none.
+func adoptFlowTables(m *vswitchMaps, set int) (*flowTables, error) {
+	t := newFlowTables(m, set)
+	var err error
+	if t.shared, err = innerMap(m.SharedFlows, uint32(set)); err != nil || t.shared == nil {
+		return nil, err
+	}
+	for cpu := range t.own {
+		for k := range kinds {
+			if t.own[cpu][k].Map, err = innerMap(k.outer(m), t.index(cpu)); err != nil {
+				return nil, errors.Join(err, t.close())
+			}
+		}
+	}
+	return t, nil
+}
+
+// innerMap opens a table in a table; nil when there is none.
+func innerMap(outer *ebpf.Map, i uint32) (*ebpf.Map, error) {
+	var m *ebpf.Map
+	err := outer.Lookup(i, &m)
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open a table of flows: %w", err)
+	}
+	return m, nil
+}
+
+func (t *flowTables) close() error {
+	if t == nil {
+		return nil
+	}
+	var errs []error
+	if t.shared != nil {
+		errs = append(errs, t.shared.Close())
+	}
+	for i := range t.own {
+		for k := range t.own[i] {
+			errs = append(errs, t.own[i][k].close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (t *flowTable) close() error {
+	if t.Map == nil {
+		return nil
+	}
+	return t.Map.Close()
+}
+
+func (t *flowTable) size() int {
+	if t.Map == nil {
+		return 0
+	}
+	return int(t.MaxEntries())
+}
+
+// makeFlowTables makes a set, with one table for all CPUs that has room for limit flows. That one is put in its place last: it shows that
+// the others are there.
+func makeFlowTables(m *vswitchMaps, set int, d []demand, limit uint32) (*flowTables, error) {
+	t := newFlowTables(m, set)
+	if err := t.exchange(d); err != nil {
+		return nil, errors.Join(err, t.close())
+	}
+	if err := t.makeShared(limit); err != nil {
+		return nil, errors.Join(err, t.close())
+	}
+	return t, nil
+}
+
+// makeShared exchanges the table that all CPUs share, which is empty.
+func (t *flowTables) makeShared(limit uint32) error {
+	m, err := ebpf.NewMap(sharedSpec(limit))
+	if err != nil {
+		return err
+	}
+	if err := t.maps.SharedFlows.Put(uint32(t.set), m); err != nil {
+		return errors.Join(err, m.Close())
+	}
+	old := t.shared
+	t.shared = m
+	if old != nil {
+		return old.Close()
+	}
+	return nil
+}
+
+// discard takes the tables of the set out of the kernel.
+func (t *flowTables) discard() error {
+	var errs []error
+	remove := func(outer *ebpf.Map, i uint32) {
+		if err := outer.Delete(i); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	remove(t.maps.SharedFlows, uint32(t.set))
+	for cpu := range t.own {
+		for k := range kinds {
+			remove(k.outer(t.maps), t.index(cpu))
+		}
+	}
+	return errors.Join(append(errs, t.close())...)
+}
+
+// demand is how large the tables of one CPU should be, in either set.
+type demand [kinds]tableDemand
+
+type tableDemand struct {
+	size int
+	most int // what would have done, in the last calm drains
+	calm int
+}
+
+// measure begins with the tables there are.
+func (t *flowTables) measure(d []demand) {
+	for cpu := range t.own {
+		for k := range kinds {
+			d[cpu][k].size = max(d[cpu][k].size, t.own[cpu][k].size())
+		}
+	}
+}
+
+// calmDrains is after how many drains a table that is larger than needed is made smaller.
+const calmDrains = 16
+
+// saw notes how many entries a drain found: there is to be room for half as many again.
+func (d *tableDemand) saw(used, least int) {
+	enough := max(used*3/2, least)
+	if used*5/4 > d.size {
+		*d = tableDemand{size: enough}
+		return
+	}
+	d.most = max(d.most, enough)
+	if d.calm++; d.calm < calmDrains {
+		return
+	}
+	if d.most < d.size/2 {
+		d.size = d.most
+	}
+	d.most, d.calm = 0, 0
+}
+
+// resize exchanges the tables of a set that has been drained by such as the traffic asks for. spilled flows were found in the shared one;
+// limit is the most flows there may be, 0 = none is metered any more.
+func (t *flowTables) resize(d []demand, spilled int, limit uint32) error {
+	if limit == 0 {
+		return nil
+	}
+	full, sum := 0, 0
+	for cpu := range t.own {
+		for k := range kinds {
+			full += t.own[cpu][k].full()
+		}
+	}
+	for cpu := range t.own {
+		for k := range kinds {
+			own := &t.own[cpu][k]
+			d[cpu][k].saw(own.used+own.full()*(spilled+full-1)/max(full, 1), least[k])
+			sum += d[cpu][k].size
+		}
+	}
+	if sum > 2*int(limit)+len(t.own)*(least[ipv4]+least[other]) { // flows move from CPU to CPU: what was is no measure
+		for cpu := range t.own {
+			for k := range kinds {
+				d[cpu][k] = tableDemand{size: max(t.own[cpu][k].used*3/2, least[k])}
+			}
+		}
+	}
+	if t.shared.MaxEntries() != limit {
+		if err := t.makeShared(limit); err != nil {
+			return err
+		}
+	}
+	return t.exchange(d)
+}
+
+// full is 1 when the table had no room left.
+func (t *flowTable) full() int {
+	if t.used >= t.size() {
+		return 1
+	}
+	return 0
+}
+
+// exchange gives every CPU of an idle set tables of the size there should be, those of a kind at once: that takes one grace period of the
+// kernel.
+func (t *flowTables) exchange(d []demand) error {
+	for k := range kinds {
+		var cpus []int
+		for cpu := range t.own {
+			d[cpu][k].size = max(d[cpu][k].size, least[k])
+			if t.own[cpu][k].size() != d[cpu][k].size {
+				cpus = append(cpus, cpu)
+			}
+		}
+		if err := t.exchangeKind(k, cpus, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *flowTables) exchangeKind(k kind, cpus []int, d []demand) error {
+	if len(cpus) == 0 {
+		return nil
+	}
+	keys, fds := make([]uint32, len(cpus)), make([]uint32, len(cpus))
+	made := make([]*ebpf.Map, 0, len(cpus))
+	for i, cpu := range cpus {
+		m, err := ebpf.NewMap(k.spec(d[cpu][k].size))
+		if err != nil {
+			return errors.Join(err, closeMaps(made))
+		}
+		made = append(made, m)
+		keys[i], fds[i] = t.index(cpu), uint32(m.FD())
+	}
+	n, err := k.outer(t.maps).BatchUpdate(keys, fds, nil)
+	if err == nil {
+		n = len(cpus)
+	}
+	for i, cpu := range cpus[:n] {
+		err = errors.Join(err, t.own[cpu][k].close())
+		t.own[cpu][k].Map = made[i]
+	}
+	return errors.Join(err, closeMaps(made[n:]))
+}
+
+func closeMaps(maps []*ebpf.Map) error {
+	var errs []error
+	for _, m := range maps {
+		errs = append(errs, m.Close())
+	}
+	return errors.Join(errs...)
+}
