@@ -192,7 +192,27 @@ func (r *Recorder) Frame(at plan.PortID, frame []byte, now time.Duration) (*Reco
 	return r.run(r.objects.HeddleRecord, at, frame, uint64(now.Milliseconds()))
 }
 
+// GSO runs a frame that the kernel holds whole for segmentation: size is the payload of each packet, segments their number, or 0 when
+// the kernel does not know it yet.
+func (r *Recorder) GSO(at plan.PortID, frame []byte, size, segments uint32, now time.Duration) (*Recorded, error) {
+	r.now = now
+	return r.runIn(r.objects.HeddleRecord, at, frame, uint64(now.Milliseconds()), &skbuff{GSOSize: size, GSOSegs: segments})
+}
+
+// skbuff is what a test run takes of a struct __sk_buff.
+type skbuff struct {
+	_       [164]byte
+	GSOSegs uint32
+	_       [8]byte
+	GSOSize uint32
+	_       [12]byte
+}
+
 func (r *Recorder) run(program *ebpf.Program, at plan.PortID, frame []byte, ticks uint64) (*Recorded, error) {
+	return r.runIn(program, at, frame, ticks, nil)
+}
+
+func (r *Recorder) runIn(program *ebpf.Program, at plan.PortID, frame []byte, ticks uint64, context *skbuff) (*Recorded, error) {
 	slot, ok := r.slots.ports[at]
 	if !ok {
 		return nil, fmt.Errorf("no port %s in the plan", at)
@@ -210,7 +230,11 @@ func (r *Recorder) run(program *ebpf.Program, at plan.PortID, frame []byte, tick
 	if err := r.setControl(c); err != nil {
 		return nil, err
 	}
-	if _, err := program.Run(&ebpf.RunOptions{Data: in}); err != nil {
+	options := &ebpf.RunOptions{Data: in}
+	if context != nil {
+		options.Context = context
+	}
+	if _, err := program.Run(options); err != nil {
 		return nil, fmt.Errorf("run frame of %d bytes: %w", len(frame), err)
 	}
 	return r.result()
