@@ -22,6 +22,8 @@ type Snapshot struct {
 	Stats  []api.Stats
 	Window time.Duration
 	MACs   []api.MAC
+	// Flows are how metering and export do; with a Window, what FlowsSince gives. nil where it is not known.
+	Flows *api.FlowStatus
 	// Events are those that are kept, in order.
 	Events []event.Event
 	Now    time.Time
@@ -71,5 +73,5 @@ func rank(l api.FindingLevel) int {
 
 // Rules are all rules, in the order they are told.
 func Rules() []Rule {
-	return slices.Concat(securityRules(), addressRules(), uplinkRules(), redundancyRules(), deviceRules())
+	return slices.Concat(securityRules(), addressRules(), uplinkRules(), redundancyRules(), deviceRules(), flowRules())
 }

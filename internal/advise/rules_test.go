@@ -175,7 +175,7 @@ func deviceCases() []ruleCase {
 }
 
 func allCases() (all []ruleCase) {
-	for _, list := range [][]ruleCase{securityCases(), addressCases(), uplinkCases(), deviceCases()} {
+	for _, list := range [][]ruleCase{securityCases(), addressCases(), uplinkCases(), deviceCases(), flowCases()} {
 		all = append(all, list...)
 	}
 	return all

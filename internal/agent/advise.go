@@ -41,9 +41,13 @@ func (a *Agent) Advise(ctx context.Context, q api.AdviseRequest) (*api.Advice, e
 // measure reads the counters, twice when it is for a time.
 func (a *Agent) measure(ctx context.Context, during time.Duration, s *advise.Snapshot) (err error) {
 	var before []api.Stats
+	var flows *api.FlowStatus
 	began := time.Now()
 	if during > 0 {
 		if before, err = a.Stats(ctx); err != nil {
+			return err
+		}
+		if flows, err = a.FlowStatus(ctx); err != nil {
 			return err
 		}
 		select {
@@ -54,9 +58,13 @@ func (a *Agent) measure(ctx context.Context, during time.Duration, s *advise.Sna
 			return ctx.Err()
 		}
 	}
+	if s.Flows, err = a.FlowStatus(ctx); err != nil {
+		return err
+	}
 	if s.Stats, err = a.Stats(ctx); err != nil || during == 0 {
 		return err
 	}
+	s.Flows = advise.FlowsSince(flows, s.Flows)
 	s.Window, s.Stats = time.Since(began), advise.Since(before, s.Stats)
 	return nil
 }

@@ -36,7 +36,7 @@ func (a *Agent) FlowRecords(ctx context.Context, q api.FlowFilter, emit func(api
 // FlowStatus says how metering and export do.
 func (a *Agent) FlowStatus(context.Context) (*api.FlowStatus, error) {
 	if a.flows == nil {
-		return nil, noFlows()
+		return &api.FlowStatus{Switches: []api.FlowSwitch{}}, nil
 	}
 	return a.flows.Status()
 }

@@ -198,22 +198,30 @@ type FlowLoss struct {
 	FlowCounts
 }
 
+// CollectorSending is the state of a collector that records are sent to.
+const CollectorSending = "sending"
+
 // FlowCollector is how the export to a collector does.
 type FlowCollector struct {
 	// Collector is the address and port as the configuration has them, Shape the form of the records.
 	Collector string `json:"collector"`
 	Shape     string `json:"shape"`
-	// State is sending, resolving or failing.
-	State string `json:"state"`
+	// State is sending, resolving (its name has no address yet) or away (it can't be reached), since then.
+	State string    `json:"state"`
+	Since time.Time `json:"since"`
 	// Address is where messages go, Source where they come from; "" while that is not known.
 	Address string `json:"address,omitempty"`
 	Source  string `json:"source,omitempty"`
-	// Messages and Records were sent, Lost records were not; LastError says why, the last time.
-	Messages  uint64    `json:"messages"`
-	Records   uint64    `json:"records"`
-	Lost      uint64    `json:"lost"`
-	LastError string    `json:"lastError,omitempty"`
-	LastSent  time.Time `json:"lastSent,omitzero"`
+	// Messages and Records were sent, Lost records were not: they told of LostPackets and LostBytes. Unshaped records are those that the
+	// shape has no form for.
+	Messages    uint64 `json:"messages"`
+	Records     uint64 `json:"records"`
+	Lost        uint64 `json:"lost"`
+	LostPackets uint64 `json:"lostPackets"`
+	LostBytes   uint64 `json:"lostBytes"`
+	Unshaped    uint64 `json:"unshaped"`
+	// LastError is the last fault, "" for none since the session began.
+	LastError string `json:"lastError,omitempty"`
 }
 
 // FlowService is what an agent answers about flows.

@@ -10,6 +10,8 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/flow"
 	"heddle/internal/meter"
+	"heddle/internal/meter/export"
+	"heddle/internal/plan"
 )
 
 // opened is the meter and whether anything is metered; the meter is nil before the first flow was looked for.
@@ -263,15 +265,24 @@ func (r *Runner) Status() (*api.FlowStatus, error) {
 			s.Problem = r.failure.Error()
 		}
 		if k != nil {
-			for _, c := range k.export.Status() {
-				s.Collectors = append(s.Collectors, api.FlowCollector{Collector: c.Collector.String(), Shape: string(c.Collector.Shape), State: c.State, Address: c.Address,
-					Source: c.Source, Messages: c.Messages, Records: c.Records, Lost: c.Lost, LastError: c.LastError, LastSent: c.LastSent})
+			all, err := k.export.Status()
+			if err != nil {
+				s.Problem = err.Error()
+			}
+			for i := range all {
+				s.Collectors = append(s.Collectors, collectorOf(&all[i]))
 			}
 		}
 		out.Switches = append(out.Switches, s)
 	}
 	slices.SortFunc(out.Switches, func(a, b api.FlowSwitch) int { return cmp.Compare(a.Switch, b.Switch) })
 	return out, nil
+}
+
+func collectorOf(c *export.Status) api.FlowCollector {
+	to := plan.Collector{Address: c.Collector.Address, Port: c.Collector.Port}
+	return api.FlowCollector{Collector: to.String(), Shape: string(c.Collector.Shape), State: string(c.State), Since: c.Since, Address: c.Remote, Source: c.Local,
+		Messages: c.Messages, Records: c.Records, Lost: c.Lost.Records, LostPackets: c.Lost.Packets, LostBytes: c.Lost.Bytes, Unshaped: c.Unshaped, LastError: c.Why}
 }
 
 func sum(s meter.Sum) api.FlowCounts {

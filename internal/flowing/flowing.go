@@ -12,6 +12,7 @@ import (
 
 	"heddle/internal/flow"
 	"heddle/internal/meter"
+	"heddle/internal/meter/export"
 	"heddle/internal/plan"
 	"heddle/internal/uplinks"
 )
@@ -25,7 +26,7 @@ type Options struct {
 	Origin string
 	Source flow.Source
 	// Export begins the export of a switch's records.
-	Export func(sw string, x plan.IPFIX) Collectors
+	Export func(now meter.Instant, sw string, x plan.IPFIX) Collectors
 	// Every is how often the kernel's tables are drained; 1 s when 0.
 	Every time.Duration
 }
@@ -34,22 +35,11 @@ type Options struct {
 type Collectors interface {
 	meter.Exporter
 	// Configure takes over other settings.
-	Configure(plan.IPFIX)
+	Configure(meter.Instant, plan.IPFIX)
 	// Status says how the export to each collector does, in the order of the configuration. Any goroutine may call it.
-	Status() []CollectorStatus
-	// Close sends what is on its way and ends the export.
-	Close() error
-}
-
-// CollectorStatus says how the export to a collector does. Counts are since the agent began.
-type CollectorStatus struct {
-	Collector plan.Collector
-	// State is sending, resolving or failing.
-	State                   string
-	Address, Source         string // "" while not known
-	Messages, Records, Lost uint64
-	LastError               string
-	LastSent                time.Time
+	Status() ([]export.Status, error)
+	// Close ends the export.
+	Close(meter.Instant)
 }
 
 const (
@@ -233,7 +223,7 @@ func (r *Runner) follow(m *meter.Meter, now meter.Instant, configure bool) error
 	for name, w := range r.wanted {
 		k := r.kept[name]
 		if k == nil && (len(w.metered) > 0 || left[name].Flows > 0) {
-			k = &kept{settings: w.settings, export: r.o.Export(name, w.settings), leaving: map[plan.PortID]time.Duration{}}
+			k = &kept{settings: w.settings, export: r.o.Export(now, name, w.settings), leaving: map[plan.PortID]time.Duration{}}
 			r.kept[name], configure = k, true
 		}
 		if k == nil {
@@ -241,7 +231,7 @@ func (r *Runner) follow(m *meter.Meter, now meter.Instant, configure bool) error
 		}
 		if !k.settings.Equal(w.settings) {
 			k.settings = w.settings
-			k.export.Configure(w.settings)
+			k.export.Configure(now, w.settings)
 		}
 		k.meter(w.metered, now)
 	}
@@ -261,7 +251,7 @@ func (r *Runner) follow(m *meter.Meter, now meter.Instant, configure bool) error
 	}
 	err := m.Configure(now, r.settings())
 	for _, k := range gone {
-		err = errors.Join(err, k.export.Close())
+		k.export.Close(now)
 	}
 	return err
 }
@@ -317,8 +307,9 @@ func (r *Runner) end() error {
 	if len(r.kept) > 0 || flows(r.meter) > 0 {
 		err = r.meter.Stop(ctx, meter.Now)
 	}
+	now, late := meter.Now()
 	for _, k := range r.kept {
-		err = errors.Join(err, k.export.Close())
+		k.export.Close(now)
 	}
-	return err
+	return errors.Join(err, late)
 }

@@ -9,6 +9,7 @@ import (
 
 	"heddle/internal/flow"
 	"heddle/internal/meter"
+	"heddle/internal/meter/export"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 	"heddle/internal/uplinks"
@@ -88,10 +89,10 @@ type collectors struct {
 
 func (c *collectors) Budget(meter.Instant) int               { return 1 << 20 }
 func (c *collectors) Tick(meter.Instant, func() meter.State) {}
-func (c *collectors) Status() []CollectorStatus {
-	return []CollectorStatus{{Collector: plan.Collector{Address: "192.0.2.9", Port: 4739, Shape: spec.ShapeStandard}, State: "sending", Lost: 3}}
+func (c *collectors) Status() ([]export.Status, error) {
+	return []export.Status{{Collector: export.Collector{Address: "192.0.2.9", Port: 4739, Shape: export.Standard}, State: export.Sending, Lost: export.Loss{Records: 3}}}, nil
 }
-func (c *collectors) Configure(x plan.IPFIX) {
+func (c *collectors) Configure(_ meter.Instant, x plan.IPFIX) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.settings = append(c.settings, x)
@@ -101,11 +102,10 @@ func (c *collectors) Export(_ meter.Instant, _ flow.Points, records []flow.Recor
 	defer c.mu.Unlock()
 	c.records = append(c.records, records...)
 }
-func (c *collectors) Close() error {
+func (c *collectors) Close(meter.Instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
-	return nil
 }
 
 // sum is how many packets the records tell of, by reason.
@@ -141,7 +141,7 @@ func newRig(t *testing.T) *rig {
 func (g *rig) start() {
 	g.sent = &collectors{}
 	r := Start(Options{Log: slog.New(slog.DiscardHandler), Dir: g.dir, Origin: "boot", Source: g.src, Every: every,
-		Export: func(_ string, x plan.IPFIX) Collectors { g.sent.Configure(x); return g.sent }})
+		Export: func(now meter.Instant, _ string, x plan.IPFIX) Collectors { g.sent.Configure(now, x); return g.sent }})
 	g.Runner, g.ends = r, sync.OnceFunc(func() {
 		if err := r.Close(); err != nil {
 			g.t.Error(err)

@@ -48,7 +48,7 @@ func Families() []Family {
 		Family{Name: macMoves, Type: Counter, Help: "Learned MAC addresses that came to this port from another.", Labels: portLabels},
 		Family{Name: macOver, Type: Counter, Help: "Frames passed although the port was at its limit and their source could not be learned.", Labels: portLabels},
 		Family{Name: uplinkUp, Type: Gauge, Help: "1 when frames pass the uplink, 0 when not; the uplink's state is the label.", Labels: with(uplinkLabels, "state")})
-	return append(own, traffic("heddle_uplink_", "uplink", uplinkLabels)...)
+	return slices.Concat(own, traffic("heddle_uplink_", "uplink", uplinkLabels), flowFamilies())
 }
 
 // Names of the metrics that are not of a port's or an uplink's traffic.

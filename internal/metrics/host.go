@@ -32,6 +32,8 @@ type Port struct {
 type Source interface {
 	// Sample gives every port and uplink, each once, and the names of the switches.
 	Sample(context.Context) (ports []Port, switches []string, err error)
+	// FlowStatus is how metering and export do.
+	FlowStatus(context.Context) (*api.FlowStatus, error)
 }
 
 // sampleWait bounds how long a scrape waits for an agent that is busy.
@@ -71,6 +73,10 @@ func (h *Host) Gather() ([]*dto.MetricFamily, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the host: %w", err)
 	}
+	flows, err := h.source.FlowStatus(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the state of metering: %w", err)
+	}
 	h.mu.Lock()
 	h.known = h.agent.forget(h.known, switches)
 	h.mu.Unlock()
@@ -84,6 +90,9 @@ func (h *Host) Gather() ([]*dto.MetricFamily, error) {
 	all.gauge(macCapacity, abi.MaxMACs, nil)
 	for i := range ports {
 		all.port(&ports[i])
+	}
+	for i := range flows.Switches {
+		all.flows(&flows.Switches[i])
 	}
 	return all.families(rest), nil
 }

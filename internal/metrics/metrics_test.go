@@ -25,7 +25,17 @@ import (
 type hostOf struct {
 	ports    []Port
 	switches []string
+	flows    api.FlowStatus
 	err      error
+}
+
+func (h *hostOf) FlowStatus(context.Context) (*api.FlowStatus, error) { return &h.flows, nil }
+
+// metered is a switch with flows and collectors.
+func metered() api.FlowStatus {
+	return api.FlowStatus{Switches: []api.FlowSwitch{{Switch: "lab", Metered: 2, Flows: 7, MaxFlows: 1000, Records: 50, Counted: api.FlowCounts{Packets: 900, Bytes: 90},
+		Overflow: api.FlowCounts{Packets: 5}, Losses: []api.FlowLoss{{Port: "vm1/eth0", FlowCounts: api.FlowCounts{Packets: 66}}, {Port: "uplink1", Uplink: true, FlowCounts: api.FlowCounts{Packets: 67}}},
+		Collectors: []api.FlowCollector{{Collector: "flows.example.net:4739", State: "sending", Messages: 3, Records: 40, Lost: 12, LostPackets: 13}, {Collector: "192.0.2.9:2055", State: "away"}}}}}
 }
 
 func (h *hostOf) Sample(context.Context) ([]Port, []string, error) {
@@ -57,7 +67,7 @@ func registry(t testing.TB, h *hostOf) (*Host, *Agent) {
 }
 
 func TestEveryMetricIsAsTheReferenceSays(t *testing.T) {
-	r, a := registry(t, &hostOf{ports: []Port{full("vm1/eth0", "web", false), full("uplink1", "", true)}, switches: []string{"lab"}})
+	r, a := registry(t, &hostOf{ports: []Port{full("vm1/eth0", "web", false), full("uplink1", "", true)}, switches: []string{"lab"}, flows: metered()})
 	a.Applied(3 * time.Millisecond)
 	a.Failed()
 	a.FailedOver("lab")
@@ -99,7 +109,7 @@ func TestEveryMetricIsAsTheReferenceSays(t *testing.T) {
 }
 
 func TestTheTextIsWhatPrometheusWants(t *testing.T) {
-	r, a := registry(t, &hostOf{ports: []Port{full("vm1/eth0", "web", false), full("uplink1", "", true)}, switches: []string{"lab"}})
+	r, a := registry(t, &hostOf{ports: []Port{full("vm1/eth0", "web", false), full("uplink1", "", true)}, switches: []string{"lab"}, flows: metered()})
 	a.FailedOver("lab")
 	problems, err := promlint.NewWithMetricFamilies(gather(t, r)).Lint()
 	if err != nil || len(problems) > 0 {
@@ -119,6 +129,11 @@ func TestTheTextIsWhatPrometheusWants(t *testing.T) {
 		`heddle_port_mac_limit{port="vm1/eth0",port_group="web",switch="lab"} 4096` + "\n",
 		`heddle_failovers_total{switch="lab"} 1` + "\n",
 		`heddle_agent_info{agent="default",version="1.2.3"} 1` + "\n",
+		`heddle_flow_table_entries{switch="lab"} 7` + "\n",
+		`heddle_flow_not_recorded_packets_total{point="vm1/eth0",switch="lab"} 66` + "\n",
+		`heddle_flow_collector_up{collector="flows.example.net:4739",state="sending",switch="lab"} 1` + "\n",
+		`heddle_flow_collector_up{collector="192.0.2.9:2055",state="away",switch="lab"} 0` + "\n",
+		`heddle_flow_lost_records_total{collector="flows.example.net:4739",switch="lab"} 12` + "\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s", want)

@@ -31,7 +31,7 @@ type IPFIX struct {
 	// MaxFlows is the largest number of flows that the agent keeps of this switch at a time: 1000–4000000, default 262144. What
 	// would be one more ends early, and is reported as such.
 	MaxFlows int `yaml:"maxFlows,omitempty" json:"maxFlows,omitzero"`
-	// MTU is the largest IP packet that a message makes, in bytes: 512–9000. By default it is the path's, as far as the host knows it.
+	// MTU is the largest IP packet that a message makes, in bytes: 540–9000. By default it is the path's, as far as the host knows it.
 	MTU int `yaml:"mtu,omitempty" json:"mtu,omitzero"`
 }
 
@@ -98,7 +98,7 @@ const (
 	MinMaxFlows     = 1000
 	MaxMaxFlows     = 4_000_000
 	DefaultMaxFlows = 262_144
-	MinMessageMTU   = 512
+	MinMessageMTU   = 540
 )
 
 // ActualPort is the collector's UDP port: what is set, or IANA's.
