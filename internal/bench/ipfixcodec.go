@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"runtime"
 	"time"
 
@@ -36,8 +37,10 @@ const (
 type codecCell struct {
 	work  string
 	shape *codecShape
-	// run handles so many records.
-	run func(records int) error
+	// run handles at least so many records and returns how many they were.
+	run func(records int) (int, error)
+	// recordBytes is how long a record is.
+	recordBytes func() int
 	// seconds of CPU per record and allocations per record, one of each per round.
 	seconds, allocations []float64
 }
@@ -47,10 +50,11 @@ const (
 	workEncode = "encode"
 	workDecode = "decode"
 	workSend   = "encode, send over UDP"
+	workAgent  = "agent: fold, expire, encode, send"
 )
 
-// Codec measures on one core how many flow records a second are written as IPFIX, read, and sent over UDP on this machine. Rates are by
-// the CPU time of the thread that works, so that other work on the machine spoils them little.
+// Codec measures on one core how many flow records a second are written as IPFIX, read, and sent over UDP on this machine, and how many go
+// the way through an agent, from what was counted to the message that is sent. Rates are by the CPU time of the thread that works, so that other work on the machine spoils them little.
 func Codec(ctx context.Context, o CodecOptions) (rep *report.Report, err error) {
 	if o.Rounds < 1 || o.Records < 1 {
 		return nil, errors.New("rounds and records must be positive")
@@ -79,25 +83,39 @@ func Codec(ctx context.Context, o CodecOptions) (rep *report.Report, err error) 
 
 // codecCells are all there is to measure. end closes what they opened.
 func codecCells() (cells []*codecCell, end func() error, err error) {
+	var clean cleanup
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, clean.run())
+		}
+	}()
 	wire, err := newLoopback()
 	if err != nil {
 		return nil, nil, err
 	}
+	clean.add(wire.close)
 	shapes, err := codecShapes()
 	if err != nil {
-		return nil, nil, errors.Join(err, wire.close())
+		return nil, nil, err
 	}
 	for _, s := range shapes {
 		messages, err := s.messages(10_000)
 		if err != nil {
-			return nil, nil, errors.Join(err, wire.close())
+			return nil, nil, err
 		}
+		agent, err := newAgentPath(s.shape, s.biflow, wire.receiver.LocalAddr().(*net.UDPAddr), s.records)
+		if err != nil {
+			return nil, nil, err
+		}
+		clean.add(agent.close)
+		length := s.template.RecordLength
 		cells = append(cells,
-			&codecCell{work: workEncode, shape: s, run: func(n int) error { return s.encode(n, func([]byte) error { return nil }) }},
-			&codecCell{work: workDecode, shape: s, run: func(n int) error { return s.decode(n, messages) }},
-			&codecCell{work: workSend, shape: s, run: func(n int) error { return s.encode(n, wire.send) }})
+			&codecCell{work: workEncode, shape: s, recordBytes: length, run: func(n int) (int, error) { return s.encode(n, func([]byte) error { return nil }) }},
+			&codecCell{work: workDecode, shape: s, recordBytes: length, run: func(n int) (int, error) { return s.decode(n, messages) }},
+			&codecCell{work: workSend, shape: s, recordBytes: length, run: func(n int) (int, error) { return s.encode(n, wire.send) }},
+			&codecCell{work: workAgent, shape: s, recordBytes: agent.recordBytes, run: agent.run})
 	}
-	return cells, wire.close, nil
+	return cells, clean.run, nil
 }
 
 // measure runs the cell once on a thread of its own.
@@ -110,7 +128,8 @@ func (c *codecCell) measure(records int, keep bool) error {
 	if err != nil {
 		return err
 	}
-	if err := c.run(records); err != nil {
+	records, err = c.run(records)
+	if err != nil {
 		return err
 	}
 	to, err := threadTime()
@@ -145,7 +164,7 @@ func codecReport(env report.Environment, cells []*codecCell, o CodecOptions) *re
 		rep.Rows = append(rep.Rows, report.Row{
 			{Name: "work", Value: c.work},
 			{Name: "shape", Value: c.shape.name},
-			{Name: "record_bytes", Title: "record", Value: c.shape.template.RecordLength(), Unit: report.Bytes},
+			{Name: "record_bytes", Title: "record", Value: c.recordBytes(), Unit: report.Bytes},
 			{Name: "rate", Title: "records per core and second (quartiles)", Value: report.Summarise(rates), Unit: report.PerSecond},
 			{Name: "time", Title: "per record", Value: perRecord, Unit: report.Seconds, Brief: true},
 			{Name: "allocations", Title: "allocations per record", Value: allocations.Median, Hidden: true},
@@ -156,13 +175,17 @@ func codecReport(env report.Environment, cells []*codecCell, o CodecOptions) *re
 			rep.Budgets = append(rep.Budgets,
 				report.Hold("encode a record, "+c.shape.name, perRecord.Median, report.Seconds, report.AtMost, encodeBudget),
 				report.Hold("allocations per encoded record, "+c.shape.name, allocations.Median, report.Count, report.Exactly, 0))
-		case workSend:
+		case workAgent:
+			if c.shape.biflow {
+				break // such a record takes two flows
+			}
 			rep.Budgets = append(rep.Budgets,
-				report.Hold("encode and send a record, "+c.shape.name, report.Summarise(rates).Median, report.PerSecond, report.AtLeast, exportBudget))
+				report.Hold("records through an agent per core, "+c.shape.name, report.Summarise(rates).Median, report.PerSecond, report.AtLeast, exportBudget))
 		}
 	}
-	rep.Notes = []string{fmt.Sprintf("%d interleaved rounds of %d records each, of %d different flows. Rates are by the CPU time of the one thread that works. "+
-		"Messages have at most %d bytes, as on a link of MTU 1500; sent, each is one datagram to a socket of this machine, whose "+
-		"receiver works on another thread. Decoding looks up its template and reads three fields of every record.", o.Rounds, o.Records, codecFlows, codecMessage)}
+	rep.Notes = []string{fmt.Sprintf("%d interleaved rounds of %d records or more, of %d different flows, in the layouts that the exporter sends. Rates are by the "+
+		"CPU time of the one thread that works. Messages have at most %d bytes, as on a link of MTU 1500; sent, each is one datagram to a socket of this machine, "+
+		"whose receiver works on another thread. Decoding looks up its template and reads three fields of every record. An agent's table "+
+		"has %d flows here; a record of it stands with its part of headers and templates. A biflow record is made of two flows.", o.Rounds, o.Records, codecFlows, codecMessage, codecTable)}
 	return rep
 }
