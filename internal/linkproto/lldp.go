@@ -31,7 +31,7 @@ type LLDPStatus struct {
 	In         uint64 // LLDPDUs received
 	Out        uint64 // LLDPDUs sent
 	Bad        uint64 // frames that could not be read
-	Refused    uint64 // LLDPDUs of neighbours beyond lldp.MaxNeighbours
+	Refused    uint64 // LLDPDUs of new neighbours while lldp.MaxNeighbours were known
 }
 
 // LLDP speaks LLDP on uplinks. Its methods may be called from any goroutine and do not wait for the network.
@@ -126,7 +126,11 @@ func (l *LLDP) heard(now time.Time, r *runningPort, h heard) {
 	}
 	r.count.In++
 	before := r.table.Neighbours()
-	switch c := r.table.Learn(now, h.source, *p); c {
+	c, displaced := r.table.Learn(now, h.source, *p)
+	if displaced != nil {
+		l.tell(r, lldp.Gone, *displaced)
+	}
+	switch c {
 	case lldp.New:
 		r.times.Restart(now)
 		l.tell(r, c, lldp.Neighbour{PDU: *p, Source: h.source, Since: now, Heard: now})

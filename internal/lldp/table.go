@@ -16,15 +16,30 @@ type Neighbour struct {
 	Source plan.MAC
 	Since  time.Time // first heard
 	Heard  time.Time // last heard
+	// told says that it was New; one that came while the table was full is so when it is heard again.
+	told bool
+}
+
+// Who floods a port with names that it makes up does not keep them up: a neighbour is established when it has been heard again, that
+// much later or more, and as long as it is heard so often, whatever its time to live says. The quickest succession of LLDP is a
+// second, the usual time to live 120 s (IEEE 802.1AB, 9.2.5: msgFastTx, msgTxHold × msgTxInterval).
+const (
+	establishedAfter = time.Second
+	establishedFor   = 2 * time.Minute
+)
+
+func (n *Neighbour) established(now time.Time) bool {
+	return n.Heard.Sub(n.Since) >= establishedAfter && now.Sub(n.Heard) <= establishedFor
 }
 
 // expires is when the neighbour is forgotten unless it is heard again.
 func (n *Neighbour) expires() time.Time { return n.Heard.Add(time.Duration(n.PDU.TTL) * time.Second) }
 
-// Table holds the neighbours of one port. The zero Table is empty.
+// Table holds the neighbours of one port. The zero Table is empty. In a full one a newcomer takes the place of the one that was heard
+// the longest ago of those that are not established; where all are, it is refused.
 type Table struct {
 	list []Neighbour
-	// Refused counts PDUs of new neighbours that found the table full.
+	// Refused counts PDUs of new neighbours that found the table full, whether they got a place or not.
 	Refused uint64
 }
 
@@ -37,32 +52,70 @@ const (
 	New                    // a neighbour nobody knew
 	Updated                // a known one told something new
 	Gone                   // a known one said goodbye
-	Rejected               // the table is full, or a stranger said goodbye
+	Rejected               // the table is full of established neighbours, or a stranger said goodbye
+	Unsure                 // a neighbour nobody knew has another's place; it is New when it is heard again
 )
 
-// Learn takes a PDU in. A neighbour is known by its chassis and port together.
-func (t *Table) Learn(now time.Time, source plan.MAC, p PDU) Change {
+// Learn takes a PDU in. A neighbour is known by its chassis and port together. gone is one that was New and had to make way, nil for
+// none.
+func (t *Table) Learn(now time.Time, source plan.MAC, p PDU) (c Change, gone *Neighbour) {
 	i := slices.IndexFunc(t.list, func(n Neighbour) bool { return sameSender(n.PDU, p) })
 	switch {
 	case i < 0 && p.TTL == 0:
-		return Rejected
+		return Rejected, nil
 	case p.TTL == 0:
+		told := t.list[i].told
 		t.list = slices.Delete(t.list, i, i+1)
-		return Gone
-	case i >= 0:
-		n := &t.list[i]
-		change := Same
-		if n.Source != source || !sameContent(n.PDU, p) {
-			change = Updated
+		if !told {
+			return Rejected, nil
 		}
-		n.PDU, n.Source, n.Heard = p, source, now
-		return change
-	case len(t.list) >= MaxNeighbours:
-		t.Refused++
-		return Rejected
+		return Gone, nil
+	case i >= 0:
+		return t.list[i].again(now, source, p), nil
 	}
-	t.list = append(t.list, Neighbour{PDU: p, Source: source, Since: now, Heard: now})
-	return New
+	n := Neighbour{PDU: p, Source: source, Since: now, Heard: now, told: len(t.list) < MaxNeighbours}
+	if n.told {
+		t.list = append(t.list, n)
+		return New, nil
+	}
+	t.Refused++
+	at := t.leastSure(now)
+	if at < 0 {
+		return Rejected, nil
+	}
+	if t.list[at].told {
+		way := t.list[at]
+		gone = &way
+	}
+	t.list = append(slices.Delete(t.list, at, at+1), n)
+	return Unsure, gone
+}
+
+// again takes in what a known neighbour says.
+func (n *Neighbour) again(now time.Time, source plan.MAC, p PDU) Change {
+	changed := n.Source != source || !sameContent(n.PDU, p)
+	n.PDU, n.Source, n.Heard = p, source, now
+	switch {
+	case !n.told && !n.established(now):
+		return Unsure
+	case !n.told:
+		n.told = true
+		return New
+	case changed:
+		return Updated
+	}
+	return Same
+}
+
+// leastSure is which neighbour makes way for a newcomer, -1 for none.
+func (t *Table) leastSure(now time.Time) int {
+	at := -1
+	for i := range t.list {
+		if !t.list[i].established(now) && (at < 0 || t.list[i].Heard.Before(t.list[at].Heard)) {
+			at = i
+		}
+	}
+	return at
 }
 
 func sameSender(a, b PDU) bool {
@@ -77,12 +130,12 @@ func sameContent(a, b PDU) bool {
 	return errX == nil && errY == nil && slices.Equal(x, y)
 }
 
-// Sweep forgets the neighbours whose time is over and returns them.
+// Sweep forgets the neighbours whose time is over and returns those of them that were New.
 func (t *Table) Sweep(now time.Time) []Neighbour {
 	var gone []Neighbour
 	t.list = slices.DeleteFunc(t.list, func(n Neighbour) bool {
 		over := !now.Before(n.expires())
-		if over {
+		if over && n.told {
 			gone = append(gone, n)
 		}
 		return over
