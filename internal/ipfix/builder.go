@@ -134,6 +134,9 @@ func (b *Builder) add(set int, bytes []byte, least int) error {
 	return nil
 }
 
+// EndSet ends the open set, so that what is added next begins another: collectors are known that read one options template of a set.
+func (b *Builder) EndSet() { b.closeSet() }
+
 // leastTemplateRecord is the shortest record of a template set: a withdrawal, or a template without fields.
 const leastTemplateRecord = 4
 

@@ -214,3 +214,20 @@ func BenchmarkRecord(b *testing.B) {
 var vdsIPv4 = []string{"sourceIPv4Address", "destinationIPv4Address", "octetDeltaCount", "packetDeltaCount", "flowStartMilliseconds", "flowEndMilliseconds",
 	"sourceTransportPort", "destinationTransportPort", "ingressInterface", "egressInterface", "layer2SegmentId", "protocolIdentifier", "flowEndReason",
 	"tcpControlBits/1", "ipClassOfService", "maximumTTL", "flowDirection", "ingressInterfaceAttr", "egressInterfaceAttr", "vxlanExportRole", "paddingOctets/1"}
+
+func TestEndSetBeginsAnother(t *testing.T) {
+	tpl := must(t, 256, 0, "octetDeltaCount")
+	for ends, want := range map[bool]int{false: 16 + 4 + 2*8, true: 16 + 2*(4+8)} {
+		b := builder(t, 1, 0, 1400)
+		for range 2 {
+			check(t, b.Template(tpl))
+			if ends {
+				b.EndSet()
+			}
+		}
+		b.EndSet() // of no set does nothing
+		if got := len(b.Message(noon)); got != want {
+			t.Errorf("ended %v: a message of %d bytes, want %d", ends, got, want)
+		}
+	}
+}

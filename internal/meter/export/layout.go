@@ -30,7 +30,6 @@ type measures struct {
 	octets, packets, frames          ipfix.Place
 	allOctets, allPackets, allFrames ipfix.Place
 	flags, tos, minTTL, maxTTL       ipfix.Place
-	icmp                             ipfix.Place
 }
 
 func newLayout(id uint16, names ...string) (*layout, error) {
@@ -52,6 +51,9 @@ func newLayout(id uint16, names ...string) (*layout, error) {
 	if l.source == (ipfix.Place{}) {
 		l.source, l.destination, l.addressLength = at("sourceIPv6Address"), at("destinationIPv6Address"), 16
 	}
+	if l.icmp = at("icmpTypeCodeIPv4"); l.icmp == (ipfix.Place{}) {
+		l.icmp = at("icmpTypeCodeIPv6")
+	}
 	if i := t.Index(ipfix.IANA, 6); i >= 0 && t.Field(i).Length == 1 {
 		l.flagsMask = 0xff
 	}
@@ -64,10 +66,7 @@ func measuresAt(at func(string) ipfix.Place) measures {
 	m := measures{start: at("flowStartMilliseconds"), end: at("flowEndMilliseconds"), octets: at("octetDeltaCount"), packets: at("packetDeltaCount"),
 		frames: at("layer2OctetDeltaCount"), allOctets: at("octetTotalCount"), allPackets: at("packetTotalCount"),
 		allFrames: at("layer2OctetTotalCount"), flags: at("tcpControlBits"), tos: at("ipClassOfService"), minTTL: at("minimumTTL"),
-		maxTTL: at("maximumTTL"), icmp: at("icmpTypeCodeIPv4")}
-	if m.icmp == (ipfix.Place{}) {
-		m.icmp = at("icmpTypeCodeIPv6")
-	}
+		maxTTL: at("maximumTTL")}
 	return m
 }
 
@@ -84,7 +83,7 @@ func (l *layout) fill(rec []byte, r *flow.Record, ports *ports) {
 	l.protocol.Unsigned(rec, uint64(k.Protocol))
 	l.sourcePort.Unsigned(rec, uint64(k.SrcPort))
 	l.destinationPort.Unsigned(rec, uint64(k.DstPort))
-	l.forward.icmp.Unsigned(rec, uint64(k.DstPort))
+	l.icmp.Unsigned(rec, uint64(k.DstPort))
 	l.direction.Unsigned(rec, uint64(k.Direction))
 	l.reason.Unsigned(rec, uint64(r.Reason))
 	in, out := r.Total.In, r.Total.Out

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"unicode/utf8"
 
 	"heddle/internal/flow"
 	"heddle/internal/ipfix"
@@ -30,6 +31,21 @@ const (
 	samplingSelector = 1
 )
 
+// Names of interfaces have fixed lengths, since collectors are known that read no others.
+const (
+	nameLength        = 64
+	descriptionLength = 96
+)
+
+// fixed is the text with zeros behind it; of one that is too long, as many characters as fit.
+func fixed(s string, n int) []byte {
+	for len(s) > n {
+		_, last := utf8.DecodeLastRuneInString(s)
+		s = s[:len(s)-last]
+	}
+	return append([]byte(s), make([]byte, n-len(s))...)
+}
+
 // optionsTemplates are what is told besides flows: who exports; how much was exported (RFC 7011 §4.1); what the kernel could not record, in
 // all (§4.2) and at each point; what this collector was not sent (§4.3); how packets were sampled (RFC 5476 §6.5.2); what ports are called.
 func optionsTemplates() ([]*ipfix.Template, error) {
@@ -46,7 +62,7 @@ func optionsTemplates() ([]*ipfix.Template, error) {
 		{idPointLoss, 2, []string{"meteringProcessId", "observationPointId", "ignoredPacketTotalCount", "ignoredOctetTotalCount"}},
 		{idExportLoss, 1, []string{"exportingProcessId", "notSentFlowTotalCount", "notSentPacketTotalCount", "notSentOctetTotalCount"}},
 		{idSampling, 1, []string{"selectorId", "selectorAlgorithm", "samplingPacketInterval", "samplingPacketSpace"}},
-		{idInterface, 1, []string{"ingressInterface", "interfaceName", "interfaceDescription"}},
+		{idInterface, 1, []string{"ingressInterface", fmt.Sprint("interfaceName/", nameLength), fmt.Sprint("interfaceDescription/", descriptionLength)}},
 	} {
 		fields, err := ipfix.Fields(o.fields...)
 		if err != nil {
@@ -74,6 +90,10 @@ func (o *optionsOf) record(id uint16, values ...any) {
 	for i, v := range values {
 		switch v := v.(type) {
 		case string:
+			if n := int(t.Field(i).Length); n != ipfix.Variable {
+				rec = append(rec, fixed(v, n)...)
+				break
+			}
 			rec = ipfix.AppendVariable(rec, v)
 		case netip.Addr:
 			rec = append(rec, v.AsSlice()...)

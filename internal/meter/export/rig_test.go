@@ -1,6 +1,7 @@
 package export
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"net/netip"
@@ -232,4 +233,12 @@ func to(c *collector, s Shape) Config {
 	return Config{Domain: 7, DomainName: "lab on host1", Collectors: []Collector{{Address: "127.0.0.1", Port: c.port(), Shape: s}}}
 }
 
-func text(r map[string]ipfix.Value, element string) string { return fmt.Sprint(r[element]) }
+// text is a value as people read it, without the zeros behind a string of fixed length.
+func text(r map[string]ipfix.Value, element string) string {
+	v := r[element]
+	v.Bytes = bytes.TrimRight(v.Bytes, "\x00")
+	if v.Element().Type != ipfix.String {
+		v = r[element]
+	}
+	return fmt.Sprint(v)
+}

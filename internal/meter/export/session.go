@@ -236,6 +236,9 @@ func (s *session) announce(now meter.Instant) {
 		all = append(all[:len(all):len(all)], s.x.options...)
 	}
 	for _, t := range all {
+		if t.Options() {
+			s.b.EndSet() // pmacct reads one options template of a set
+		}
 		if err := s.add(now, func() error { return s.b.Template(t) }); err != nil {
 			s.fault(err)
 		}

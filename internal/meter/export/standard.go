@@ -36,13 +36,14 @@ type standard struct {
 
 // Fields of the standard shape, in order.
 var (
-	standardPoint = []string{"flowStartMilliseconds", "flowEndMilliseconds", "octetDeltaCount", "packetDeltaCount", "layer2OctetDeltaCount",
-		"octetTotalCount", "packetTotalCount", "layer2OctetTotalCount", "ingressInterface", "egressInterface", "flowDirection",
+	// Totals are before deltas: some collectors keep one place for both, in which the last counts.
+	standardPoint = []string{"flowStartMilliseconds", "flowEndMilliseconds", "octetTotalCount", "packetTotalCount", "layer2OctetTotalCount",
+		"octetDeltaCount", "packetDeltaCount", "layer2OctetDeltaCount", "ingressInterface", "egressInterface", "flowDirection",
 		"flowEndReason", "sourceMacAddress", "destinationMacAddress", "vlanId", "dot1qVlanId", "ethernetType"}
 	standardIP      = []string{"protocolIdentifier", "ipClassOfService", "minimumTTL", "maximumTTL"}
 	standardPorts   = []string{"sourceTransportPort", "destinationTransportPort", "tcpControlBits"}
-	standardReverse = []string{"biflowDirection", "reverseFlowStartMilliseconds", "reverseFlowEndMilliseconds", "reverseOctetDeltaCount",
-		"reversePacketDeltaCount", "reverseLayer2OctetDeltaCount", "reverseOctetTotalCount", "reversePacketTotalCount", "reverseLayer2OctetTotalCount"}
+	standardReverse = []string{"biflowDirection", "reverseFlowStartMilliseconds", "reverseFlowEndMilliseconds", "reverseOctetTotalCount",
+		"reversePacketTotalCount", "reverseLayer2OctetTotalCount", "reverseOctetDeltaCount", "reversePacketDeltaCount", "reverseLayer2OctetDeltaCount"}
 	standardReverseIP = []string{"reverseIpClassOfService", "reverseMinimumTTL", "reverseMaximumTTL"}
 )
 
@@ -83,11 +84,8 @@ func (s *standard) layout(id, both, kind int, source, destination, icmp string) 
 		if source != "" {
 			fields = append(fields, standardReverseIP...)
 		}
-		switch kind {
-		case withPorts:
+		if kind == withPorts {
 			fields = append(fields, "reverseTcpControlBits")
-		case withICMP:
-			fields = append(fields, "reverseI"+icmp[1:])
 		}
 	}
 	l, err := newLayout(uint16(id+kind), fields...)
