@@ -48,7 +48,7 @@ func TestSmallWritesAreCountedInSegments(t *testing.T) {
 
 func TestWhatIsForStreamsOnlyIsChecked(t *testing.T) {
 	for says, l := range map[string]Load{
-		"Nagle's algorithm is a matter of streams": {Kind: KindRR, Nagle: true}, "gathering bytes is a matter of streams": {Kind: KindUDP, Gather: 1},
+		"Nagle is a matter of streams": {Kind: KindRR, Nagle: true}, "gathering bytes is a matter of streams": {Kind: KindUDP, Gather: 1},
 		"-1 bytes to gather": {Kind: KindStream, Gather: -1}, "want 0–1048576": {Kind: KindStream, Gather: 1<<20 + 1},
 	} {
 		if _, err := Measure(context.Background(), loopback, l); err == nil || !strings.Contains(err.Error(), says) {

@@ -124,7 +124,7 @@ func (l Load) withDefaults() (Load, error) {
 func (l Load) checkStream() error {
 	switch {
 	case l.Kind != KindStream && l.Nagle:
-		return fmt.Errorf("Nagle's algorithm is a matter of streams; %s never waits", l.Kind)
+		return fmt.Errorf("the algorithm of Nagle is a matter of streams; %s never waits", l.Kind)
 	case l.Kind != KindStream && l.Gather != 0:
 		return fmt.Errorf("gathering bytes is a matter of streams; %s takes each message as it comes", l.Kind)
 	case l.Gather < 0 || l.Gather > maxGather:

@@ -186,7 +186,7 @@ func TestOneFigureBelowTheArticlesMissesTheBudget(t *testing.T) {
 		m.samples[c][i].bitsPerSecond = 0.9 * published(1024, firewall, false)
 	}
 	err := m.Report().Check()
-	if !errors.Is(err, report.ErrBudget) || !strings.Contains(err.Error(), "VM-FW-VM, offloads off, MTU 1500") || !strings.Contains(err.Error(), "at 1024 bytes is 0.900") {
+	if !errors.Is(err, report.ErrBudget) || !strings.Contains(err.Error(), "VM-FW-VM, offloads off, MTU 1500") || !strings.Contains(err.Error(), "(1024 B) is 0.900") {
 		t.Errorf("Check = %v", err)
 	}
 	if strings.Contains(err.Error(), "offloads on") {
@@ -197,8 +197,8 @@ func TestOneFigureBelowTheArticlesMissesTheBudget(t *testing.T) {
 func TestNotesHoldTheArticlesStatementsAgainstWhatWasMeasured(t *testing.T) {
 	notes := strings.Join(measured(Options{Quick: true}).Report().Notes, "\n")
 	for _, want := range []string{
-		"firewall of direct with offloads on: 1.569 at 65536 bytes (article 1.046), 2.358 at 1 (article 1.572)",
-		"2.926 times as fast at 65536 bytes (article 2.926)", "4711 packets", "a segment carried 100 B on the direct way",
+		"firewall of direct with offloads on: 1.569 at 65536 B (article 1.046), 2.358 at 1 (article 1.572)",
+		"2.926 times as fast at 65536 B (article 2.926)", "4711 packets", "a segment carried 100 B on the direct way",
 	} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes lack %q:\n%s", want, notes)

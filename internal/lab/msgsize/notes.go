@@ -27,18 +27,18 @@ func (m *Measured) compare(mtu, first, last int) []string {
 	on, off := setting{firewall, guests{true, mtu}}, setting{firewall, guests{false, mtu}}
 	ratio := func(rounds []float64) string { return report.Ratio.Format(report.Summarise(rounds).Median) }
 	theirs := func(a, b float64) string { return report.Ratio.Format(a / b) }
-	text := fmt.Sprintf("MTU %d, firewall of direct with offloads on: %s at %d bytes", mtu, ratio(m.ofDirect(cell{last, on})), last)
+	text := fmt.Sprintf("MTU %d, firewall of direct with offloads on: %s at %d B", mtu, ratio(m.ofDirect(cell{last, on})), last)
 	text += fmt.Sprintf(" (article %s)", theirs(published(last, firewall, true), published(last, direct, true)))
 	if first != last {
 		text += fmt.Sprintf(", %s at %d (article %s)", ratio(m.ofDirect(cell{first, on})), first, theirs(published(first, firewall, true), published(first, direct, true)))
 	}
 	gain := report.Ratios(m.rates(cell{last, on}), m.rates(cell{last, off}))
-	text += fmt.Sprintf(". Offloads make the way through the firewall %s times as fast at %d bytes (article %s).",
+	text += fmt.Sprintf(". Offloads make the way through the firewall %s times as fast at %d B (article %s).",
 		ratio(gain), last, theirs(published(last, firewall, true), published(last, firewall, false)))
 	perSegment := func(s setting) float64 {
 		return report.Summarise(m.of(cell{first, s}, func(s sample) float64 { return s.perSegment })).Median
 	}
-	segments := fmt.Sprintf("MTU %d, messages of %d bytes, offloads on: a segment carried %s on the direct way and %s through the firewall.",
+	segments := fmt.Sprintf("MTU %d, messages of %d B, offloads on: a segment carried %s on the direct way and %s through the firewall.",
 		mtu, first, report.Bytes.Format(perSegment(setting{direct, on.guests})), report.Bytes.Format(perSegment(on)))
 	return []string{text, segments}
 }

@@ -98,7 +98,7 @@ func (m *Measured) budget(s setting) (b report.Budget, ok bool) {
 	if at == 0 {
 		return b, false
 	}
-	return report.Hold(fmt.Sprintf("%s: least of the article's figures, at %d bytes", s, at), least, report.Ratio, report.AtLeast, 1), true
+	return report.Hold(fmt.Sprintf("%s: least of the article's figures (%d B)", s, at), least, report.Ratio, report.AtLeast, 1), true
 }
 
 // spread is the spread of the rounds, nil ("not measured") without any.
