@@ -11,8 +11,10 @@ type Plot struct {
 	// X names the numeric field along a logarithmic x axis, with a curve for each of Series. Empty: bars, a group for each row
 	// and in it a bar for each of Series.
 	X string
-	// Series are the columns shown. Those of one plot have one unit.
+	// Series are the columns shown.
 	Series []Series
+	// Unit is that of all values shown; what a row has in another unit is left out. Empty: the unit of the first value.
+	Unit Unit
 }
 
 // Series is one column in a plot.
@@ -101,15 +103,26 @@ func (r *Report) Drawn() []Plot {
 	if r.Plots != nil {
 		return r.Plots
 	}
+	type picture struct {
+		field string
+		unit  Unit
+	}
 	var all []Plot
-	seen := map[string]bool{}
+	seen, units := map[picture]bool{}, map[string]int{}
 	for _, row := range r.Rows {
 		for _, f := range row {
-			if seen[f.Name] || f.Hidden || !worthDrawing(f) {
+			p := picture{f.Name, f.Unit}
+			if seen[p] || f.Hidden || !worthDrawing(f) {
 				continue
 			}
-			seen[f.Name] = true
-			all = append(all, Plot{Title: f.Heading(), Series: []Series{{Field: f.Name}}})
+			seen[p] = true
+			units[f.Name]++
+			all = append(all, Plot{Title: f.Heading(), Series: []Series{{Field: f.Name}}, Unit: f.Unit})
+		}
+	}
+	for i, p := range all {
+		if units[p.Series[0].Field] > 1 {
+			all[i].Title += ", " + string(p.Unit)
 		}
 	}
 	return all

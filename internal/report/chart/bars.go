@@ -1,8 +1,12 @@
 package chart
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
-// Bars are horizontal bars from zero, in groups one below the other.
+// Bars are horizontal bars from zero, in groups one below the other; or, where the longest would be more than a hundred times as long as the
+// shortest, marks along a logarithmic axis: of the short bars nothing could be seen, and a bar without a zero would lie.
 type Bars struct {
 	// Title is for readers who cannot see the picture.
 	Title string
@@ -25,19 +29,20 @@ const (
 	barsWidth  = 440
 	maxLabel   = 40 // characters
 	whisker    = 4
+	marksFrom  = 100
 	minVisible = 1.5 // pixels: a bar of almost nothing is seen all the same
 )
 
 // SVG draws the bars; "" when there is nothing to draw.
 func (b Bars) SVG() string {
-	most, any := 0.0, false
+	least, most, any := math.Inf(1), 0.0, false
 	left, right := 0.0, 0.0
 	for _, g := range b.Groups {
 		left = max(left, textWidth(shorten(g.Label)))
 		for _, v := range g.Values {
 			if v != nil {
 				any = true
-				most = max(most, v.High)
+				least, most = min(least, v.Low), max(most, v.High)
 				right = max(right, textWidth(b.X(v.Y)))
 			}
 		}
@@ -50,7 +55,10 @@ func (b Bars) SVG() string {
 	}
 	left += 2 * gap
 	perGroup := float64(len(b.Names)*barHeight + groupGap)
-	x := axis{from: 0, to: most * 1.02, at: left, until: left + barsWidth}
+	x := axis{from: 0, to: most * 1.02, at: left, until: left + barsWidth, log: least > 0 && most > marksFrom*least}
+	if x.log {
+		x.from, x.to = math.Pow(10, math.Floor(math.Log10(least))), math.Pow(10, math.Ceil(math.Log10(most)))
+	}
 	bottom := topMargin + perGroup*float64(len(b.Groups))
 	c := &canvas{width: x.until + right + 3*gap, height: bottom + 1.5*lineHeight}
 	if len(b.Names) > 1 {
@@ -75,7 +83,11 @@ func (b Bars) SVG() string {
 
 func (b Bars) axis(c *canvas, x axis, bottom float64) {
 	last := -1e9
-	for _, t := range x.steps(5) {
+	ticks := x.steps(5)
+	if x.log {
+		ticks = x.decades()
+	}
+	for _, t := range ticks {
 		c.line("grid", x.place(t), topMargin, x.place(t), bottom)
 		label := b.X(t)
 		if x.place(t)-textWidth(label)/2 > last {
@@ -96,15 +108,20 @@ func (b Bars) group(c *canvas, x axis, y float64, g Group) {
 		if len(b.Names) > 1 {
 			tip = g.Label + ", " + b.Names[n] + ": " + b.X(v.Y)
 		}
-		fmt.Fprintf(c, `<rect class="bar %s" x="%s" y="%s" width="%s" height="%d"><title>%s</title></rect>`+"\n",
-			colour(n), px(x.at), px(top), px(max(minVisible, x.place(max(v.Y, 0))-x.at)), barHeight-2, Escape(tip))
+		if !x.log {
+			fmt.Fprintf(c, `<rect class="bar %s" x="%s" y="%s" width="%s" height="%d"><title>%s</title></rect>`+"\n",
+				colour(n), px(x.at), px(top), px(max(minVisible, x.place(max(v.Y, 0))-x.at)), barHeight-2, Escape(tip))
+		}
 		if v.High > v.Low {
-			low, high := x.place(max(v.Low, 0)), x.place(v.High)
+			low, high := x.place(max(v.Low, x.from)), x.place(v.High)
 			c.line("whisker", low, mid, high, mid)
 			c.line("whisker", low, mid-whisker, low, mid+whisker)
 			c.line("whisker", high, mid-whisker, high, mid+whisker)
 		}
-		c.text("value", x.place(max(v.High, 0))+gap, mid+4, start, b.X(v.Y))
+		if x.log {
+			c.mark(n, colour(n), x.place(v.Y), mid, tip)
+		}
+		c.text("value", x.place(max(v.High, x.from))+gap, mid+4, start, b.X(v.Y))
 	}
 }
 

@@ -117,6 +117,17 @@ func TestBars(t *testing.T) {
 	}
 }
 
+func TestValuesOfManyMagnitudesAreMarksOnALogarithmicAxis(t *testing.T) {
+	svg := Bars{Title: "frames", X: plain, Names: []string{"x"}, Groups: []Group{
+		{Label: "small", Values: []*Value{{2, 1, 3}}}, {Label: "large", Values: []*Value{{2000, 1900, 2100}}},
+	}}.SVG()
+	wellFormed(t, svg)
+	inside(t, svg)
+	if strings.Count(svg, `class="mark s0"`) != 2 || strings.Contains(svg, "<rect") || !strings.Contains(svg, ">10000</text>") || !strings.Contains(svg, "small: 2</title>") {
+		t.Errorf("no marks on an axis of decades:\n%s", svg)
+	}
+}
+
 func TestBarsOfNothing(t *testing.T) {
 	if svg := (Bars{X: plain, Names: []string{"x"}, Groups: []Group{{Label: "a", Values: []*Value{nil}}}}).SVG(); svg != "" {
 		t.Errorf("a picture of nothing: %s", svg)

@@ -13,40 +13,67 @@ func draw(r *report.Report, p report.Plot) string {
 	return bars(r, p).SVG()
 }
 
-// heading finds what a column is called and in what unit its numbers are.
-func heading(r *report.Report, field string) (string, report.Unit) {
-	for _, row := range r.Rows {
-		if f, ok := row.Field(field); ok {
-			return f.Heading(), f.Unit
+// scope is what a plot shows of its report.
+type scope struct {
+	report *report.Report
+	unit   report.Unit
+}
+
+func scopeOf(r *report.Report, p report.Plot) scope {
+	s := scope{r, p.Unit}
+	for _, series := range p.Series {
+		for _, row := range r.Rows {
+			f, ok := row.Field(series.Field)
+			if _, isNumber := f.Numeric(); s.unit == report.None && ok && isNumber {
+				s.unit = f.Unit
+			}
 		}
 	}
-	return field, report.None
+	return s
+}
+
+// name is what a series is called.
+func (s scope) name(series report.Series) string {
+	if series.Name != "" {
+		return series.Name
+	}
+	return heading(s.report, series.Field)
+}
+
+// heading finds what a column is called.
+func heading(r *report.Report, field string) string {
+	for _, row := range r.Rows {
+		if f, ok := row.Field(field); ok {
+			return f.Heading()
+		}
+	}
+	return field
+}
+
+// number is the middle of a field in the plot's unit, with its quartiles.
+func (s scope) number(row report.Row, field string) (chart.Value, bool) {
+	f, ok := row.Field(field)
+	if !ok || f.Unit != s.unit {
+		return chart.Value{}, false
+	}
+	n, ok := f.Numeric()
+	return chart.Value{Y: n.Median, Low: n.Q1, High: n.Q3}, ok
 }
 
 func bars(r *report.Report, p report.Plot) chart.Bars {
-	b := chart.Bars{Title: p.Title, X: report.None.Format}
-	for i, s := range p.Series {
-		name, unit := heading(r, s.Field)
-		if i == 0 {
-			b.X = unit.Format
-		}
-		if s.Name != "" {
-			name = s.Name
-		}
-		b.Names = append(b.Names, name)
+	s := scopeOf(r, p)
+	b := chart.Bars{Title: p.Title, X: s.unit.Format}
+	for _, series := range p.Series {
+		b.Names = append(b.Names, s.name(series))
 	}
 	labels := r.Labels()
 	for i, row := range r.Rows {
-		g := chart.Group{Label: labels[i]}
+		g := chart.Group{Label: labels[i], Values: make([]*chart.Value, len(p.Series))}
 		some := false
-		for _, s := range p.Series {
-			v, ok := number(row, s.Field)
-			some = some || ok
-			if !ok {
-				g.Values = append(g.Values, nil)
-				continue
+		for n, series := range p.Series {
+			if v, ok := s.number(row, series.Field); ok {
+				g.Values[n], some = &v, true
 			}
-			g.Values = append(g.Values, &v)
 		}
 		if some {
 			b.Groups = append(b.Groups, g)
@@ -55,31 +82,15 @@ func bars(r *report.Report, p report.Plot) chart.Bars {
 	return b
 }
 
-// number is the middle of a field with its quartiles.
-func number(row report.Row, field string) (chart.Value, bool) {
-	f, ok := row.Field(field)
-	if !ok {
-		return chart.Value{}, false
-	}
-	s, ok := f.Numeric()
-	return chart.Value{Y: s.Median, Low: s.Q1, High: s.Q3}, ok
-}
-
 func curves(r *report.Report, p report.Plot) chart.Curves {
-	name, unit := heading(r, p.X)
-	k := chart.Curves{Title: p.Title, XName: name, X: unit.Format, Y: report.None.Format}
-	for i, s := range p.Series {
-		name, unit := heading(r, s.Field)
-		if i == 0 {
-			k.Y = unit.Format
-		}
-		if s.Name != "" {
-			name = s.Name
-		}
-		c := chart.Curve{Name: name, Reference: s.Reference}
+	s := scopeOf(r, p)
+	along := scopeOf(r, report.Plot{Series: []report.Series{{Field: p.X}}})
+	k := chart.Curves{Title: p.Title, XName: heading(r, p.X), X: along.unit.Format, Y: s.unit.Format}
+	for _, series := range p.Series {
+		c := chart.Curve{Name: s.name(series), Reference: series.Reference}
 		for _, row := range r.Rows {
-			x, known := number(row, p.X)
-			v, ok := number(row, s.Field)
+			x, known := along.number(row, p.X)
+			v, ok := s.number(row, series.Field)
 			if known && ok && x.Y > 0 {
 				c.Points = append(c.Points, chart.Point{X: x.Y, Value: v})
 			}
