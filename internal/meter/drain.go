@@ -7,8 +7,8 @@ import (
 	"heddle/internal/flow"
 )
 
-// drain takes what was counted out of the source. Flows of ports that have gone are ended: before it where another port has their
-// slot, else behind it.
+// drain takes what was counted out of the source. Flows of ports that have gone are ended: at once where another port has their slot, else
+// from now on as fast as the exporter takes them.
 func (m *Meter) drain(now Instant) error {
 	for _, k := range m.switches {
 		if k.table.foreign {
@@ -28,9 +28,10 @@ func (m *Meter) drain(now Instant) error {
 		errs = append(errs, fmt.Errorf("take what was counted out of the kernel: %w", err))
 		return errors.Join(errs...)
 	}
-	if gone := without(m.points, points); len(gone) > 0 {
-		m.forceEnd(gone, now)
-		errs = append(errs, m.setPoints(points))
+	if m.gone = without(m.points, points); len(m.gone) > 0 {
+		for _, k := range m.switches {
+			k.table.lookAt(m.gone)
+		}
 	}
 	for _, k := range m.switches {
 		if k.exporter != nil {
@@ -136,7 +137,7 @@ func (m *Meter) reapWithin(k *kept, now Instant) bool {
 		if budget <= 0 {
 			return true
 		}
-		if m.reap(k, now, budget, nil) < budget {
+		if m.reap(k, now, budget, m.gone) < budget {
 			return false
 		}
 	}

@@ -319,3 +319,29 @@ func TestSecondAgentIsRefused(t *testing.T) {
 		t.Error("two agents share a flow table")
 	}
 }
+
+// The flows of a port that goes are told of as fast as the exporter takes them, as that port's.
+func TestFlowsOfAPortThatWentAreToldOfInTime(t *testing.T) {
+	w := newWorld(t, minute)
+	w.sink.budget = 7
+	for p := range uint16(50) {
+		w.send(key(p), 1)
+	}
+	w.run(time.Second)
+	delete(w.kernel.points, 2)
+	w.run(2 * time.Second)
+	if n := len(w.sink.records); n < 7 || n > 14 {
+		t.Fatalf("%d records at once", n)
+	}
+	if w.m.points[2].ID.Name != "vm2" {
+		t.Error("the port is forgotten before its flows are told of")
+	}
+	w.run(8 * time.Second)
+	r := w.take()
+	if len(r) != 50 || r[49].Reason != flow.ForcedEnd {
+		t.Errorf("%d records", len(r))
+	}
+	if _, there := w.m.points[2]; there {
+		t.Error("the port is not forgotten")
+	}
+}

@@ -208,7 +208,7 @@ func TestKillsAtAnyInstantLoseAndDoubleNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		var timer *time.Timer
-		if try < 60 {
+		if try < 40 {
 			timer = time.AfterFunc(time.Duration(5000+rand.IntN(20_000))*time.Microsecond, func() { _ = cmd.Process.Kill() })
 		}
 		err := cmd.Wait()

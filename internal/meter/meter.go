@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -38,6 +39,7 @@ type Meter struct {
 	harvest  *harvest
 	drained  time.Duration // when, by Instant.Up
 	began    bool          // drained at least once
+	gone     map[uint16]bool
 	overflow *harvest
 	watchers watchers
 
@@ -152,13 +154,27 @@ func (m *Meter) Step(now Instant) (time.Duration, error) {
 	if !m.began || now.Up-m.drained >= m.o.Every {
 		err = m.drain(now)
 	}
-	wait := m.drained + m.o.Every - now.Up
+	wait, more := m.drained+m.o.Every-now.Up, false
 	for _, k := range m.switches {
-		if m.reapWithin(k, now) {
-			wait = min(wait, retry)
-		}
+		more = m.reapWithin(k, now) || more
+	}
+	if more {
+		wait = min(wait, retry)
+	} else {
+		err = errors.Join(err, m.forget())
 	}
 	return max(wait, 0), errors.Join(err, m.tidy())
+}
+
+// forget drops the points that are gone, when the last of their flows was told of.
+func (m *Meter) forget() error {
+	if len(m.gone) == 0 {
+		return nil
+	}
+	left := maps.Clone(m.points)
+	maps.DeleteFunc(left, func(slot uint16, _ flow.Point) bool { return m.gone[slot] })
+	m.gone = nil
+	return m.setPoints(left)
 }
 
 // retry is how soon Step goes on with what an exporter could not take.

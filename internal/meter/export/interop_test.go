@@ -184,6 +184,7 @@ func plain(records []flow.Record) (some []flow.Record) {
 func shapes(t *testing.T, f func(t *testing.T, name Shape, s shape)) {
 	for _, name := range []Shape{Standard, VDS} {
 		t.Run(string(name), func(t *testing.T) {
+			t.Parallel()
 			s, err := shapeOf(name)
 			if err != nil {
 				t.Fatal(err)
@@ -194,6 +195,7 @@ func shapes(t *testing.T, f func(t *testing.T, name Shape, s shape)) {
 }
 
 func TestNfcapdReadsBothShapes(t *testing.T) {
+	t.Parallel()
 	testkit.Tool(t, "nfcapd", "nfdump")
 	shapes(t, func(t *testing.T, name Shape, s shape) {
 		dir, port := t.TempDir(), freePort(t)
@@ -249,6 +251,7 @@ func nfdumpTotals(t *testing.T, dir string) (sum totals) {
 }
 
 func TestNfacctdReadsBothShapes(t *testing.T) {
+	t.Parallel()
 	testkit.Tool(t, "nfacctd")
 	shapes(t, func(t *testing.T, name Shape, s shape) {
 		port, dir := freePort(t), t.TempDir()
@@ -297,6 +300,7 @@ func nfacctdTotals(t *testing.T, file string) (sum totals) {
 }
 
 func TestGoflow2ReadsBothShapes(t *testing.T) {
+	t.Parallel()
 	shapes(t, func(t *testing.T, name Shape, s shape) {
 		c := collect(t, "127.0.0.1:0")
 		r := newRig(t, to(c, name))

@@ -320,9 +320,9 @@ func TestRateBoundsWhatIsAskedFor(t *testing.T) {
 	if n := r.x.Budget(r.now); n != 0 {
 		t.Errorf("%d records are asked for after a burst", n)
 	}
-	r.pass(1200 * time.Millisecond)
+	r.pass(600 * time.Millisecond)
 	if r.x.Budget(r.now) == 0 {
-		t.Error("a burst is a debt for longer than a second")
+		t.Error("a burst is a debt for longer than half a second")
 	}
 }
 
