@@ -63,7 +63,7 @@ func flowCollector(l *look) (found []api.Finding) {
 	for i := range l.Flows.Switches {
 		for _, c := range l.Flows.Switches[i].Collectors {
 			away := l.Now.Sub(c.Since).Round(time.Second)
-			if c.State == api.CollectorSending || away < awayFor {
+			if c.State == api.CollectorSending || c.State == api.CollectorClosed || away < awayFor {
 				continue
 			}
 			why := c.LastError

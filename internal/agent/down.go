@@ -66,7 +66,7 @@ func removeAll(p instance.Paths, store *state.Store, name string, purge bool, pr
 			err = errors.Join(err, store.Save(st))
 		}
 	}
-	return errors.Join(errHost, errRemove, err, instance.Unmount(p), removeFile(api.SocketPath(p.Run, name)))
+	return errors.Join(errHost, errRemove, err, instance.Unmount(p), os.RemoveAll(flowDir(p, name)), removeFile(api.SocketPath(p.Run, name)))
 }
 
 // giveAllBack gives the devices back in the network namespace they are in, which need not be the caller's.

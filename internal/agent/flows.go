@@ -2,9 +2,37 @@ package agent
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 
 	"heddle/internal/api"
+	"heddle/internal/flow"
+	"heddle/internal/flowing"
+	"heddle/internal/instance"
 )
+
+// flowDir is where the flow tables of an agent are: gone after a reboot, as what they are counted from.
+func flowDir(p instance.Paths, name string) string { return filepath.Join(p.Run, name+".flows") }
+
+// followFlows has flows metered as the plan says.
+func (a *Agent) followFlows(o Options, source flow.Source) error {
+	dir := flowDir(o.Paths, o.Name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make the directory of the flow tables: %w", err)
+	}
+	place, err := instance.Place()
+	if err != nil {
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("ask for the host's name: %w", err)
+	}
+	a.flows = flowing.Start(flowing.Options{Log: a.log, Dir: dir, Origin: place, Source: source, Export: flowing.Exporters(host, a.log)})
+	a.follow(a.flows)
+	return nil
+}
 
 // noFlows is the answer of an agent that meters none.
 func noFlows() error { return api.NewError(api.Internal, "this agent meters no flows") }

@@ -153,6 +153,9 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 	a.followUplinks(linkproto.Open)
 	a.followLoad(o.Load)
 	a.watchMonitors()
+	if err := a.followFlows(o, kernel.Flows()); err != nil {
+		return a, errors.Join(err, a.listener.Close())
+	}
 	if err := a.begin(given); err != nil {
 		return a, errors.Join(err, a.listener.Close())
 	}

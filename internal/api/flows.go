@@ -198,15 +198,19 @@ type FlowLoss struct {
 	FlowCounts
 }
 
-// CollectorSending is the state of a collector that records are sent to.
-const CollectorSending = "sending"
+// States of a collector that are as they should be: records are sent to it, and nothing is metered.
+const (
+	CollectorSending = "sending"
+	CollectorClosed  = "closed"
+)
 
 // FlowCollector is how the export to a collector does.
 type FlowCollector struct {
 	// Collector is the address and port as the configuration has them, Shape the form of the records.
 	Collector string `json:"collector"`
 	Shape     string `json:"shape"`
-	// State is sending, resolving (its name has no address yet) or away (it can't be reached), since then.
+	// State is sending, resolving (its name has no address yet), away (it can't be reached) or closed (nothing is metered), since
+	// then.
 	State string    `json:"state"`
 	Since time.Time `json:"since"`
 	// Address is where messages go, Source where they come from; "" while that is not known.

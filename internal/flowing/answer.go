@@ -258,14 +258,15 @@ func (r *Runner) Status() (*api.FlowStatus, error) {
 		s := api.FlowSwitch{Switch: name, Metered: len(w.metered), Flows: st.Flows, MaxFlows: w.settings.MaxFlows, TableSize: st.FileBytes, Records: st.Records,
 			Counted: sum(st.Folded), InRecords: sum(st.InRecords), Overflow: sum(st.Overflow), Excluded: sum(st.Excluded),
 			Collectors: []api.FlowCollector{}, Losses: lossesOf(name, losses, points)}
-		if k == nil && s.Records == 0 && len(s.Losses) == 0 {
+		export := r.exports[name]
+		if k == nil && export == nil && len(s.Losses) == 0 {
 			continue
 		}
 		if r.failure != nil {
 			s.Problem = r.failure.Error()
 		}
-		if k != nil {
-			all, err := k.export.Status()
+		if export != nil {
+			all, err := export.Status()
 			if err != nil {
 				s.Problem = err.Error()
 			}

@@ -18,9 +18,10 @@ type exporter struct {
 	log  *slog.Logger
 	last export.Config
 
-	mu  sync.Mutex
-	now *export.Exporter // nil where it could not be made
-	err error
+	mu   sync.Mutex
+	now  *export.Exporter // nil while it is closed, and where it could not be made
+	err  error
+	past []export.Status // of exports that have ended: a collector's counts go on
 }
 
 // Exporters make what sends the records of a switch: with host, the name of this host, collectors are told whose they are.
@@ -53,8 +54,11 @@ func (e *exporter) Configure(now meter.Instant, x plan.IPFIX) {
 	e.Close(now)
 	next, err := export.New(now, c)
 	e.mu.Lock()
-	e.now, e.err, e.last = next, err, c
-	e.mu.Unlock()
+	defer e.mu.Unlock()
+	e.err, e.last = err, c
+	if err == nil {
+		e.now = next
+	}
 }
 
 func sameExport(a, b export.Config) bool {
@@ -89,14 +93,47 @@ func (e *exporter) Status() ([]export.Status, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.now == nil {
-		return nil, e.err
+		return slices.DeleteFunc(slices.Clone(e.past), func(s export.Status) bool { return !slices.Contains(e.last.Collectors, s.Collector) }), e.err
 	}
-	return e.now.Status(), nil
+	all := e.now.Status()
+	for i := range all {
+		for k := range e.past {
+			if e.past[k].Collector == all[i].Collector {
+				addStatus(&all[i], &e.past[k])
+			}
+		}
+	}
+	return all, nil
 }
 
-// Close ends the sessions.
-func (e *exporter) Close(now meter.Instant) {
-	if e.now != nil {
-		e.now.Close(now)
-	}
+// addStatus adds the counts of an export that has ended.
+func addStatus(to, past *export.Status) {
+	to.Messages, to.Octets, to.Records, to.Unshaped = to.Messages+past.Messages, to.Octets+past.Octets, to.Records+past.Records, to.Unshaped+past.Unshaped
+	to.Lost.Records, to.Lost.Packets, to.Lost.Bytes = to.Lost.Records+past.Lost.Records, to.Lost.Packets+past.Lost.Packets, to.Lost.Bytes+past.Lost.Bytes
 }
+
+// closed is the state of a collector while nothing is metered.
+const closed export.State = "closed"
+
+// Close ends the sessions. What was counted of each collector stays.
+func (e *exporter) Close(now meter.Instant) {
+	if e.now == nil {
+		return
+	}
+	e.now.Close(now)
+	all, _ := e.Status() // fails only without an export
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := range all {
+		all[i].State, all[i].Since = closed, now.Wall
+	}
+	for _, s := range e.past { // of a collector that is named again some day
+		if !slices.ContainsFunc(all, func(t export.Status) bool { return t.Collector == s.Collector }) && len(all) < mostPast {
+			all = append(all, s)
+		}
+	}
+	e.now, e.past = nil, all
+}
+
+// mostPast bounds how many collectors are remembered.
+const mostPast = 64

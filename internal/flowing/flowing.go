@@ -61,8 +61,9 @@ type Runner struct {
 	wanted  map[string]wish // of the plan in force, by switch; replaced as a whole
 	meter   *meter.Meter    // nil before it could be opened
 	kept    map[string]*kept
-	failure error // why metering does not work, nil when it does
-	begun   bool  // a drain has succeeded
+	exports map[string]Collectors // of the switches of the plan that were ever metered
+	failure error                 // why metering does not work, nil when it does
+	begun   bool                  // a drain has succeeded
 }
 
 // wish is what the plan says of a switch.
@@ -87,7 +88,8 @@ func Start(o Options) *Runner {
 	if o.Every <= 0 {
 		o.Every = time.Second
 	}
-	r := &Runner{o: o, words: newWords(), changed: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}), kept: map[string]*kept{}}
+	r := &Runner{o: o, words: newWords(), changed: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+		kept: map[string]*kept{}, exports: map[string]Collectors{}}
 	go r.run()
 	return r
 }
@@ -223,7 +225,7 @@ func (r *Runner) follow(m *meter.Meter, now meter.Instant, configure bool) error
 	for name, w := range r.wanted {
 		k := r.kept[name]
 		if k == nil && (len(w.metered) > 0 || left[name].Flows > 0) {
-			k = &kept{settings: w.settings, export: r.o.Export(now, name, w.settings), leaving: map[plan.PortID]time.Duration{}}
+			k = &kept{settings: w.settings, export: r.export(now, name, w.settings), leaving: map[plan.PortID]time.Duration{}}
 			r.kept[name], configure = k, true
 		}
 		if k == nil {
@@ -246,6 +248,11 @@ func (r *Runner) follow(m *meter.Meter, now meter.Instant, configure bool) error
 			delete(r.kept, name)
 		}
 	}
+	for name := range r.exports {
+		if _, planned := r.wanted[name]; !planned && r.kept[name] == nil && len(gone) == 0 {
+			delete(r.exports, name)
+		}
+	}
 	if !configure {
 		return nil
 	}
@@ -254,6 +261,18 @@ func (r *Runner) follow(m *meter.Meter, now meter.Instant, configure bool) error
 		k.export.Close(now)
 	}
 	return err
+}
+
+// export begins the export of a switch's records, or goes on with that which there was.
+func (r *Runner) export(now meter.Instant, name string, x plan.IPFIX) Collectors {
+	c := r.exports[name]
+	if c == nil {
+		c = r.o.Export(now, name, x)
+		r.exports[name] = c
+		return c
+	}
+	c.Configure(now, x)
+	return c
 }
 
 // meter takes over which ports and uplinks are metered.

@@ -80,7 +80,12 @@ func (h *host) counter(port, name string) uint64 {
 // of its own.
 func (h *host) plug(device string, mac [6]byte) *cable.End {
 	h.T.Helper()
-	ns := testkit.NS(h.T, device)
+	return h.plugInto(testkit.NS(h.T, device), device, mac)
+}
+
+// plugInto is plug with a namespace that is there.
+func (h *host) plugInto(ns *netns.NS, device string, mac [6]byte) *cable.End {
+	h.T.Helper()
 	handle, err := ns.Handle()
 	if err != nil {
 		h.T.Fatal(err)
