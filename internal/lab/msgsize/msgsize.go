@@ -94,6 +94,9 @@ func (p path) key() string { return [...]string{"direct", "firewall"}[p] }
 
 func (p path) String() string { return [...]string{"VM-VM", "VM-FW-VM"}[p] }
 
+// short is the path in headings, where it makes a block of the table of each.
+func (p path) short() string { return [...]string{"VM-VM", "FW"}[p] }
+
 // guests is how the adapters of a set of VMs are.
 type guests struct {
 	offloads bool

@@ -168,7 +168,7 @@ func TestTheReportHasTheArticlesTablesBesideOurs(t *testing.T) {
 	if err := r.Write(&out, report.Table); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"VM-VM on: article", "VM-VM off: 9000", "VM-FW-VM off: article", "VM-FW-VM on: 1500", "2.71 Mb/s", "366 Mb/s", "65536 "} {
+	for _, want := range []string{"VM-VM on: article", "VM-VM off: 9000", "FW off: article", "\nbytes  FW off: article  FW off: 1500  FW off: 9000  FW on: article  FW on: 1500  FW on: 9000\n", "2.71 Mb/s", "366 Mb/s", "65536 "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, out.String())
 		}

@@ -46,7 +46,7 @@ func (m *Measured) row(size int) report.Row {
 	row := report.Row{{Name: "message_bytes", Title: "bytes", Value: size, Unit: report.Count}}
 	var details report.Row
 	for i, s := range m.columns() {
-		short := fmt.Sprintf("%s %s: ", s.path, s.offloadsKey())
+		short := fmt.Sprintf("%s %s: ", s.path.short(), s.offloadsKey())
 		figure := published(size, s.path, s.offloads)
 		if i%len(m.effort.mtus) == 0 && !math.IsNaN(figure) {
 			row = append(row, report.Field{Name: s.articleKey(), Title: short + "article", Value: figure, Unit: report.BitsPerSecond})
@@ -118,14 +118,19 @@ func (m *Measured) plots() []report.Plot {
 	add := func(to int, name, field string, reference bool) {
 		all[to].Series = append(all[to].Series, report.Series{Name: name, Field: field, Reference: reference})
 	}
-	for i, s := range m.columns() {
-		way := int(s.path)
-		if i%len(m.effort.mtus) == 0 && !math.IsNaN(published(m.effort.sizes[0], s.path, s.offloads)) {
-			add(way, fmt.Sprintf("article, offloads %s", s.offloadsKey()), s.articleKey(), true)
+	// The kinds of guests come in one order, so that each has one colour in all pictures.
+	for _, way := range []path{direct, firewall} {
+		for _, on := range []bool{true, false} {
+			if s := (setting{way, guests{offloads: on}}); !math.IsNaN(published(m.effort.sizes[0], way, on)) {
+				add(int(way), "article, offloads "+s.offloadsKey(), s.articleKey(), true)
+			}
 		}
-		add(way, s.guests.String(), s.key()+"_bps", false)
-		if s.mtu == m.effort.mtus[0] {
-			add(2, s.String(), s.key()+"_bytes_per_segment", false)
+		for _, g := range m.effort.sets() {
+			s := setting{way, g}
+			add(int(way), g.String(), s.key()+"_bps", false)
+			if g.mtu == m.effort.mtus[0] {
+				add(2, s.String(), s.key()+"_bytes_per_segment", false)
+			}
 		}
 	}
 	return all
