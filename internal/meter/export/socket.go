@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"syscall"
 	"time"
 	"unsafe"
@@ -95,6 +96,13 @@ func (s *socket) send(message []byte) error {
 		return err
 	}
 	_, err := s.conn.Write(message)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		// On a machine that did not let the process run for so long, the time was over before anything was tried.
+		if late := s.conn.SetWriteDeadline(time.Now().Add(stall)); late != nil {
+			return late
+		}
+		_, err = s.conn.Write(message)
+	}
 	if errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.EHOSTUNREACH) || errors.Is(err, unix.ENETUNREACH) {
 		_, err = s.conn.Write(message)
 	}
