@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"runtime"
 	"time"
 
@@ -39,6 +40,8 @@ type codecCell struct {
 	shape *codecShape
 	// run handles at least so many records and returns how many they were.
 	run func(records int) (int, error)
+	// agent, when there is one, handles them.
+	agent *agentPath
 	// recordBytes is how long a record is.
 	recordBytes func() int
 	// seconds of CPU per record and allocations per record, one of each per round.
@@ -51,6 +54,7 @@ const (
 	workDecode = "decode"
 	workSend   = "encode, send over UDP"
 	workAgent  = "agent: fold, expire, encode, send"
+	workKernel = "agent: drain, fold, expire, encode, send"
 )
 
 // Codec measures on one core how many flow records a second are written as IPFIX, read, and sent over UDP on this machine, and how many go
@@ -60,7 +64,7 @@ func Codec(ctx context.Context, o CodecOptions) (rep *report.Report, err error) 
 		return nil, errors.New("rounds and records must be positive")
 	}
 	env := report.Collect(o.Now())
-	cells, end, err := codecCells()
+	cells, end, err := codecCells(min(codecTable, o.Records))
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +86,7 @@ func Codec(ctx context.Context, o CodecOptions) (rep *report.Report, err error) 
 }
 
 // codecCells are all there is to measure. end closes what they opened.
-func codecCells() (cells []*codecCell, end func() error, err error) {
+func codecCells(table int) (cells []*codecCell, end func() error, err error) {
 	var clean cleanup
 	defer func() {
 		if err != nil {
@@ -98,12 +102,16 @@ func codecCells() (cells []*codecCell, end func() error, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	work, kernel := workAgent, os.Geteuid() == 0
+	if kernel {
+		work = workKernel
+	}
 	for _, s := range shapes {
 		messages, err := s.messages(10_000)
 		if err != nil {
 			return nil, nil, err
 		}
-		agent, err := newAgentPath(s.shape, s.biflow, wire.receiver.LocalAddr().(*net.UDPAddr), s.records)
+		agent, err := newAgentPath(s, wire.receiver.LocalAddr().(*net.UDPAddr), table, kernel)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -113,7 +121,7 @@ func codecCells() (cells []*codecCell, end func() error, err error) {
 			&codecCell{work: workEncode, shape: s, recordBytes: length, run: func(n int) (int, error) { return s.encode(n, func([]byte) error { return nil }) }},
 			&codecCell{work: workDecode, shape: s, recordBytes: length, run: func(n int) (int, error) { return s.decode(n, messages) }},
 			&codecCell{work: workSend, shape: s, recordBytes: length, run: func(n int) (int, error) { return s.encode(n, wire.send) }},
-			&codecCell{work: workAgent, shape: s, recordBytes: agent.recordBytes, run: agent.run})
+			&codecCell{work: work, shape: s, recordBytes: agent.recordBytes, agent: agent})
 	}
 	return cells, clean.run, nil
 }
@@ -122,26 +130,54 @@ func codecCells() (cells []*codecCell, end func() error, err error) {
 func (c *codecCell) measure(records int, keep bool) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	from, err := threadTime()
-	if err != nil {
+	var watch stopwatch
+	if err := watch.start(); err != nil {
 		return err
 	}
-	records, err = c.run(records)
-	if err != nil {
-		return err
+	var err error
+	if c.agent != nil {
+		records, err = c.agent.run(records, watch.aside)
+	} else {
+		records, err = c.run(records)
 	}
-	to, err := threadTime()
-	if err != nil {
-		return err
+	if err == nil {
+		err = watch.stop()
 	}
-	runtime.ReadMemStats(&after)
-	if keep {
-		c.seconds = append(c.seconds, (to-from).Seconds()/float64(records))
-		c.allocations = append(c.allocations, float64(after.Mallocs-before.Mallocs)/float64(records))
+	if err == nil && keep {
+		c.seconds = append(c.seconds, watch.cpu.Seconds()/float64(records))
+		c.allocations = append(c.allocations, float64(watch.mallocs)/float64(records))
 	}
-	return nil
+	return err
+}
+
+// stopwatch measures a thread's CPU time and the program's allocations.
+type stopwatch struct {
+	cpu     time.Duration
+	mallocs uint64
+}
+
+// start goes on from what was measured before.
+func (w *stopwatch) start() error {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	w.mallocs -= m.Mallocs
+	t, err := threadTime()
+	w.cpu -= t
+	return err
+}
+
+func (w *stopwatch) stop() error {
+	t, err := threadTime()
+	w.cpu += t
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	w.mallocs += m.Mallocs
+	return err
+}
+
+// aside does what is not to be measured.
+func (w *stopwatch) aside(do func() error) error {
+	return errors.Join(w.stop(), do(), w.start())
 }
 
 // threadTime is the CPU time of the calling thread, with what the kernel did for it.
@@ -175,7 +211,7 @@ func codecReport(env report.Environment, cells []*codecCell, o CodecOptions) *re
 			rep.Budgets = append(rep.Budgets,
 				report.Hold("encode a record, "+c.shape.name, perRecord.Median, report.Seconds, report.AtMost, encodeBudget),
 				report.Hold("allocations per encoded record, "+c.shape.name, allocations.Median, report.Count, report.Exactly, 0))
-		case workAgent:
+		case workAgent, workKernel:
 			if c.shape.biflow {
 				break // such a record takes two flows
 			}
@@ -186,6 +222,7 @@ func codecReport(env report.Environment, cells []*codecCell, o CodecOptions) *re
 	rep.Notes = []string{fmt.Sprintf("%d interleaved rounds of %d records or more, of %d different flows, in the layouts that the exporter sends. Rates are by the "+
 		"CPU time of the one thread that works. Messages have at most %d bytes, as on a link of MTU 1500; sent, each is one datagram to a socket of this machine, "+
 		"whose receiver works on another thread. Decoding looks up its template and reads three fields of every record. An agent's table "+
-		"has %d flows here; a record of it stands with its part of headers and templates. A biflow record is made of two flows.", o.Rounds, o.Records, codecFlows, codecMessage, codecTable)}
+		"has %d flows here; a record of it stands with its part of headers and templates. A biflow record is made of two flows. "+
+		"As root, the flows come out of the kernel's tables; else they are in memory already.", o.Rounds, o.Records, codecFlows, codecMessage, min(codecTable, o.Records))}
 	return rep
 }

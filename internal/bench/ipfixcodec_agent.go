@@ -9,13 +9,15 @@ import (
 	"os"
 	"time"
 
+	"heddle/internal/dataplane"
 	"heddle/internal/flow"
 	"heddle/internal/meter"
 	"heddle/internal/meter/export"
 	"heddle/internal/plan"
 )
 
-// codecTable is how many flows the agent keeps at once: its table is far larger than the caches of a processor.
+// codecTable is how many flows the agent keeps at once, unless fewer records are asked for: its table is far larger than the caches of a
+// processor.
 const codecTable = 1 << 17
 
 // codecPart is how many flows come from the kernel at once.
@@ -23,15 +25,23 @@ const codecPart = 2048
 
 // agentPath is an agent's part of flow export: what was counted is folded into its table, ended by idleTimeout, and sent to a collector.
 type agentPath struct {
-	dir    string
-	source *memorySource
-	meter  *meter.Meter
-	x      *export.Exporter
-	now    meter.Instant
+	dir     string
+	source  codecSource
+	records int // that come of the source each time
+	meter   *meter.Meter
+	x       *export.Exporter
+	now     meter.Instant
 }
 
-// newAgentPath keeps its table where an agent has its own, in memory.
-func newAgentPath(shape export.Shape, biflow bool, to *net.UDPAddr, records []flow.Record) (p *agentPath, err error) {
+// codecSource is a source that has the same flows again and again.
+type codecSource interface {
+	flow.Source
+	refill(now meter.Instant) error
+	close() error
+}
+
+// newAgentPath keeps its table where an agent has its own, in memory. With kernel, flows come out of the kernel's tables.
+func newAgentPath(s *codecShape, to *net.UDPAddr, flows int, kernel bool) (p *agentPath, err error) {
 	p = &agentPath{now: meter.Instant{Wall: time.UnixMilli(1_700_000_000_000), Up: time.Hour}}
 	if p.dir, err = os.MkdirTemp("/dev/shm", "hb-flows-"); err != nil {
 		return nil, err
@@ -41,24 +51,32 @@ func newAgentPath(shape export.Shape, biflow bool, to *net.UDPAddr, records []fl
 			err = errors.Join(err, p.close())
 		}
 	}()
-	collector := export.Collector{Address: to.IP.String(), Port: uint16(to.Port), Shape: shape}
+	collector := export.Collector{Address: to.IP.String(), Port: uint16(to.Port), Shape: s.shape}
 	if p.x, err = export.New(p.now, export.Config{DomainName: "bench", Collectors: []export.Collector{collector}, Rate: 1 << 30}); err != nil {
 		return nil, err
 	}
-	p.source = newMemorySource(records, biflow)
+	memory, records := newMemorySource(s.records, flows, s.biflow)
+	p.source, p.records = memory, records
+	if kernel {
+		if p.source, err = newKernelSource(memory); err != nil {
+			return nil, err
+		}
+	}
 	if p.meter, err = meter.New(meter.Options{Dir: p.dir, Origin: "bench", Source: p.source, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		return nil, err
 	}
 	set := meter.DefaultSettings()
-	set.Biflow, set.MaxFlows = biflow, 2*codecTable
+	set.Biflow, set.MaxFlows = s.biflow, 2*flows
 	return p, p.meter.Configure(p.now, map[string]meter.Switch{"bench": {Settings: set, Exporter: p.x}})
 }
 
-// run has at least so many records sent, and checks that each flow has become one.
-func (p *agentPath) run(records int) (done int, err error) {
+// run has at least so many records sent, and checks that each flow has become one. What is not to be measured is done aside.
+func (p *agentPath) run(records int, aside func(func() error) error) (done int, err error) {
 	for done < records {
+		if err := aside(func() error { return p.source.refill(p.now) }); err != nil {
+			return done, err
+		}
 		before := p.x.Status()[0]
-		p.source.refill(p.now)
 		for _, d := range []time.Duration{time.Second, 20 * time.Second} { // drain; all are idle for longer than idleTimeout
 			p.now.Wall, p.now.Up = p.now.Wall.Add(d), p.now.Up+d
 			if _, err := p.meter.Step(p.now); err != nil {
@@ -66,10 +84,10 @@ func (p *agentPath) run(records int) (done int, err error) {
 			}
 		}
 		after := p.x.Status()[0]
-		if n := after.Records - before.Records; n != uint64(p.source.records) || after.Lost != before.Lost {
-			return done, fmt.Errorf("%d of %d records were sent, %d are lost: %s", n, p.source.records, after.Lost.Records, after.Why)
+		if n := after.Records - before.Records; n != uint64(p.records) || after.Lost != before.Lost {
+			return done, fmt.Errorf("%d of %d records were sent, %d are lost: %s", n, p.records, after.Lost.Records, after.Why)
 		}
-		done += p.source.records
+		done += p.records
 	}
 	return done, nil
 }
@@ -90,17 +108,19 @@ func (p *agentPath) close() error {
 	if p.x != nil {
 		p.x.Close(p.now)
 	}
+	if p.source != nil {
+		err = errors.Join(err, p.source.close())
+	}
 	return errors.Join(err, os.RemoveAll(p.dir))
 }
 
 // memorySource stands for the kernel: it has the same flows again and again.
 type memorySource struct {
-	keys    []flow.Key
-	counts  []flow.Counts
-	records int // that come of them
-	number  uint64
-	full    bool
-	points  flow.Points
+	keys   []flow.Key
+	counts []flow.Counts
+	number uint64
+	full   bool
+	points flow.Points
 }
 
 // codecPoints are the ports where the flows are observed.
@@ -112,16 +132,16 @@ func codecPoints() flow.Points {
 	return points
 }
 
-// newMemorySource has codecTable flows like the records, or conversations of both directions.
-func newMemorySource(records []flow.Record, biflow bool) *memorySource {
-	s := &memorySource{points: codecPoints(), records: codecTable}
+// newMemorySource has flows like the records, or half as many conversations, and makes so many records.
+func newMemorySource(like []flow.Record, flows int, biflow bool) (s *memorySource, records int) {
+	s, records = &memorySource{points: codecPoints()}, flows
 	if biflow {
-		s.records /= 2
+		records /= 2
 	}
-	for i := range s.records {
-		r := records[i%len(records)]
+	for i := range records {
+		r := like[i%len(like)]
 		k := r.Key
-		k.Point, k.SrcPort = 1, uint16(1024+i/len(records)) // else the records' flows come again
+		k.Point, k.SrcPort = 1, uint16(1024+i/len(like)) // else their flows come again
 		s.add(k, r.Delta)
 		if biflow {
 			k.Direction, k.SrcMAC, k.DstMAC = flow.Ingress, k.DstMAC, k.SrcMAC
@@ -129,7 +149,7 @@ func newMemorySource(records []flow.Record, biflow bool) *memorySource {
 			s.add(k, r.Delta)
 		}
 	}
-	return s
+	return s, records
 }
 
 func (s *memorySource) add(k flow.Key, c flow.Counts) {
@@ -138,12 +158,15 @@ func (s *memorySource) add(k flow.Key, c flow.Counts) {
 }
 
 // refill has the flows be counted once more.
-func (s *memorySource) refill(now meter.Instant) {
+func (s *memorySource) refill(now meter.Instant) error {
 	s.full = true
 	for i := range s.counts {
 		s.counts[i].First, s.counts[i].Last = now.Wall.UnixMilli(), now.Wall.UnixMilli()
 	}
+	return nil
 }
+
+func (s *memorySource) close() error { return nil }
 
 // Drain is flow.Source's.
 func (s *memorySource) Drain(add func(flow.Batch) error) error {
@@ -166,3 +189,23 @@ func (s *memorySource) Points() flow.Points { return s.points }
 
 // Losses is flow.Source's: nothing is.
 func (s *memorySource) Losses() ([]flow.Loss, error) { return nil, nil }
+
+// kernelSource has the flows in tables of the kernel, and drains them as the agent does.
+type kernelSource struct {
+	*dataplane.FlowBench
+	flows *memorySource
+}
+
+func newKernelSource(flows *memorySource) (*kernelSource, error) {
+	b, err := dataplane.NewFlowBench(len(flows.keys), flows.keys[0].EtherType == flow.IPv4, flows.points)
+	if err != nil {
+		return nil, err
+	}
+	return &kernelSource{b, flows}, nil
+}
+
+func (s *kernelSource) refill(now meter.Instant) error {
+	return s.Fill(s.flows.keys, s.flows.counts, now.Wall.UnixMilli())
+}
+
+func (s *kernelSource) close() error { return s.Close() }

@@ -18,7 +18,8 @@ func newBenchIPFIXCodec(d Deps) *cobra.Command {
 		Use:   "ipfix-codec",
 		Short: "Measure how many flow records a second a core writes, sends and reads",
 		Long: "Writes flow records of every shape as IPFIX messages, reads them again, sends them over UDP, and has them go through an agent\n" +
-			"from what was counted to what is sent, on one core, by the CPU time that takes. Needs no root; nothing leaves the machine.",
+			"from what was counted to what is sent, on one core, by the CPU time that takes. As root, flows come out of tables of the\n" +
+			"kernel, which are those of no switch. Nothing leaves the machine.",
 		Example: "  heddle bench ipfix-codec\n  heddle bench ipfix-codec --quick -o json --check",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
