@@ -20,6 +20,7 @@ const (
 	Waiting   Phase = "waiting"   // all done; the gateway has to answer and the operator to confirm
 	Confirmed Phase = "confirmed" // it stays until it is released or the machine starts again
 	Reverting Phase = "reverting" // steps are being undone
+	Released  Phase = "released"  // all undone on demand; the gateway has to answer by the device
 )
 
 // Record is one move, as it is written down. Times are CLOCK_BOOTTIME's, which counts for one boot, as all of it does (Place).
@@ -39,13 +40,13 @@ type Record struct {
 	Gateways []netip.Addr `json:"gateways"`
 	Named    bool         `json:"named,omitzero"`
 	Answered []netip.Addr `json:"answered,omitempty"`
-	// MovedAt is when the last step was done.
+	// MovedAt is when the last step was done, or undone on demand.
 	MovedAt       time.Duration `json:"movedAt"`
 	GatewayWithin time.Duration `json:"gatewayWithin"`
 	ConfirmWithin time.Duration `json:"confirmWithin"`
 	// Agreed: the operator has confirmed.
 	Agreed bool `json:"agreed,omitzero"`
-	// Reason says why it is being taken back.
+	// Reason says why it is being taken back, or why it could not be released.
 	Reason string `json:"reason,omitzero"`
 }
 
@@ -83,6 +84,21 @@ func (r *Record) Judge(now time.Duration) (Verdict, string) {
 		return Revert, fmt.Sprintf("it was not confirmed within %s", r.ConfirmWithin)
 	case r.Agreed && len(missing) == 0:
 		return Keep, ""
+	}
+	return Wait, ""
+}
+
+// JudgeRelease says what is to become of a move that was undone on demand, at the instant now, and why it is done again: Keep is that the device
+// keeps everything.
+func (r *Record) JudgeRelease(now time.Duration) (Verdict, string) {
+	missing := r.Missing()
+	switch {
+	case r.Phase != Released:
+		return Wait, ""
+	case len(missing) == 0:
+		return Keep, ""
+	case now >= r.MovedAt+r.GatewayWithin:
+		return Revert, fmt.Sprintf("gateway %s did not answer by device %s within %s", join(missing), r.Config.Device, r.GatewayWithin)
 	}
 	return Wait, ""
 }

@@ -58,6 +58,33 @@ func TestS81_WhenAMoveStaysAndWhenItIsTakenBack(t *testing.T) {
 	}
 }
 
+func TestS81_AReleaseStaysWhenTheGatewayAnswersByTheDevice(t *testing.T) {
+	const moved = 100 * time.Second
+	gateways := addrs("192.0.2.1", "2001:db8::1")
+	for _, c := range []struct {
+		what     string
+		answered []netip.Addr
+		after    time.Duration
+		want     Verdict
+		why      string
+	}{
+		{"nobody has answered yet", nil, 29 * time.Second, Wait, ""},
+		{"one has", gateways[:1], 29 * time.Second, Wait, ""},
+		{"all have, at once", gateways, 0, Keep, ""},
+		{"all have, at the last moment", gateways, time.Minute, Keep, ""},
+		{"one is silent", gateways[:1], 30 * time.Second, Revert, "gateway 2001:db8::1 did not answer by device eth0 within 30s"},
+	} {
+		r := &Record{Phase: Released, Config: &hostnet.Config{Device: "eth0"}, Gateways: gateways, Answered: c.answered, MovedAt: moved, GatewayWithin: 30 * time.Second}
+		if got, why := r.JudgeRelease(moved + c.after); got != c.want || why != c.why {
+			t.Errorf("%s: %v %q", c.what, got, why)
+		}
+		r.Phase = Confirmed
+		if got, _ := r.JudgeRelease(moved + time.Hour); got != Wait {
+			t.Errorf("%s, confirmed: %v", c.what, got)
+		}
+	}
+}
+
 func TestJournalComesBackAndADamagedOneIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	j, err := OpenJournal(dir)

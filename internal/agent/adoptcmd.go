@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -58,6 +57,8 @@ func (a *Agent) viewAdoption(r *adopt.Record) api.Adoption {
 		v.State = api.AdoptionMoving
 	case r.Phase == adopt.Reverting:
 		v.State = api.AdoptionReverting
+	case r.Phase == adopt.Released:
+		v.State = api.AdoptionReleasing
 	case r.Phase == adopt.Confirmed:
 		v.State = api.AdoptionConfirmed
 	case len(v.Missing) > 0:
@@ -169,7 +170,7 @@ func (a *Agent) ConfirmAdoption(ctx context.Context, q api.HostPortName) (out *a
 		if q.Name == "" {
 			r = a.adoptions.journal.Open()
 		}
-		if r == nil || r.Phase == adopt.Reverting {
+		if r == nil || r.Phase == adopt.Reverting || r.Phase == adopt.Released {
 			return noAdoption(q.Name)
 		}
 		if r.Phase == adopt.Waiting && !r.Agreed {
@@ -184,49 +185,6 @@ func (a *Agent) ConfirmAdoption(ctx context.Context, q api.HostPortName) (out *a
 		out = &v
 		return nil
 	})
-}
-
-// ReleaseAdoption moves back what the interface has by now.
-func (a *Agent) ReleaseAdoption(ctx context.Context, q api.HostPortName) (out *api.Adoption, err error) {
-	return out, a.do(ctx, func() error {
-		r := a.adopted(q.Name)
-		if r == nil {
-			return noAdoption(q.Name)
-		}
-		if a.declared(q.Name) != nil {
-			return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take it out there and apply the file; it stays until it is released", q.Name, a.state.Config.File))
-		}
-		if err := readAgain(a.dev, a.adoptions.net, r); err != nil {
-			return fmt.Errorf("nothing was moved: %w", err)
-		}
-		r.Reason = "it was released"
-		a.takeBack(r)
-		v := a.viewAdoption(r)
-		if a.adopted(q.Name) != nil {
-			return fmt.Errorf("host port %s keeps what could not be moved; it is tried again every second: %s", q.Name, a.lastErr)
-		}
-		v.State = api.AdoptionReverted
-		out = &v
-		return nil
-	})
-}
-
-// readAgain makes the record say what the interface has now: leases and router advertisements may have changed it since. What is read is
-// described as the device's, to which it goes.
-func readAgain(dev Devices, net hostnet.Net, r *adopt.Record) error {
-	if r.Phase != adopt.Confirmed {
-		return nil // what was there is put back exactly
-	}
-	host, ok, err := dev.Device(r.Port.Device)
-	if err != nil || !ok {
-		return errors.Join(err, fmt.Errorf("interface %s has gone", r.Port.Device))
-	}
-	now, err := net.Read(host.Name, host.Index)
-	if err != nil {
-		return err
-	}
-	r.Config = now.For(r.Config.Device, r.Config.Index)
-	return nil
 }
 
 // bounds of the waiting times.

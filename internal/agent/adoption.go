@@ -124,8 +124,12 @@ func (a *Agent) watchAdoptions() {
 	if r == nil {
 		return
 	}
-	if r.Phase == adopt.Reverting {
+	switch r.Phase {
+	case adopt.Reverting:
 		a.takeBack(r)
+		return
+	case adopt.Released:
+		a.watchRelease(r)
 		return
 	}
 	a.askGateways(r)
@@ -149,9 +153,13 @@ func (a *Agent) watchAdoptions() {
 	}
 }
 
-// askGateways asks those that have yet to answer, by the interface.
+// askGateways asks those that have yet to answer, by the interface, or by the device when it was released.
 func (a *Agent) askGateways(r *adopt.Record) {
-	d, ok, err := a.dev.Device(r.Port.Device)
+	by := r.Port.Device
+	if r.Phase == adopt.Released {
+		by = r.Config.Device
+	}
+	d, ok, err := a.dev.Device(by)
 	if err != nil || !ok {
 		return // its gateway does not answer
 	}
@@ -162,7 +170,7 @@ func (a *Agent) askGateways(r *adopt.Record) {
 		}
 		if answered {
 			r.Answered = append(r.Answered, g)
-			a.log.Info("gateway reached by the host port", "port", r.Port.Name, "gateway", g.String())
+			a.log.Info("gateway reached", "port", r.Port.Name, "by", by, "gateway", g.String())
 			if err := a.adoptions.journal.Save(); err != nil { // it is asked again after a crash
 				a.complain("remember that the gateway answered", err)
 			}
@@ -170,8 +178,15 @@ func (a *Agent) askGateways(r *adopt.Record) {
 	}
 }
 
-// takeBack undoes a move as far as it goes; what is left is tried again with the next tick.
+// takeBack undoes a move as far as it goes and forgets it; what is left is tried again with the next tick.
 func (a *Agent) takeBack(r *adopt.Record) {
+	if a.undo(r) {
+		a.forget(r)
+	}
+}
+
+// undo undoes a move as far as it goes, and says whether that is to the end.
+func (a *Agent) undo(r *adopt.Record) bool {
 	done, err := adopt.Back(r, a.adoptions.journal.Save, a.mover())
 	if err != nil {
 		a.complain("move the host's addresses back to device "+r.Config.Device, err)
@@ -179,10 +194,13 @@ func (a *Agent) takeBack(r *adopt.Record) {
 			r.Reason += "; not all went back: " + err.Error()
 		}
 	}
-	if done {
-		if err := a.endAdoption(r, event.Reverted); err != nil {
-			a.complain("forget the adoption of "+r.Config.Device, err)
-		}
+	return done
+}
+
+// forget forgets a move that is undone.
+func (a *Agent) forget(r *adopt.Record) {
+	if err := a.endAdoption(r, event.Reverted); err != nil {
+		a.complain("forget the adoption of "+r.Config.Device, err)
 	}
 }
 

@@ -86,7 +86,7 @@ func (e *echo) ConfirmAdoption(_ context.Context, q HostPortName) (*Adoption, er
 	e.got = q
 	return &Adoption{}, e.err
 }
-func (e *echo) ReleaseAdoption(_ context.Context, q HostPortName) (*Adoption, error) {
+func (e *echo) ReleaseAdoption(_ context.Context, q Release) (*Adoption, error) {
 	q.Name += " released"
 	e.got = q
 	return &Adoption{}, e.err
@@ -157,7 +157,7 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 		{func() error { _, err := c.Adopt(ctx, adopt); return err }, adopt},
 		{func() error { _, err := c.Adoption(ctx, HostPortName{"p"}); return err }, HostPortName{"p"}},
 		{func() error { _, err := c.ConfirmAdoption(ctx, HostPortName{"p"}); return err }, HostPortName{"p confirmed"}},
-		{func() error { _, err := c.ReleaseAdoption(ctx, HostPortName{"p"}); return err }, HostPortName{"p released"}},
+		{func() error { _, err := c.ReleaseAdoption(ctx, Release{"p", true}); return err }, Release{"p released", true}},
 	} {
 		if err := q.call(); err != nil || !cmp.Equal(q.want, e.got) {
 			t.Errorf("%T: %v %s", q.want, err, cmp.Diff(q.want, e.got))

@@ -33,6 +33,7 @@ const (
 	AdoptionConfirm   AdoptionState = "confirm"   // moved, and reached; the operator has yet to confirm
 	AdoptionConfirmed AdoptionState = "confirmed" // it stays
 	AdoptionReverting AdoptionState = "reverting" // being taken back
+	AdoptionReleasing AdoptionState = "releasing" // the device has everything again; a gateway has yet to answer by it
 	AdoptionReverted  AdoptionState = "reverted"  // taken back: the device has everything again
 )
 
@@ -47,7 +48,7 @@ type Adoption struct {
 	Missing  []string `json:"missing,omitempty"`
 	// SecondsLeft is how long the operator has to confirm.
 	SecondsLeft float64 `json:"secondsLeft,omitempty"`
-	// Reason says why it was taken back.
+	// Reason says why it was taken back, or for one that is confirmed why it could not be released.
 	Reason string `json:"reason,omitempty"`
 	// Steps are what is or would be done, Warnings what the operator should know.
 	Steps    []string `json:"steps,omitempty"`
@@ -77,6 +78,13 @@ type HostPortName struct {
 	Name string `json:"name"`
 }
 
+// Release asks that the device of a host port have everything again.
+type Release struct {
+	Name string `json:"name"`
+	// Force leaves it there whether the gateway answers or not.
+	Force bool `json:"force"`
+}
+
 // HostPortService is what an agent answers about host ports.
 type HostPortService interface {
 	HostPorts(context.Context) ([]HostPort, error)
@@ -85,8 +93,9 @@ type HostPortService interface {
 	Adopt(context.Context, Adopt) (*Adoption, error)
 	// ConfirmAdoption keeps an adoption; without a name the one that waits for it.
 	ConfirmAdoption(context.Context, HostPortName) (*Adoption, error)
-	// ReleaseAdoption moves everything back.
-	ReleaseAdoption(context.Context, HostPortName) (*Adoption, error)
+	// ReleaseAdoption moves everything back. One that was confirmed is then releasing until the gateway answers by the device, or is confirmed again
+	// when it doesn't.
+	ReleaseAdoption(context.Context, Release) (*Adoption, error)
 }
 
 func handleHostPorts(mux *http.ServeMux, s HostPortService) {
@@ -118,6 +127,6 @@ func (c *Client) ConfirmAdoption(ctx context.Context, q HostPortName) (*Adoption
 }
 
 // ReleaseAdoption moves everything back.
-func (c *Client) ReleaseAdoption(ctx context.Context, q HostPortName) (*Adoption, error) {
+func (c *Client) ReleaseAdoption(ctx context.Context, q Release) (*Adoption, error) {
 	return call[*Adoption](ctx, c, http.MethodPost, "/host-ports/release", q)
 }

@@ -38,6 +38,7 @@ type standIn struct {
 	asked    []any
 	// adoption is the answer about host ports, hostPorts the list.
 	adoption  api.Adoption
+	then      []api.Adoption // what the adoption comes to, each time it is asked about
 	hostPorts []api.HostPort
 	captured  []api.CaptureEvent
 	flows     flowAnswers
@@ -64,6 +65,9 @@ func (s *standIn) MACs(context.Context) ([]api.MAC, error)           { return s.
 func (s *standIn) Stop(context.Context) error                        { return s.note("stop") }
 func (s *standIn) HostPorts(context.Context) ([]api.HostPort, error) { return s.hostPorts, s.err }
 func (s *standIn) Adoption(context.Context, api.HostPortName) (*api.Adoption, error) {
+	if len(s.then) > 0 {
+		s.adoption, s.then = s.then[0], s.then[1:]
+	}
 	return &s.adoption, s.err
 }
 func (s *standIn) Adopt(_ context.Context, q api.Adopt) (*api.Adoption, error) {
@@ -72,7 +76,7 @@ func (s *standIn) Adopt(_ context.Context, q api.Adopt) (*api.Adoption, error) {
 func (s *standIn) ConfirmAdoption(_ context.Context, q api.HostPortName) (*api.Adoption, error) {
 	return &s.adoption, s.note(q)
 }
-func (s *standIn) ReleaseAdoption(_ context.Context, q api.HostPortName) (*api.Adoption, error) {
+func (s *standIn) ReleaseAdoption(_ context.Context, q api.Release) (*api.Adoption, error) {
 	return &s.adoption, s.note(q)
 }
 func (s *standIn) Block(_ context.Context, q api.Block) (*api.Applied, error) {

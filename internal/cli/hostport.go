@@ -63,6 +63,8 @@ func adoptionText(a *api.Adoption) string {
 	switch a.State {
 	case api.AdoptionGateway:
 		return fmt.Sprintf("%s: waits for gateway %s", a.Device, strings.Join(a.Missing, ", "))
+	case api.AdoptionReleasing:
+		return fmt.Sprintf("%s: has everything again, waits for gateway %s", a.Device, strings.Join(a.Missing, ", "))
 	case api.AdoptionConfirm:
 		return fmt.Sprintf("%s: confirm within %s", a.Device, seconds(a.SecondsLeft))
 	}
@@ -237,28 +239,4 @@ func printConfirmed(w io.Writer, a *api.Adoption) error {
 	_, err := fmt.Fprintf(w, "host port %s is kept until it is released or the machine starts again.\nTo keep it for good, add to the configuration file:\n\n%s\n"+
 		"and have the host's network configuration put the addresses and routes of %s on %s instead (see the how-to host-traffic).\n", a.Name, a.Declaration, a.Device, a.Name)
 	return err
-}
-
-func newHostPortRelease(d Deps, t *target) *cobra.Command {
-	o := &output{}
-	c := &cobra.Command{
-		Use: "release PORT", Short: "Move everything back to the device it was adopted from", Example: "  heddle host-port release vmk0", Args: exactly("PORT"),
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
-			a, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Adoption, error) {
-				return s.ReleaseAdoption(ctx, api.HostPortName{Name: args[0]})
-			})
-			if err != nil {
-				return err
-			}
-			return o.print(d, a, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "device %s has its addresses and routes again\n", a.Device)
-				return err
-			})
-		},
-	}
-	o.flag(c)
-	return c
 }

@@ -38,6 +38,23 @@ func TestS81_TheCommandWaitsForTheGatewayAndSaysHowToKeepTheMove(t *testing.T) {
 	}
 }
 
+func TestS81_TheCommandThatReleasesWaitsForTheGatewayByTheDevice(t *testing.T) {
+	s := &standIn{adoption: api.Adoption{Name: "vmk0", Device: "eno1", State: api.AdoptionReleasing}}
+	s.then = []api.Adoption{{Name: "vmk0", Device: "eno1", State: api.AdoptionReleasing}, {Name: "vmk0", Device: "eno1", State: api.AdoptionReverted}}
+	c := newConsole(t, s)
+	if out := c.must("host-port", "release", "vmk0", "--force"); !strings.Contains(out, "eno1 has its addresses") || len(s.then) != 0 {
+		t.Errorf("%s; not asked: %v", out, s.then)
+	}
+	if d := cmp.Diff([]any{api.Release{Name: "vmk0", Force: true}}, s.asked); d != "" {
+		t.Error(d)
+	}
+	s.adoption.State = api.AdoptionReleasing
+	s.then = []api.Adoption{{Name: "vmk0", Device: "eno1", State: api.AdoptionConfirmed, Reason: "gateway 192.0.2.1 did not answer by device eno1 within 30s"}}
+	if _, errs, status := c.run("host-port", "release", "vmk0"); status == 0 || !strings.Contains(errs, "vmk0 has the addresses of eno1 again: gateway 192.0.2.1 did not answer") {
+		t.Errorf("status %d: %s", status, errs)
+	}
+}
+
 func TestHostPortsAndTheirAdoptionsAreListed(t *testing.T) {
 	s := &standIn{hostPorts: []api.HostPort{
 		{Switch: "lab", Name: "vmk0", PortGroup: "management", Device: "vmk0", State: api.Up, Addresses: []string{"192.0.2.10/24"}, Adoption: &api.Adoption{Device: "eno1", State: api.AdoptionConfirm, SecondsLeft: 90}},

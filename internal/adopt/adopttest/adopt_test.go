@@ -34,7 +34,7 @@ func TestS81_AnAdoptionThatIsConfirmedStaysAndIsReleased(t *testing.T) {
 	e.Start("")
 	e.Configure(adoptConfig + "ports:\n" + strings.TrimPrefix(e.adoption().Declaration, "ports:\n"))
 	e.goesOn(four, "after it was declared")
-	if _, err := e.ReleaseAdoption(t.Context(), api.HostPortName{Name: "vmk0"}); err == nil {
+	if _, err := e.ReleaseAdoption(t.Context(), api.Release{Name: "vmk0"}); err == nil {
 		t.Error("released while the file declares it")
 	}
 	e.Configure(adoptConfig)

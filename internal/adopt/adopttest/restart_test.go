@@ -68,7 +68,7 @@ func TestS81_TheAgentIsKilledDuringTheMove(t *testing.T) {
 		}
 		if len(all) == 1 { // it was done, and is waited for
 			e.reaches()
-			if _, err := e.ReleaseAdoption(t.Context(), api.HostPortName{Name: all[0].Name}); err != nil {
+			if _, err := e.ReleaseAdoption(t.Context(), api.Release{Name: all[0].Name}); err != nil {
 				t.Error(err)
 			}
 		}
