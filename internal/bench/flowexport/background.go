@@ -26,16 +26,16 @@ func (r *rig) startBackground(ctx context.Context) (*background, error) {
 		defer close(b.done)
 		b.result, b.err = traffic.Send(ctx, p.Client, load, netip.AddrPortFrom(p.Addr, 0))
 	}()
-	if err := r.cycle(ctx); err != nil {
+	if err := r.cycle(ctx, 0); err != nil {
 		_, _ = b.end()
 		return nil, err
 	}
 	return b, nil
 }
 
-// cycle waits until the background has sent on each of its flows.
-func (r *rig) cycle(ctx context.Context) error {
-	return pause(ctx, time.Duration(float64(time.Second)*float64(r.opts.Flows)/r.opts.FlowRate))
+// cycle waits so long that the background has sent on each of its flows when a further time is over.
+func (r *rig) cycle(ctx context.Context, further time.Duration) error {
+	return pause(ctx, time.Duration(float64(time.Second)*float64(r.opts.Flows)/r.opts.FlowRate)-further)
 }
 
 // end stops the scan and says what it has come to.

@@ -66,12 +66,26 @@ func (s side) device(n int) string  { return fmt.Sprintf("vm-%s", s.vm(n)) }
 func (s side) mac(n int) string     { return fmt.Sprintf("02:4b:0f:00:%02x:%02x", int(s), n) }
 func (s side) address(n int) string { return fmt.Sprintf("10.79.%d.%d", int(s), n+1) }
 
+// export is where flows go and how, off for nowhere. It stays when metering is switched off: what was metered is still to be told of.
+type export struct {
+	as        metering
+	collector uint16
+}
+
+func (e export) String() string {
+	shape := "vds"
+	if e.as == bi {
+		shape = "standard"
+	}
+	return fmt.Sprintf("{biflow: %v, samplingRate: 0, collectors: [{address: 127.0.0.1, port: %d, shape: %s}]}", e.as == bi, e.collector, shape)
+}
+
 // hostConfig is the configuration of a host with so many VMs beside that of the background.
-func hostConfig(s side, m metering, vms int, collector uint16) string {
+func hostConfig(s side, m metering, to export, vms int) string {
 	var b strings.Builder
 	b.WriteString("switches:\n  - name: lab\n    kind: distributed\n")
-	if m != off {
-		fmt.Fprintf(&b, "    ipfix: {%s, samplingRate: 0, collectors: [{address: 127.0.0.1, port: %d, shape: %s}]}\n", m.flows(), collector, m.shape())
+	if to.as != off {
+		fmt.Fprintf(&b, "    ipfix: %s\n", to)
 	}
 	fmt.Fprintf(&b, "    uplinks: [{name: uplink1, device: eno1%s}]\n", m.atUplink())
 	fmt.Fprintf(&b, "    portGroups: [{name: vms, vlan: {access: 100}%s}]\nports:\n", m.atPorts())
@@ -80,15 +94,6 @@ func hostConfig(s side, m metering, vms int, collector uint16) string {
 	}
 	return b.String()
 }
-
-func (m metering) shape() string {
-	if m == bi {
-		return "standard"
-	}
-	return "vds"
-}
-
-func (m metering) flows() string { return fmt.Sprintf("biflow: %v", m == bi) }
 
 func (m metering) atUplink() string {
 	if m == uni {
@@ -113,7 +118,7 @@ func scenarioText(vms int) string {
 	b.WriteString("name: flow-export\ntitle: two hosts whose VMs exchange traffic\nhosts:\n")
 	for _, s := range sides {
 		fmt.Fprintf(&b, "  - name: %s\n    config:\n", s.host())
-		for line := range strings.Lines(hostConfig(s, off, vms, 0)) {
+		for line := range strings.Lines(hostConfig(s, off, export{as: off}, vms)) {
 			b.WriteString("      " + line)
 		}
 	}

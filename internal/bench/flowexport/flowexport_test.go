@@ -70,7 +70,7 @@ func TestConfigurationsOfTheHostsAreSound(t *testing.T) {
 	}
 	for _, s := range sides {
 		for _, m := range []metering{off, uni, bi} {
-			text := hostConfig(s, m, 8, 4739)
+			text := hostConfig(s, m, export{m, 4739}, 8)
 			cfg, err := spec.Parse("host.yaml", []byte(text))
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", m, err, text)

@@ -30,6 +30,7 @@ type rig struct {
 	collectors [len(sides)]*collector
 	cpus       []int
 	metering   metering // in force
+	exporting  metering // the last in force that was not off
 	// ending says that flows have just ended that are still to be told of.
 	ending bool
 }
@@ -50,7 +51,7 @@ func build(ctx context.Context, o Options, pairs int) (_ *rig, err error) {
 			o.Progress(0, 1, what)
 		}
 	}
-	r := &rig{opts: o, metering: off}
+	r := &rig{opts: o, metering: off, exporting: off}
 	r.lab, err = lab.Build(ctx, s, lab.Options{Name: fmt.Sprintf("fe%d", os.Getpid()), RunDir: o.RunDir, Program: o.Heddle, Progress: say})
 	if err != nil {
 		return nil, err
@@ -126,14 +127,14 @@ func (r *rig) pair(n int, client, server []int) traffic.Pair {
 	}
 }
 
-// meter puts a metering into force on both hosts, and waits until the agents have done what that asks of them. What flows of the
-// measurement before leave to do is done before.
-func (r *rig) meter(ctx context.Context, m metering) error {
-	if r.ending {
-		r.ending = false
+// meter puts a metering into force on both hosts, and waits until the agents have done what that asks of them. Where clean, nothing is
+// left to tell of flows that were metered before.
+func (r *rig) meter(ctx context.Context, m metering, clean bool) error {
+	if r.ending && clean {
 		if err := r.finish(ctx); err != nil {
 			return err
 		}
+		r.ending = false
 	}
 	if m == r.metering {
 		return nil
@@ -141,38 +142,80 @@ func (r *rig) meter(ctx context.Context, m metering) error {
 	return r.change(ctx, m)
 }
 
-// finish has the agents tell of all flows: metering that is switched off ends them, at the next drain at the latest.
-func (r *rig) finish(ctx context.Context) error {
-	if r.metering == off {
-		return nil
-	}
-	err := r.change(ctx, off)
-	if err == nil {
-		err = pause(ctx, drainEvery)
-	}
-	if err == nil {
-		err = r.calm(ctx)
-	}
-	return err
-}
-
 // change configures both hosts.
 func (r *rig) change(ctx context.Context, m metering) error {
-	group, ctx2 := errgroup.WithContext(ctx)
+	if m != off {
+		r.exporting = m
+	}
+	err := r.onBoth(ctx, func(ctx context.Context, s side) error {
+		text := hostConfig(s, m, export{r.exporting, r.collectors[s].port()}, len(r.vms[s])-1)
+		_, err := r.agents[s].Apply(ctx, api.Apply{File: "flow-export.yaml", Content: text})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("configure %s: %w", m, err)
+	}
+	r.metering = m
+	return r.calm(ctx)
+}
+
+// onBoth does something on both hosts at once.
+func (r *rig) onBoth(ctx context.Context, do func(context.Context, side) error) error {
+	group, ctx := errgroup.WithContext(ctx)
 	for _, s := range sides {
 		group.Go(func() error {
-			text := hostConfig(s, m, len(r.vms[s])-1, r.collectors[s].port())
-			if _, err := r.agents[s].Apply(ctx2, api.Apply{File: "flow-export.yaml", Content: text}); err != nil {
-				return fmt.Errorf("configure %s on host %s: %w", m, s.host(), err)
+			if err := do(ctx, s); err != nil {
+				return fmt.Errorf("host %s: %w", s.host(), err)
 			}
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
+	return group.Wait()
+}
+
+const (
+	// endPatience is how long agents may take to tell of all flows when metering is switched off.
+	endPatience = 10 * time.Second
+	endLook     = 50 * time.Millisecond
+)
+
+// finish has the agents tell of all flows: metering that is switched off ends them.
+func (r *rig) finish(ctx context.Context) error {
+	if r.metering != off {
+		if err := r.change(ctx, off); err != nil {
+			return err
+		}
+	}
+	err := r.onBoth(ctx, func(ctx context.Context, s side) error {
+		for end := time.Now().Add(endPatience); ; {
+			left, err := r.flows(ctx, s)
+			if err != nil || left == 0 {
+				return err
+			}
+			if time.Now().After(end) {
+				return fmt.Errorf("%d flows are still there %v after metering was switched off", left, endPatience)
+			}
+			if err := pause(ctx, endLook); err != nil {
+				return err
+			}
+		}
+	})
+	if err != nil {
 		return err
 	}
-	r.metering = m
 	return r.calm(ctx)
+}
+
+// flows is how many the agent of a host has yet to tell of.
+func (r *rig) flows(ctx context.Context, s side) (n int, err error) {
+	status, err := r.agents[s].FlowStatus(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, sw := range status.Switches {
+		n += sw.Flows
+	}
+	return n, nil
 }
 
 const (

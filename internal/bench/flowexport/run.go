@@ -82,7 +82,8 @@ func (r *run) measure(ctx context.Context) error {
 		}
 		r.rounds++
 	}
-	return r.meter(ctx, off) // so that what is left of flows is exported before the lab goes
+	r.rig.ending = true // what is left of flows is exported before the lab goes
+	return r.meter(ctx, off, true)
 }
 
 // under measures a cell in all configurations with or without the background.
@@ -120,17 +121,19 @@ func (r *run) under(ctx context.Context, round int, c cell, with bool) (err erro
 
 // in measures a cell in a configuration.
 func (r *run) in(ctx context.Context, c cell, cfg configuration) error {
-	changed := r.rig.metering != cfg.metering || r.rig.ending
-	if err := r.meter(ctx, cfg.metering); err != nil {
+	changed := r.rig.metering != cfg.metering
+	warmup, _ := c.times(r.opts, cfg.metering)
+	// A warm-up that lets flows end has time for what those before have left.
+	if err := r.meter(ctx, cfg.metering, warmup < r.opts.Settle); err != nil {
 		return err
 	}
 	if changed && cfg.background && cfg.metering != off {
-		if err := r.rig.cycle(ctx); err != nil { // all of its flows are metered from now on
+		if err := r.rig.cycle(ctx, warmup); err != nil { // all of its flows are metered from now on
 			return err
 		}
 	}
 	s, err := r.rig.one(ctx, c)
-	r.rig.ending = c.endsFlows() && cfg.metering != off
+	r.rig.ending = r.rig.ending || c.endsFlows() && cfg.metering != off
 	if err == nil {
 		where := at{c.id(), cfg.name()}
 		r.samples[where] = append(r.samples[where], s)
@@ -139,9 +142,9 @@ func (r *run) in(ctx context.Context, c cell, cfg configuration) error {
 }
 
 // meter changes the metering and counts what was exported under the one before.
-func (r *run) meter(ctx context.Context, m metering) error {
+func (r *run) meter(ctx context.Context, m metering, clean bool) error {
 	before := r.rig.metering
-	if err := r.rig.meter(ctx, m); err != nil {
+	if err := r.rig.meter(ctx, m, clean); err != nil {
 		return err
 	}
 	for _, s := range sides {
