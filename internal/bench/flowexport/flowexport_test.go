@@ -208,6 +208,19 @@ func TestReportHoldsTheWorstOfACell(t *testing.T) {
 	}
 }
 
+func TestMeteringThatLeavesOutPacketsIsNotMetering(t *testing.T) {
+	r := madeUp("udp-18", 1)
+	r.accounts = accounts{packets: 900, noRoom: 100, notSent: 7}
+	rep := r.report(report.Environment{})
+	if err := rep.Check(); err == nil || !strings.Contains(err.Error(), "no room in the kernel's tables is 0.100") {
+		t.Errorf("Check = %v", err)
+	}
+	r.accounts = accounts{packets: 1000}
+	if b := r.accounts.budget(); !b.Met {
+		t.Errorf("nothing was left out: %+v", b)
+	}
+}
+
 func TestResolution(t *testing.T) {
 	if got := resolution(report.Spread{Q1: 0.99, Q3: 1.01, Rounds: 16}); math.Abs(got-0.00464) > 1e-4 {
 		t.Errorf("resolution %g", got)

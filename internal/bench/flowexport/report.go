@@ -21,7 +21,7 @@ func (r *run) report(env report.Environment) *report.Report {
 	}
 	rep.Budgets = append(r.rateBudgets(), r.costBudgets()...)
 	if b, ok := r.exportBudget(); ok {
-		rep.Budgets = append(rep.Budgets, b)
+		rep.Budgets = append(rep.Budgets, b, r.accounts.budget())
 	}
 	rep.Notes, rep.Plots = r.notes(), plots()
 	return rep
@@ -232,7 +232,7 @@ func (r *run) notes() []string {
 		notes = append(notes, s)
 	}
 	if e := r.exportNote(); e != "" {
-		notes = append(notes, e)
+		notes = append(notes, e, r.accounts.String())
 	}
 	return append(notes, "The article is VMware knowledge base 314383: two hosts of 24 cores, 10 Gb/s between them; its figures are quoted, not measured here.")
 }

@@ -30,6 +30,7 @@ type run struct {
 	samples  map[at][]sample // by round
 	scans    []traffic.Scanned
 	exported map[source]exported
+	accounts accounts
 	rounds   int // that are complete
 }
 
@@ -81,6 +82,10 @@ func (r *run) measure(ctx context.Context) error {
 			}
 		}
 		r.rounds++
+	}
+	var err error
+	if r.accounts, err = r.rig.accounts(ctx); err != nil {
+		return err
 	}
 	r.rig.ending = true // what is left of flows is exported before the lab goes
 	return r.meter(ctx, off, true)
