@@ -79,11 +79,13 @@ func (c *collector) take(b []byte) {
 
 // since is what has come since it was asked before. Records are told but for those of the newest message.
 func (c *collector) since() exported {
-	now := exported{c.messages.Load(), c.earlier.Load() + uint64(c.sequence.Load()), c.bytes.Load()}
+	now := exported{c.messages.Load(), c.records(), c.bytes.Load()}
 	e := exported{now.messages - c.taken.messages, now.records - c.taken.records, now.bytes - c.taken.bytes}
 	c.taken = now
 	return e
 }
+
+func (c *collector) records() uint64 { return c.earlier.Load() + uint64(c.sequence.Load()) }
 
 func (c *collector) close() error {
 	err := c.conn.Close()

@@ -23,6 +23,8 @@ type sample struct {
 	// agents is the CPU time of the hosts' agents within took, the measured interval; machine that of everything.
 	agents        [len(sides)]time.Duration
 	machine, took time.Duration
+	// records are what the hosts exported within took.
+	records [len(sides)]uint64
 	// results are those of the pairs.
 	results []traffic.Result
 }
@@ -98,28 +100,38 @@ func (r *rig) watch(ctx context.Context, load traffic.Load, s *sample) error {
 	if err := pauseUntil(ctx, begin); err != nil {
 		return err
 	}
-	agents, machine, err := r.times()
+	before, err := r.usage()
 	if err != nil {
 		return err
 	}
-	from := time.Now()
 	if err := pauseUntil(ctx, begin.Add(load.Duration)); err != nil {
 		return err
 	}
-	s.agents, s.machine, err = r.times()
-	s.took = time.Since(from)
-	s.machine -= machine
+	after, err := r.usage()
+	s.took, s.machine = after.at.Sub(before.at), after.machine-before.machine
 	for _, h := range sides {
-		s.agents[h] -= agents[h]
+		s.agents[h], s.records[h] = after.agents[h]-before.agents[h], after.records[h]-before.records[h]
 	}
 	return err
 }
 
-func (r *rig) times() (agents [len(sides)]time.Duration, machine time.Duration, err error) {
-	if agents, err = r.agentTimes(); err == nil {
-		machine, err = cputime.Machine()
+// usage is what was used and exported until an instant.
+type usage struct {
+	at      time.Time
+	agents  [len(sides)]time.Duration
+	machine time.Duration
+	records [len(sides)]uint64
+}
+
+func (r *rig) usage() (u usage, err error) {
+	u.at = time.Now()
+	for _, h := range sides {
+		u.records[h] = r.collectors[h].records()
 	}
-	return agents, machine, err
+	if u.agents, err = r.agentTimes(); err == nil {
+		u.machine, err = cputime.Machine()
+	}
+	return u, err
 }
 
 func pauseUntil(ctx context.Context, t time.Time) error { return pause(ctx, time.Until(t)) }

@@ -45,7 +45,11 @@ func (r *run) row(c cell, cfg configuration) report.Row {
 		row = append(row, r.costFields(c, cfg)...)
 	}
 	for _, h := range sides {
-		row = append(row, report.Field{Name: "program_s_" + h.String(), Value: report.Summarise(r.perRun(c, cfg, h)), Unit: report.Seconds, Hidden: true})
+		records, agent := r.exports(c, cfg, h)
+		row = append(row,
+			report.Field{Name: "program_s_" + h.String(), Value: report.Summarise(r.perRun(c, cfg, h)), Unit: report.Seconds, Hidden: true},
+			report.Field{Name: "agent_cores_" + h.String(), Value: report.Summarise(agent), Hidden: true},
+			report.Field{Name: "records_per_s_" + h.String(), Value: report.Summarise(records), Unit: report.PerSecond, Hidden: true})
 	}
 	return append(row, r.transactionFields(c, cfg)...)
 }

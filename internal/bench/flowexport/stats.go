@@ -70,6 +70,15 @@ func (r *run) machine(c cell, cfg configuration) (v []float64) {
 	return v
 }
 
+// exports is the rate of records that a host exported, by round, and the part of a core that its agent took.
+func (r *run) exports(c cell, cfg configuration, h side) (records, agent []float64) {
+	for _, s := range r.samples[at{c.id(), cfg.name()}] {
+		records = append(records, float64(s.records[h])/s.took.Seconds())
+		agent = append(agent, s.agents[h].Seconds()/s.took.Seconds())
+	}
+	return records, agent
+}
+
 // perRun is the programs' time per run on a host, in seconds, by round.
 func (r *run) perRun(c cell, cfg configuration, h side) (v []float64) {
 	for _, s := range r.samples[at{c.id(), cfg.name()}] {
