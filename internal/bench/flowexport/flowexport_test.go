@@ -221,6 +221,23 @@ func TestMeteringThatLeavesOutPacketsIsNotMetering(t *testing.T) {
 	}
 }
 
+func TestAgentsThatDoNotKeepUpAreNamed(t *testing.T) {
+	r := madeUp("crr-4", 1, 1, 1)
+	key := at{r.cells[0].id(), "ipfix"}
+	for i := range r.samples[key] {
+		r.samples[key][i].records = [2]uint64{2_000_000, 1_000_000} // two for each transaction, and one
+	}
+	if part := r.keepsUp(r.cells[0], configuration{uni, false}); part != 0.5 {
+		t.Errorf("half of the records are %g", part)
+	}
+	if notes := r.lagNotes(); len(notes) != 1 || !strings.Contains(notes[0], "crr-4, 1 pair, ipfix: only 50 %") {
+		t.Errorf("notes %q", notes)
+	}
+	if notes := madeUp("udp-18", 1).lagNotes(); len(notes) != 0 {
+		t.Errorf("flows that do not end: %q", notes)
+	}
+}
+
 func TestResolution(t *testing.T) {
 	if got := resolution(report.Spread{Q1: 0.99, Q3: 1.01, Rounds: 16}); math.Abs(got-0.00464) > 1e-4 {
 		t.Errorf("resolution %g", got)

@@ -153,6 +153,7 @@ func (r *run) transactionFields(c cell, cfg configuration) []report.Field {
 	if c.kind == traffic.KindCRR {
 		fields = append(fields,
 			report.Field{Name: "latency_p50_s", Value: report.Summarise(p50), Unit: report.Seconds, Hidden: true},
+			report.Field{Name: "exported_part", Value: r.keepsUp(c, cfg), Unit: report.Ratio, Hidden: true},
 			report.Field{Name: "latency_p99_s", Value: report.Summarise(p99), Unit: report.Seconds, Hidden: true})
 	}
 	if c.kind == traffic.KindUDP {
@@ -235,6 +236,7 @@ func (r *run) notes() []string {
 	if s := r.scanNote(); s != "" {
 		notes = append(notes, s)
 	}
+	notes = append(notes, r.lagNotes()...)
 	if e := r.exportNote(); e != "" {
 		notes = append(notes, e, r.accounts.String())
 	}
@@ -254,6 +256,22 @@ func (r *run) scanNote() string {
 	}
 	return fmt.Sprintf("In the background: a scan of %d flows, %.0f SYNs per second, of which %.2f %% were answered by a reset.",
 		r.opts.Flows, float64(sum.Sent)/sum.Seconds, 100*float64(sum.Answered)/float64(max(sum.Sent, 1)))
+}
+
+// keptUp is the part of ended flows from which on an agent is taken to have exported as fast as flows ended.
+const keptUp = 0.8
+
+// lagNotes name the cells in which agents did not keep up.
+func (r *run) lagNotes() (notes []string) {
+	for _, c := range r.cells {
+		for _, cfg := range r.metered() {
+			if part := r.keepsUp(c, cfg); part < keptUp {
+				notes = append(notes, fmt.Sprintf("%s, %s: only %.0f %% as many records were exported in the measured intervals as flows ended: the VMs left an agent too little CPU time, "+
+					"and the rest came later. Rate and cost are without that work.", c, cfg.name(), 100*part))
+			}
+		}
+	}
+	return notes
 }
 
 // exportNote says what the collectors were sent.

@@ -79,6 +79,24 @@ func (r *run) exports(c cell, cfg configuration, h side) (records, agent []float
 	return records, agent
 }
 
+// keepsUp is the part of the flows ending in the measured intervals that as many records were exported in them, on the host where it is
+// less; NaN where flows do not end. Where it is below 1 the agent did not get the CPU it needs: that work is in no rate then.
+func (r *run) keepsUp(c cell, cfg configuration) float64 {
+	if !c.endsFlows() || cfg.metering == off {
+		return math.NaN()
+	}
+	perTransaction := 2.0 // one record for each direction
+	if cfg.metering == bi {
+		perTransaction = 1
+	}
+	least := math.Inf(1)
+	for _, h := range sides {
+		records, _ := r.exports(c, cfg, h)
+		least = min(least, report.Summarise(records).Median/perTransaction/report.Summarise(r.rates(c, cfg)).Median)
+	}
+	return least
+}
+
 // perRun is the programs' time per run on a host, in seconds, by round.
 func (r *run) perRun(c cell, cfg configuration, h side) (v []float64) {
 	for _, s := range r.samples[at{c.id(), cfg.name()}] {
