@@ -20,6 +20,9 @@ type accounts struct {
 const noRoomBudget = 0.001
 
 func (r *rig) accounts(ctx context.Context) (a accounts, err error) {
+	if !r.meters {
+		return a, nil
+	}
 	for _, s := range sides {
 		status, err := r.agents[s].FlowStatus(ctx)
 		if err != nil {

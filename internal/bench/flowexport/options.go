@@ -48,7 +48,7 @@ type Options struct {
 
 const (
 	// quickLimit leaves time for building and removing the lab within a minute.
-	quickLimit = 52 * time.Second
+	quickLimit = 50 * time.Second
 	// drainEvery is how often agents drain the kernel's tables.
 	drainEvery = time.Second
 	// minWarmup has room for a look at the programs' times.
