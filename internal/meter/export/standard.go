@@ -64,6 +64,7 @@ func newStandard() (*standard, error) {
 			return nil, err
 		}
 	}
+	slices.SortFunc(s.all, func(a, b *ipfix.Template) int { return int(a.ID()) - int(b.ID()) })
 	return s, nil
 }
 
