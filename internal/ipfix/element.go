@@ -16,7 +16,7 @@ const (
 	Reverse = 29305 // the public elements seen from the other direction of a biflow (RFC 5103 §6.1)
 )
 
-// Type is an abstract data type (RFC 7012 §3.1; structured ones RFC 6313).
+// Type is an abstract data type (RFC 7012 §3.1; structured ones RFC 6313), with the number of informationElementDataType (RFC 5610 §3.1).
 type Type uint8
 
 // The abstract data types.
@@ -93,7 +93,8 @@ func (t Type) fits(length uint16) bool {
 	return int(length) >= least && int(length) <= greatest && !(t == Float64 && length != 4 && length != 8)
 }
 
-// Semantics say what may be done with the values of an element (RFC 7012 §3.2).
+// Semantics say what may be done with the values of an element (RFC 7012 §3.2), with the numbers of informationElementSemantics
+// (RFC 5610 §3.6).
 type Semantics uint8
 
 // The semantics of values.
