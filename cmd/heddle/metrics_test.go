@@ -28,8 +28,9 @@ switches:
   - name: lab
     uplinks: [{name: uplink1, device: up1}, {name: uplink2, device: up2}]
     defaults: {teaming: {policy: originating-port, active: [uplink1, uplink2]}}
+    ipfix: {collectors: [{address: 127.0.0.1, port: 4739}]}
     portGroups:
-    - {name: web, vlan: {access: 10}}
+    - {name: web, vlan: {access: 10}, monitoring: {ipfix: true}}
     - {name: nested, vlan: {access: 10}, security: {forgedTransmits: accept, macLearning: {enabled: true}}}
 ports:
   - {name: vm1, switch: lab, portGroup: web, device: tap1}
