@@ -1,43 +1,101 @@
 package export
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
+	"time"
 
 	"heddle/internal/netns"
 	"heddle/internal/testkit"
 )
 
+// wire is an exporter's host and a collector's, with a cable between them.
+type wire struct {
+	t         *testing.T
+	host, far *netns.NS
+	c         *collector
+	r         *rig
+}
+
+func newWire(t *testing.T, c Config) *wire {
+	t.Helper()
+	testkit.Tool(t, "ip")
+	w := &wire{t: t, host: testkit.NS(t, "exporter"), far: testkit.NS(t, "collector")}
+	w.ip(w.host, "link", "add", "m0", "type", "veth", "peer", "name", "m1", "netns", w.far.Name)
+	w.ip(w.host, "addr", "add", "198.51.100.1/24", "dev", "m0")
+	w.ip(w.far, "addr", "add", "198.51.100.2/24", "dev", "m1")
+	w.ip(w.host, "link", "set", "m0", "up")
+	w.ip(w.far, "link", "set", "m1", "up")
+	if err := w.far.Do(func() error { w.c = collect(t, "198.51.100.2:0"); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	c.Collectors = []Collector{{Address: "198.51.100.2", Port: w.c.port(), Shape: Standard}}
+	if err := w.host.Do(func() error { w.r = newRig(t, c); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *wire) ip(n *netns.NS, args ...string) {
+	w.t.Helper()
+	if out, err := n.Output("ip", args...); err != nil {
+		w.t.Fatalf("ip %v: %v %s", args, err, out)
+	}
+}
+
 // The address of the switch is not one of the host: a collector sees all hosts of a switch as one exporter.
 func TestS67_SwitchAddressNeedNotBeOneOfTheHost(t *testing.T) {
-	testkit.Tool(t, "ip")
-	host, far := testkit.NS(t, "exporter"), testkit.NS(t, "collector")
-	ip := func(n *netns.NS, args ...string) {
-		t.Helper()
-		if out, err := n.Output("ip", args...); err != nil {
-			t.Fatalf("ip %v: %v %s", args, err, out)
+	w := newWire(t, Config{Source: netip.MustParseAddr("203.0.113.9")})
+	w.ip(w.far, "route", "add", "203.0.113.9/32", "via", "198.51.100.1")
+	w.r.send(record(0))
+	w.c.await(1)
+	if len(w.c.messages) < 2 || w.c.messages[1].from.Addr().String() != "203.0.113.9" {
+		t.Errorf("the collector sees %+v, status %+v", w.c.messages, w.r.x.Status())
+	}
+}
+
+// RFC 5471 §3.6.1: the network is away for some time. What could not be sent is counted, and records come again when it is back.
+func TestRFC5471_3_6_1_NetworkThatIsAwayForAWhile(t *testing.T) {
+	w := newWire(t, Config{})
+	for range 12 {
+		w.r.pass(time.Second)
+	}
+	w.r.send(many(40)...)
+	before := len(w.c.await(40))
+	w.ip(w.host, "link", "set", "m0", "down")
+	w.r.send(many(30)...)
+	if st := w.r.x.Status()[0]; st.State != Away || st.Lost.Records != 30 || st.Why == "" {
+		t.Errorf("status %+v", st)
+	}
+	w.r.pass(10 * time.Second)
+	w.ip(w.host, "link", "set", "m0", "up")
+	for i := 0; w.r.x.Status()[0].State != Sending; i++ {
+		if i == 50 {
+			t.Fatalf("status %+v", w.r.x.Status())
+		}
+		w.r.pass(time.Second)
+	}
+	w.r.send(many(50)...)
+	after := len(w.c.await(90)) - before
+	if st := w.r.x.Status()[0]; before != 40 || after != 50 || st.Lost.Records != 30 || st.Records != 90 {
+		t.Errorf("%d records before and %d after the outage; status %+v", before, after, st)
+	}
+	told := w.c.with("notSentFlowTotalCount")
+	if n := number(t, told[len(told)-1], "notSentFlowTotalCount"); n != 30 {
+		t.Errorf("the collector was told of %d records that it was not sent, want 30", n)
+	}
+	if err := sequence(w.c); err != nil {
+		t.Error(err)
+	}
+}
+
+// sequence checks that the gaps in the sequence are what was not sent.
+func sequence(c *collector) error {
+	for i, r := range c.results {
+		if r.Lost < 0 || r.Unknown > 0 {
+			return fmt.Errorf("message %d: %+v", i, r)
 		}
 	}
-	ip(host, "link", "add", "m0", "type", "veth", "peer", "name", "m1", "netns", far.Name)
-	ip(host, "addr", "add", "198.51.100.1/24", "dev", "m0")
-	ip(far, "addr", "add", "198.51.100.2/24", "dev", "m1")
-	ip(host, "link", "set", "m0", "up")
-	ip(far, "link", "set", "m1", "up")
-	ip(far, "route", "add", "203.0.113.9/32", "via", "198.51.100.1")
-	var c *collector
-	if err := far.Do(func() error { c = collect(t, "198.51.100.2:0"); return nil }); err != nil {
-		t.Fatal(err)
-	}
-	var r *rig
-	if err := host.Do(func() error {
-		r = newRig(t, Config{Source: netip.MustParseAddr("203.0.113.9"), Collectors: []Collector{{Address: "198.51.100.2", Port: c.port(), Shape: VDS}}})
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	r.send(record(0))
-	c.await(1)
-	if len(c.messages) != 2 || c.messages[1].from.Addr().String() != "203.0.113.9" {
-		t.Errorf("the collector sees %+v, status %+v", c.messages, r.x.Status())
-	}
+	return nil
 }

@@ -160,7 +160,8 @@ func TestS67_SwitchAddressIsTheSourceOfWhatGoesToIPv4Collectors(t *testing.T) {
 	}
 }
 
-func TestCollectorsHaveSessionsOfTheirOwn(t *testing.T) {
+// RFC 5471 §3.5.6.
+func TestRFC5471_3_5_6_CollectorsHaveSessionsOfTheirOwn(t *testing.T) {
 	a, b := collect(t, "127.0.0.1:0"), collect(t, "127.0.0.1:0")
 	conf := to(a, Standard)
 	conf.Collectors = append(conf.Collectors, Collector{Address: "127.0.0.1", Port: b.port(), Shape: VDS})
@@ -180,9 +181,9 @@ func TestCollectorsHaveSessionsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// A collector that closes its port: what was refused counts as lost, then records wait, then count as lost, and when it is back it is
+// RFC 5471 §3.6.3. A collector that closes its port: what was refused counts as lost, then records wait, then count as lost, and when it is back it is
 // told what it missed.
-func TestOutageIsCountedAndTold(t *testing.T) {
+func TestRFC5471_3_6_3_CollectorThatRestartsIsToldWhatItMissed(t *testing.T) {
 	c := collect(t, "127.0.0.1:0")
 	port := c.port()
 	r := newRig(t, to(c, Standard))

@@ -151,7 +151,8 @@ func TestStandardHasAFormForEveryRecord(t *testing.T) {
 	}
 }
 
-func TestOptionsTellWhoExportsWhatIsCalledHowAndWhatIsMissing(t *testing.T) {
+// RFC 5471 §3.4.1 to §3.4.5: scopes, and the options of metering and exporting process.
+func TestRFC5471_3_4_OptionsTellWhoExportsWhatIsCalledHowAndWhatIsMissing(t *testing.T) {
 	c := collect(t, "127.0.0.1:0")
 	r := newRig(t, to(c, Standard))
 	r.state.Sampling = 9
