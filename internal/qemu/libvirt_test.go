@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -55,13 +56,13 @@ func TestLibvirt_ADomainsAdaptersAreConnectedWhileItRuns(t *testing.T) {
 	testkit.Tool(t, "libvirtd", "virsh", "unshare")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	h := newHeddleHost(t, ctx, "switches: [{name: lab, portGroups: [{name: web, vlan: {access: 200}}, {name: db}]}]\n"+
+	h := newHeddleHost(t, "switches: [{name: lab, portGroups: [{name: web, vlan: {access: 200}}, {name: db}]}]\n"+
 		"ports: [{name: peer, switch: lab, portGroup: web, device: peer, mac: \"02:00:00:00:02:09\"}]")
 	peer := vm{ns: h.namespaceVM(t, "peer", net.HardwareAddr{2, 0, 0, 0, 2, 9}, "192.0.2.9/24")}
 	l := newLibvirtd(t, ctx, h, "host1")
 	const mac = "52:54:00:00:02:01"
-	qmp := filepath.Join(h.dir, "vm1.qmp")
-	l.must(t, ctx, domain(t, ctx, h.dir, "vm1", mac, `<heddle:port portGroup="web" monitor="`+qmp+`"/>`), "define", "/dev/stdin", "--validate")
+	qmp := filepath.Join(h.Dir, "vm1.qmp")
+	l.must(t, ctx, domain(t, ctx, h.Dir, "vm1", mac, `<heddle:port portGroup="web" monitor="`+qmp+`"/>`), "define", "/dev/stdin", "--validate")
 	l.must(t, ctx, "", "start", "vm1")
 	h.awaitPort(t, ctx, "vm1/net0", "connected", func(p portView) bool {
 		return p.State == "up" && p.PortGroup == "web" && p.MAC == mac && p.SeenMAC == mac
@@ -81,7 +82,7 @@ func TestLibvirt_ADomainsAdaptersAreConnectedWhileItRuns(t *testing.T) {
 	l.start(t, ctx)
 	answers()
 	l.stop(t, ctx)
-	if _, err := h.heddle(ctx, "port", "disconnect", "vm1/net0"); err != nil {
+	if _, err := h.Output(ctx, "port", "disconnect", "vm1/net0"); err != nil {
 		t.Fatal(err)
 	}
 	l.start(t, ctx)
@@ -104,17 +105,17 @@ func TestLibvirt_APortgroupOfANetworkNamesThePortGroup(t *testing.T) {
 	testkit.Tool(t, "libvirtd", "virsh", "unshare", "ip")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	h := newHeddleHost(t, ctx, "switches: [{name: lab, portGroups: [{name: web, vlan: {access: 200}}, {name: db}]}]\n"+
+	h := newHeddleHost(t, "switches: [{name: lab, portGroups: [{name: web, vlan: {access: 200}}, {name: db}]}]\n"+
 		"ports: [{name: peer, switch: lab, portGroup: web, device: peer, mac: \"02:00:00:00:02:09\"}]")
 	peer := vm{ns: h.namespaceVM(t, "peer", net.HardwareAddr{2, 0, 0, 0, 2, 9}, "192.0.2.9/24")}
-	if _, err := h.ns.Output("ip", "link", "add", "heddle0", "up", "type", "bridge"); err != nil {
+	if _, err := h.NS.Output("ip", "link", "add", "heddle0", "up", "type", "bridge"); err != nil {
 		t.Fatal(err)
 	}
 	l := newLibvirtd(t, ctx, h, "host1")
 	l.must(t, ctx, "<network><name>heddle-lab</name><forward mode='bridge'/><bridge name='heddle0'/></network>", "net-create", "/dev/stdin")
 	const mac = "52:54:00:00:02:01"
 	on := func(name, group string) string {
-		return strings.Replace(domain(t, ctx, h.dir, name, mac, ""), "<interface type='ethernet'>", "<interface type='network'><source network='heddle-lab' portgroup='"+group+"'/>", 1)
+		return strings.Replace(domain(t, ctx, h.Dir, name, mac, ""), "<interface type='ethernet'>", "<interface type='network'><source network='heddle-lab' portgroup='"+group+"'/>", 1)
 	}
 	if _, err := l.virsh(ctx, on("vm0", "wbe"), "create", "/dev/stdin"); err == nil || !strings.Contains(err.Error(), "prepare refused: switch lab has no port group wbe; it has web, db") {
 		t.Errorf("an unknown port group: %v", err)
@@ -126,7 +127,7 @@ func TestLibvirt_APortgroupOfANetworkNamesThePortGroup(t *testing.T) {
 		if _, err := peer.run(ctx, "until ping -c 1 -W 1 192.0.2.1; do sleep 0.1; done"); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := h.ns.Output("ip", "link", "show", "master", "heddle0"); err != nil || len(out) > 0 {
+		if out, err := h.NS.Output("ip", "link", "show", "master", "heddle0"); err != nil || len(out) > 0 {
 			t.Errorf("%s: in the network's bridge there is %s %v", why, out, err)
 		}
 	}
@@ -142,7 +143,7 @@ func TestLibvirt_APortgroupOfANetworkNamesThePortGroup(t *testing.T) {
 // noPorts fails when the host has a port of the domain.
 func (h *heddleHost) noPorts(t *testing.T, ctx context.Context, domain string) {
 	t.Helper()
-	if out, err := h.heddle(ctx, "port", "list"); err != nil || strings.Contains(string(out), domain+"/") {
+	if out, err := h.Output(ctx, "port", "list"); err != nil || strings.Contains(string(out), domain+"/") {
 		t.Errorf("%s has ports still: %s %v", domain, out, err)
 	}
 }
@@ -157,7 +158,7 @@ func TestLibvirt_AMigratedDomainTakesItsPortsAlong(t *testing.T) {
 	var hosts [2]*libvirtd
 	var peers [2]vm
 	for i, groups := range []string{"{name: web}, {name: here}", "{name: web}"} {
-		h := newHeddleHost(t, ctx, "switches: [{name: lab, portGroups: ["+groups+"]}]\nports: [{name: peer, switch: lab, portGroup: web, device: peer, mac: \"02:00:00:00:02:09\"}]")
+		h := newHeddleHost(t, "switches: [{name: lab, portGroups: ["+groups+"]}]\nports: [{name: peer, switch: lab, portGroup: web, device: peer, mac: \"02:00:00:00:02:09\"}]")
 		peers[i] = vm{ns: h.namespaceVM(t, "peer", net.HardwareAddr{2, 0, 0, 0, 2, 9}, "192.0.2.9/24")}
 		hosts[i] = newLibvirtd(t, ctx, h, fmt.Sprintf("host%d", i+1))
 	}
@@ -168,11 +169,11 @@ func TestLibvirt_AMigratedDomainTakesItsPortsAlong(t *testing.T) {
 		}
 	}
 	migrate := func(name string) error {
-		_, err := hosts[0].virsh(ctx, "", "migrate", name, hosts[1].uri(), "--live", "--migrateuri", "unix://"+filepath.Join(hosts[0].dir, "migration"))
+		_, err := hosts[0].virsh(ctx, "", "migrate", name, hosts[1].uri(), "--live", "--migrateuri", "unix://"+filepath.Join(hosts[0].Dir, "migration"))
 		return err
 	}
 	from, to := hosts[0], hosts[1]
-	from.must(t, ctx, domain(t, ctx, from.dir, "vm1", "52:54:00:00:02:01", `<heddle:port portGroup="web"/>`), "create", "/dev/stdin")
+	from.must(t, ctx, domain(t, ctx, from.Dir, "vm1", "52:54:00:00:02:01", `<heddle:port portGroup="web"/>`), "create", "/dev/stdin")
 	answers(0)
 	if err := migrate("vm1"); err != nil {
 		t.Fatal(err)
@@ -182,13 +183,13 @@ func TestLibvirt_AMigratedDomainTakesItsPortsAlong(t *testing.T) {
 	from.noPorts(t, ctx, "vm1")
 
 	// A domain whose port group the other host lacks stays where it is, and runs on.
-	from.must(t, ctx, domain(t, ctx, from.dir, "vm2", "52:54:00:00:02:02", `<heddle:port portGroup="here"/>`), "create", "/dev/stdin", "--paused")
+	from.must(t, ctx, domain(t, ctx, from.Dir, "vm2", "52:54:00:00:02:02", `<heddle:port portGroup="here"/>`), "create", "/dev/stdin", "--paused")
 	if err := migrate("vm2"); err == nil || !strings.Contains(err.Error(), "switch lab has no port group here; it has web") {
 		t.Errorf("migrated into a port group that is not there: %v", err)
 	}
 	from.awaitPort(t, ctx, "vm2/net0", "where it was", func(p portView) bool { return p.State == "up" && p.PortGroup == "here" })
 
-	saved := filepath.Join(to.dir, "saved")
+	saved := filepath.Join(to.Dir, "saved")
 	to.must(t, ctx, "", "save", "vm1", saved)
 	to.noPorts(t, ctx, "vm1")
 	to.must(t, ctx, "", "restore", saved)
@@ -207,7 +208,7 @@ func TestLibvirt_AMigratedDomainTakesItsPortsAlong(t *testing.T) {
 func (h *heddleHost) awaitNoPorts(t *testing.T, ctx context.Context, domain string) {
 	t.Helper()
 	for {
-		out, err := h.heddle(ctx, "port", "list")
+		out, err := h.Output(ctx, "port", "list")
 		if err == nil && !strings.Contains(string(out), domain+"/") {
 			return
 		}
@@ -222,7 +223,8 @@ func (h *heddleHost) awaitNoPorts(t *testing.T, ctx context.Context, domain stri
 // hookByHand runs the hook as an operator does after plugging an adapter.
 func (h *heddleHost) hookByHand(t *testing.T, ctx context.Context, name, xml string) {
 	t.Helper()
-	cmd := h.command(ctx, "libvirt-hook", name, "attach", "begin", "-")
+	cmd := exec.CommandContext(ctx, h.Binary(), "libvirt-hook", name, "attach", "begin", "-")
+	cmd.Env = h.Command().Env
 	cmd.Stdin = strings.NewReader(xml)
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 		t.Fatalf("heddle libvirt-hook: %v: %s", err, out)
@@ -235,7 +237,7 @@ func TestLibvirt_ADomainThatCannotBeConnectedDoesNotStart(t *testing.T) {
 	testkit.Tool(t, "libvirtd", "virsh", "unshare")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	h := newHeddleHost(t, ctx, "switches: [{name: lab, portGroups: [{name: web}]}]\n"+
+	h := newHeddleHost(t, "switches: [{name: lab, portGroups: [{name: web}]}]\n"+
 		"ports: [{name: taken, switch: lab, portGroup: web, mac: \"52:54:00:00:02:03\"}]")
 	l := newLibvirtd(t, ctx, h, "host1")
 	web, noAgent := `<heddle:port portGroup="web"/>`, "HEDDLE_AGENT=nobody"
@@ -250,7 +252,7 @@ func TestLibvirt_ADomainThatCannotBeConnectedDoesNotStart(t *testing.T) {
 	} {
 		name := fmt.Sprintf("d%d", i)
 		l.settings(t, c.setting)
-		_, err := l.virsh(ctx, domain(t, ctx, h.dir, name, c.mac, c.metadata), "create", "/dev/stdin", "--paused")
+		_, err := l.virsh(ctx, domain(t, ctx, h.Dir, name, c.mac, c.metadata), "create", "/dev/stdin", "--paused")
 		running := strings.Contains(l.must(t, ctx, "", "list", "--name"), name)
 		switch {
 		case c.want == "" && (err != nil || !running):
@@ -258,7 +260,7 @@ func TestLibvirt_ADomainThatCannotBeConnectedDoesNotStart(t *testing.T) {
 		case c.want != "" && (err == nil || running || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s, %q: running %v, %v; want %q", c.metadata, c.setting, running, err, c.want)
 		}
-		out, errList := h.heddle(ctx, "port", "list")
+		out, errList := h.Output(ctx, "port", "list")
 		if connected := strings.Contains(string(out), name+"/net0"); errList != nil || connected != (c.want == "" && c.setting == "") {
 			t.Errorf("%s, %q: connected %v, %v", c.metadata, c.setting, connected, errList)
 		}

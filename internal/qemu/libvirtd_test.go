@@ -51,11 +51,11 @@ wait $!`
 // newLibvirtd starts the daemon of a host that it knows by that name, with Heddle's hook installed as packaged.
 func newLibvirtd(t *testing.T, ctx context.Context, h *heddleHost, name string) *libvirtd {
 	t.Helper()
-	dir := filepath.Join(h.dir, "libvirt")
+	dir := filepath.Join(h.Dir, "libvirt")
 	l := &libvirtd{heddleHost: h, name: name}
 	l.configuration(t, dir)
 	cmd := exec.CommandContext(ctx, "unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", keeper, "keeper", dir, name)
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(h.binary)+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(h.Binary())+":"+os.Getenv("PATH"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var says bytes.Buffer
 	cmd.Stderr = &says
@@ -63,7 +63,7 @@ func newLibvirtd(t *testing.T, ctx context.Context, h *heddleHost, name string) 
 	if l.orders, err = cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.ns.Start(cmd); err != nil {
+	if err := h.NS.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -124,14 +124,14 @@ func hostUUID(name string) string {
 
 // uri is where the daemon answers.
 func (l *libvirtd) uri() string {
-	return "qemu+unix:///system?socket=" + filepath.Join(l.dir, "libvirt/run/libvirt-sock")
+	return "qemu+unix:///system?socket=" + filepath.Join(l.Dir, "libvirt/run/libvirt-sock")
 }
 
 // settings is the hook's /etc/default/heddle-libvirt; the last of a name counts.
 func (l *libvirtd) settings(t *testing.T, more ...string) {
 	t.Helper()
-	text := "HEDDLE_RUN_DIR=" + filepath.Join(l.dir, "run") + "\n" + strings.Join(more, "\n") + "\n"
-	if err := os.WriteFile(filepath.Join(l.dir, "libvirt/default/heddle-libvirt"), []byte(text), 0o644); err != nil {
+	text := "HEDDLE_RUN_DIR=" + filepath.Join(l.Dir, "run") + "\n" + strings.Join(more, "\n") + "\n"
+	if err := os.WriteFile(filepath.Join(l.Dir, "libvirt/default/heddle-libvirt"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

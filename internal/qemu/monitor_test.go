@@ -21,7 +21,7 @@ type portView struct {
 func (h *heddleHost) awaitPort(t *testing.T, ctx context.Context, name, what string, ok func(portView) bool) {
 	t.Helper()
 	for {
-		out, err := h.heddle(ctx, "port", "show", name, "-o", "json")
+		out, err := h.Output(ctx, "port", "show", name, "-o", "json")
 		var p portView
 		if err == nil {
 			err = json.Unmarshal(out, &p)
@@ -64,13 +64,13 @@ const (
 
 func newTapGuest(t *testing.T, ctx context.Context) *tapGuest {
 	t.Helper()
-	h := newHeddleHost(t, ctx, monitorConfig)
+	h := newHeddleHost(t, monitorConfig)
 	g := &tapGuest{heddleHost: h, vm: vm{ns: h.namespaceVM(t, "vm", net.HardwareAddr{2, 0, 0, 0, 2, 2}, "192.0.2.2/24")},
 		other: vm{ns: h.namespaceVM(t, "other", net.HardwareAddr{2, 0, 0, 0, 2, 3}, "192.0.2.3/24")}}
-	socket := filepath.Join(h.dir, "guest.qmp")
-	g.guest = start(t, ctx, qemu.Options{Name: "guest", NetNS: h.ns, Tap: "guest", MAC: net.HardwareAddr{2, 0, 0, 0, 2, 1},
+	socket := filepath.Join(h.Dir, "guest.qmp")
+	g.guest = start(t, ctx, qemu.Options{Name: "guest", NetNS: h.NS, Tap: "guest", MAC: net.HardwareAddr{2, 0, 0, 0, 2, 1},
 		Addrs: []string{"192.0.2.1/24"}, ExtraArgs: []string{"-qmp", "unix:" + socket + ",server=on,wait=off"}})
-	if _, err := h.heddle(ctx, "port", "connect", "guest", "--port-group", "strict", "--device", "guest", "--mac", guestMAC, "--qmp", socket); err != nil {
+	if _, err := h.Output(ctx, "port", "connect", "guest", "--port-group", "strict", "--device", "guest", "--mac", guestMAC, "--qmp", socket); err != nil {
 		t.Fatal(err)
 	}
 	if err := g.Ready(ctx); err != nil {
@@ -116,7 +116,7 @@ func (g *tapGuest) pings(t *testing.T, ctx context.Context, from machine, to str
 // told fails unless an event about the guest's port says that.
 func (g *tapGuest) told(t *testing.T, ctx context.Context, what string) {
 	t.Helper()
-	out, err := g.heddle(ctx, "events", "--kind", "violation", "--port", "guest", "--last", "-1", "--no-follow")
+	out, err := g.Output(ctx, "events", "--kind", "violation", "--port", "guest", "--last", "-1", "--no-follow")
 	if err != nil || !strings.Contains(string(out), what) {
 		t.Errorf("no event says %q: %s %v", what, out, err)
 	}
@@ -135,7 +135,7 @@ func (g *tapGuest) overheard(t *testing.T, ctx context.Context) uint64 {
 // unicastHanded is how many unicast frames the guest was handed so far.
 func (g *tapGuest) unicastHanded(t *testing.T, ctx context.Context) uint64 {
 	t.Helper()
-	out, err := g.heddle(ctx, "stats", "guest", "-o", "json")
+	out, err := g.Output(ctx, "stats", "guest", "-o", "json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestS3_S4_AGuestBehindATapChangesItsMAC(t *testing.T) {
 		return p.SeenMAC == changeMAC && strings.Contains(p.Violation, "rejects MAC changes")
 	})
 	g.told(t, ctx, "rejects MAC changes")
-	before := statistics(t, g.ns, "guest").TxPackets
+	before := statistics(t, g.NS, "guest").TxPackets
 	for _, mac := range []string{guestMAC, changeMAC} {
 		g.reach(t, ctx, mac)
 		if n := g.pings(t, ctx, g.vm, "192.0.2.1"); n != "0" {
@@ -169,11 +169,11 @@ func TestS3_S4_AGuestBehindATapChangesItsMAC(t *testing.T) {
 		}
 	}
 	g.do(t, ctx, g.vm, "arping -c 1 -w 1 192.0.2.1 >/dev/null 2>&1; ping -b -c 1 -W 1 192.0.2.255 >/dev/null 2>&1; true")
-	if n := statistics(t, g.ns, "guest").TxPackets - before; n != 0 {
+	if n := statistics(t, g.NS, "guest").TxPackets - before; n != 0 {
 		t.Errorf("S3: the guest was handed %d frames", n)
 	}
 	// S4: in a port group that accepts, the new MAC is the port's, and the old one is nobody's.
-	if _, err := g.heddle(ctx, "port", "move", "guest", "--port-group", "open"); err != nil {
+	if _, err := g.Output(ctx, "port", "move", "guest", "--port-group", "open"); err != nil {
 		t.Fatal(err)
 	}
 	g.reach(t, ctx, changeMAC)
@@ -185,7 +185,7 @@ func TestS3_S4_AGuestBehindATapChangesItsMAC(t *testing.T) {
 		t.Errorf("S4: at its old MAC the guest answered %s pings", n)
 	}
 	// S3 again: back at its first MAC, all is well.
-	if _, err := g.heddle(ctx, "port", "move", "guest", "--port-group", "strict"); err != nil {
+	if _, err := g.Output(ctx, "port", "move", "guest", "--port-group", "strict"); err != nil {
 		t.Fatal(err)
 	}
 	g.do(t, ctx, g.guest, "ip link set eth0 address "+guestMAC)
@@ -211,7 +211,7 @@ func TestS5_S6_AGuestBehindATapAsksForPromiscuousMode(t *testing.T) {
 	if n := g.overheard(t, ctx); n != 0 {
 		t.Errorf("S5: rejected, the guest was handed %d frames for others", n)
 	}
-	if _, err := g.heddle(ctx, "port", "move", "guest", "--port-group", "open"); err != nil {
+	if _, err := g.Output(ctx, "port", "move", "guest", "--port-group", "open"); err != nil {
 		t.Fatal(err)
 	}
 	if n := g.overheard(t, ctx); n != 6 {

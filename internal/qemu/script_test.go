@@ -21,21 +21,18 @@ func (h *heddleHost) paused(t *testing.T, ctx context.Context, env []string, tap
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-nodefaults", "-display", "none", "-machine", "pc", "-accel", "tcg", "-S", "-qmp", "unix:" + filepath.Join(h.dir, "qmp") + ",server=on,wait=off"}
+	args := []string{"-nodefaults", "-display", "none", "-machine", "pc", "-accel", "tcg", "-S", "-qmp", "unix:" + filepath.Join(h.Dir, "qmp") + ",server=on,wait=off"}
 	for _, tap := range taps {
 		args = append(args, "-netdev", "tap,id="+tap+",ifname="+tap+",script="+scripts+"/heddle-ifup,downscript="+scripts+"/heddle-ifdown",
 			"-device", "virtio-net-pci,romfile=,id=nic-"+tap+",netdev="+tap+",mac="+macOfTap(tap))
 	}
-	cmd := h.command(ctx, args...)
-	if cmd.Path, err = exec.LookPath("qemu-system-x86_64"); err != nil {
-		t.Fatal(err)
-	}
-	cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(h.binary)+":"+os.Getenv("PATH"))
+	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", args...)
+	cmd.Env = append(h.Command().Env, "PATH="+filepath.Dir(h.Binary())+":"+os.Getenv("PATH"))
 	cmd.Env = append(cmd.Env, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var says bytes.Buffer
 	cmd.Stderr = &says
-	if err := h.ns.Start(cmd); err != nil {
+	if err := h.NS.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	return cmd, &says
@@ -49,8 +46,8 @@ func TestScriptsOfAUser(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	h := newHeddleHost(t, ctx, "switches: [{name: lab, portGroups: [{name: web, vlan: {access: 200}}, {name: db}]}]")
-	env := []string{"HEDDLE_PORT_GROUP=web", "HEDDLE_QMP=" + filepath.Join(h.dir, "qmp"), "HEDDLE_MAC_t_1=" + macOfTap("t-1"), "HEDDLE_PORT_t_1=vm1/eth0",
+	h := newHeddleHost(t, "switches: [{name: lab, portGroups: [{name: web, vlan: {access: 200}}, {name: db}]}]")
+	env := []string{"HEDDLE_PORT_GROUP=web", "HEDDLE_QMP=" + filepath.Join(h.Dir, "qmp"), "HEDDLE_MAC_t_1=" + macOfTap("t-1"), "HEDDLE_PORT_t_1=vm1/eth0",
 		"HEDDLE_QMP_NIC_t_1=nic-t-1", "HEDDLE_MAC_t_2=" + macOfTap("t-2"), "HEDDLE_PORT_GROUP_t_2=db", "HEDDLE_QMP_NIC_t_2=nic-t-2"}
 	connected := func(p portView, group, mac string) bool {
 		return p.State == "up" && p.PortGroup == group && p.MAC == mac && p.SeenMAC == mac
@@ -67,7 +64,7 @@ func TestScriptsOfAUser(t *testing.T) {
 	}
 	run(syscall.SIGKILL) // leaves the ports behind,
 	run(syscall.SIGTERM) // and this one takes their place
-	out, err := h.heddle(ctx, "port", "list")
+	out, err := h.Output(ctx, "port", "list")
 	if err != nil || strings.Contains(string(out), "t-1") || strings.Contains(string(out), "t-2") {
 		t.Errorf("after the end: %s %v", out, err)
 	}

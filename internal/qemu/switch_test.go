@@ -1,7 +1,6 @@
 package qemu_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,20 +20,20 @@ import (
 	"heddle/internal/netns"
 	"heddle/internal/qemu"
 	"heddle/internal/testkit"
+	"heddle/internal/testkit/realhost"
 )
 
-// heddleHost is a host namespace with the real agent, which is driven as a user does: by the heddle program.
-type heddleHost struct {
-	ns     *netns.NS
-	binary string
-	dir    string // run and state directory of the agent, and its configuration
-}
+// heddleHost is a host namespace with the real agent.
+type heddleHost struct{ *realhost.Host }
 
 // programDir is where heddleProgram puts what it builds; TestMain makes it and removes it.
 const programDir = "HEDDLE_QEMU_TEST_PROGRAMS"
 
 // heddleProgram builds the heddle program, once for all tests, and gives its path.
 var heddleProgram = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv(realhost.BinaryVar); path != "" {
+		return path, nil
+	}
 	path := filepath.Join(os.Getenv(programDir), "heddle")
 	build := exec.Command("go", "build", "-o", path, "heddle/cmd/heddle")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -46,81 +44,16 @@ var heddleProgram = sync.OnceValues(func() (string, error) {
 })
 
 // newHeddleHost starts an agent that goes with the test.
-func newHeddleHost(t *testing.T, ctx context.Context, yaml string) *heddleHost {
+func newHeddleHost(t *testing.T, yaml string) *heddleHost {
 	t.Helper()
 	binary, err := heddleProgram()
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &heddleHost{ns: testkit.NS(t, "host"), dir: t.TempDir(), binary: binary}
-	var log bytes.Buffer
-	agent := h.command(ctx, "agent", "--config", h.write(t, yaml))
-	agent.Stderr = &log
-	agent.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := h.ns.Start(agent); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = agent.Process.Signal(syscall.SIGTERM)
-		_ = agent.Wait()
-		if t.Failed() {
-			t.Logf("the agent said:\n%s", log.String())
-		}
-		if _, err := h.heddle(context.Background(), "down", "--purge"); err != nil {
-			t.Error(err)
-		}
-	})
-	for {
-		_, err := h.heddle(ctx, "switch", "list")
-		if err == nil {
-			return h
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("the agent does not answer: %v", err)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
-// command is the heddle program, told where this host's agent lives.
-func (h *heddleHost) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, h.binary, args...)
-	cmd.Env = append(os.Environ(), "HEDDLE_RUN_DIR="+filepath.Join(h.dir, "run"), "HEDDLE_STATE_DIR="+filepath.Join(h.dir, "state"))
-	return cmd
-}
-
-// heddle runs a command of the program in the host's namespace and gives what it printed.
-func (h *heddleHost) heddle(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := h.command(ctx, args...)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := h.ns.Start(cmd)
-	if err == nil {
-		err = cmd.Wait()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("heddle %s: %w: %s", strings.Join(args, " "), err, errs.String())
-	}
-	return out.Bytes(), nil
-}
-
-// write saves a configuration and gives its path.
-func (h *heddleHost) write(t *testing.T, yaml string) string {
-	t.Helper()
-	file := filepath.Join(h.dir, "heddle.yaml")
-	if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
-// configure puts a configuration into force.
-func (h *heddleHost) configure(t *testing.T, ctx context.Context, yaml string) {
-	t.Helper()
-	if _, err := h.heddle(ctx, "apply", "-f", h.write(t, yaml)); err != nil {
-		t.Fatal(err)
-	}
+	t.Setenv(realhost.BinaryVar, binary)
+	h := &heddleHost{realhost.New(t, testkit.NS(t, "host"))}
+	h.Start(yaml)
+	return h
 }
 
 // number is one counter as "heddle stats -o json" prints it.
@@ -151,7 +84,7 @@ func (h *heddleHost) checkBooks(t *testing.T, ctx context.Context) {
 	t.Helper()
 	var wrong []string
 	for deadline := time.Now().Add(time.Second); ; time.Sleep(50 * time.Millisecond) {
-		out, err := h.heddle(ctx, "stats", "-o", "json")
+		out, err := h.Output(ctx, "stats", "-o", "json")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +118,7 @@ func (h *heddleHost) namespaceVM(t *testing.T, device string, mac net.HardwareAd
 		t.Fatal(err)
 	}
 	defer handle.Close()
-	err = h.ns.Do(func() error {
+	err = h.NS.Do(func() error {
 		veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: device}, PeerName: "eth0",
 			PeerNamespace: netlink.NsFd(int(handle)), PeerHardwareAddr: mac}
 		return errors.Join(netlink.LinkAdd(veth), netlink.LinkSetUp(veth))
@@ -215,7 +148,7 @@ ports:
 func switchGuest(t *testing.T, ctx context.Context, h *heddleHost, name string, card qemu.NIC, host byte, program string) guest {
 	t.Helper()
 	return start(t, ctx, qemu.Options{
-		Name: name, NetNS: h.ns, Tap: name, NIC: card, MAC: net.HardwareAddr{2, 0, 0, 0, 1, host},
+		Name: name, NetNS: h.NS, Tap: name, NIC: card, MAC: net.HardwareAddr{2, 0, 0, 0, 1, host},
 		Addrs: []string{fmt.Sprintf("192.0.2.%d/24", host)}, Files: map[string]string{exchangePath: program},
 	})
 }
@@ -236,9 +169,9 @@ ip addr add 198.51.100.%d/24 dev eth0.7`, host)
 // largeFrames tells whether a tap carried whole segments of more than 2000 bytes to the guest in an exchange.
 func largeFrames(t *testing.T, h *heddleHost, device string, during func()) bool {
 	t.Helper()
-	before := statistics(t, h.ns, device)
+	before := statistics(t, h.NS, device)
 	during()
-	after := statistics(t, h.ns, device)
+	after := statistics(t, h.NS, device)
 	return (after.TxBytes-before.TxBytes)/(after.TxPackets-before.TxPackets) > 2000
 }
 
@@ -250,7 +183,7 @@ func TestGuest_ExchangesThroughSwitch(t *testing.T) {
 	program := buildExchange(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	h := newHeddleHost(t, ctx, fmt.Sprintf(switchConfig, "{none: true}", "{none: true}"))
+	h := newHeddleHost(t, fmt.Sprintf(switchConfig, "{none: true}", "{none: true}"))
 	v := vm{h.namespaceVM(t, "vm", net.HardwareAddr{2, 0, 0, 0, 1, 3}, "192.0.2.3/24", "198.51.100.3/24"), program}
 	virtio := switchGuest(t, ctx, h, "virtio", qemu.VirtioNet, 1, program)
 	e1000 := switchGuest(t, ctx, h, "e1000", qemu.E1000, 2, program)
@@ -267,7 +200,7 @@ func TestGuest_ExchangesThroughSwitch(t *testing.T) {
 		{"trunk", `{trunk: ["0", "7"]}`, "{access: 7}", "198.51.100."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h.configure(t, ctx, fmt.Sprintf(switchConfig, c.guests, c.namespaces))
+			h.Configure(fmt.Sprintf(switchConfig, c.guests, c.namespaces))
 			if c.name == "trunk" {
 				addVLAN(t, ctx, virtio, 1)
 				addVLAN(t, ctx, e1000, 2)
@@ -286,7 +219,7 @@ func TestGuest_ExchangesThroughSwitch(t *testing.T) {
 		})
 	}
 	// The groups are apart when their VLANs are.
-	h.configure(t, ctx, fmt.Sprintf(switchConfig, "{access: 100}", "{access: 200}"))
+	h.Configure(fmt.Sprintf(switchConfig, "{access: 100}", "{access: 200}"))
 	if out, err := v.run(ctx, "ping -c 2 -i 0.2 -W 1 192.0.2.1; true"); err != nil || !strings.Contains(out, " 0 received") {
 		t.Errorf("a guest in another VLAN answered: %s %v", out, err)
 	}

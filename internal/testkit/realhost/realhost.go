@@ -3,6 +3,7 @@ package realhost
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -18,8 +19,8 @@ import (
 	"heddle/internal/testkit"
 )
 
-// binaryVar is the environment variable with the path of a heddle program to test; without it, one is built.
-const binaryVar = "HEDDLE_BINARY"
+// BinaryVar is the environment variable with the path of a heddle program to test; without it, one is built.
+const BinaryVar = "HEDDLE_BINARY"
 
 // Patience bounds how long Await waits, and Poll is how often it looks.
 const (
@@ -58,10 +59,13 @@ func New(t *testing.T, ns *netns.NS) *Host {
 	return h
 }
 
+// Binary is the path of the program.
+func (h *Host) Binary() string { return h.binary }
+
 // program gives the path of the program to test.
 func program(t *testing.T) string {
 	t.Helper()
-	if path := os.Getenv(binaryVar); path != "" {
+	if path := os.Getenv(BinaryVar); path != "" {
 		return path
 	}
 	testkit.Tool(t, "go")
@@ -102,6 +106,23 @@ func (h *Host) Heddle(args ...string) error {
 		return fmt.Errorf("heddle %s: %w: %s", strings.Join(args, " "), err, out.String())
 	}
 	return nil
+}
+
+// Output runs a command of the program on the host, no longer than ctx lasts, and gives its standard output; its error has the rest.
+func (h *Host) Output(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := h.Command(args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := h.Launch(cmd)
+	if err == nil {
+		stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
+		err = cmd.Wait()
+		stop()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("heddle %s: %w: %s", strings.Join(args, " "), err, errs.String())
+	}
+	return out.Bytes(), nil
 }
 
 // Start starts the agent, with a configuration file of that content unless it is empty, and waits until it serves.
