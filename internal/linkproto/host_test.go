@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 const asHeddle = "LINKPROTO_TEST_AS_HEDDLE"
 
 const (
-	patience = 30 * time.Second
+	patience = 2 * time.Minute
 	poll     = 20 * time.Millisecond
 )
 
