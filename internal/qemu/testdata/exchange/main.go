@@ -162,10 +162,11 @@ func udp(addr string, size int) error {
 			if _, err := conn.Write(out); err != nil {
 				return err
 			}
-			if err := conn.SetReadDeadline(time.Now().Add(250 * time.Millisecond)); err != nil {
+			answered, err := awaitAnswer(conn, want, got)
+			if err != nil {
 				return err
 			}
-			if n, err := conn.Read(got); err == nil && bytes.Equal(got[:n], want) {
+			if answered {
 				break
 			}
 			repeated++
@@ -173,6 +174,25 @@ func udp(addr string, size int) error {
 	}
 	fmt.Printf("udp %d bytes each way, repeated %d\n", size, repeated)
 	return nil
+}
+
+// awaitAnswer waits a second for the answer. Others are late ones, to a datagram that was repeated, and say nothing of this one.
+func awaitAnswer(conn net.Conn, want, buf []byte) (bool, error) {
+	if err := conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+		return false, err
+	}
+	for {
+		n, err := conn.Read(buf)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return false, nil
+		case err == nil && bytes.Equal(buf[:n], want):
+			return true, nil
+		}
+		if err != nil { // such as refused, while the server starts
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
 }
 
 func random(n int, seed int64) []byte {
