@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync/atomic"
+	"net/netip"
+	"sync"
 
 	"heddle/internal/netns"
 )
@@ -14,14 +15,16 @@ import (
 type collector struct {
 	conn *net.UDPConn
 	done chan struct{}
-	// messages and bytes have come; records are what the exporter says it has sent before its newest message (RFC 7011, section 3.1:
-	// the sequence number), of the newest run of the exporter and of those before.
-	messages, bytes, earlier atomic.Uint64
-	sequence                 atomic.Uint32
-	taken                    exported // what was told of so far
+
+	mu  sync.Mutex
+	all exported
+	// sequences are the newest of each session, by the exporter's address: how many records it says that it sent before that message
+	// (RFC 7011, section 3.1).
+	sequences map[netip.AddrPort]uint32
+	taken     exported // what was told of so far
 }
 
-// exported is what came in some time.
+// exported is what came in some time. Records are told but for those of the newest message.
 type exported struct{ messages, records, bytes uint64 }
 
 func (e *exported) add(o exported) {
@@ -35,7 +38,7 @@ const (
 )
 
 func collect(ns *netns.NS) (*collector, error) {
-	c := &collector{done: make(chan struct{})}
+	c := &collector{done: make(chan struct{}), sequences: map[netip.AddrPort]uint32{}}
 	err := ns.Do(func() (err error) {
 		c.conn, err = net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 		return err
@@ -54,38 +57,49 @@ func (c *collector) receive() {
 	defer close(c.done)
 	buf := make([]byte, 1<<16)
 	for {
-		n, err := c.conn.Read(buf)
+		n, from, err := c.conn.ReadFromUDPAddrPort(buf)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err == nil {
-			c.take(buf[:n])
+			c.take(from, buf[:n])
 		}
 	}
 }
 
-// take counts a message. A sequence number below the one before is a new exporter's, or one that has begun again.
-func (c *collector) take(b []byte) {
+// take counts a message. A sequence number below the one before is a new session's at the same address.
+func (c *collector) take(from netip.AddrPort, b []byte) {
 	if len(b) < ipfixHeader || binary.BigEndian.Uint16(b) != ipfixVersion || int(binary.BigEndian.Uint16(b[2:])) != len(b) {
 		return
 	}
-	c.messages.Add(1)
-	c.bytes.Add(uint64(len(b)))
 	now := binary.BigEndian.Uint32(b[8:])
-	if before := c.sequence.Swap(now); now < before {
-		c.earlier.Add(uint64(before))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all.messages++
+	c.all.bytes += uint64(len(b))
+	if before := c.sequences[from]; now >= before {
+		c.all.records += uint64(now - before)
+	} else {
+		c.all.records += uint64(now)
 	}
+	c.sequences[from] = now
 }
 
-// since is what has come since it was asked before. Records are told but for those of the newest message.
+// sum is everything so far.
+func (c *collector) sum() exported {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all
+}
+
+// since is what has come since it was asked before.
 func (c *collector) since() exported {
-	now := exported{c.messages.Load(), c.records(), c.bytes.Load()}
-	e := exported{now.messages - c.taken.messages, now.records - c.taken.records, now.bytes - c.taken.bytes}
-	c.taken = now
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := exported{c.all.messages - c.taken.messages, c.all.records - c.taken.records, c.all.bytes - c.taken.bytes}
+	c.taken = c.all
 	return e
 }
-
-func (c *collector) records() uint64 { return c.earlier.Load() + uint64(c.sequence.Load()) }
 
 func (c *collector) close() error {
 	err := c.conn.Close()

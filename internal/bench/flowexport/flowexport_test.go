@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -116,8 +117,9 @@ func TestTransactionsSettleWhereTheyAreMetered(t *testing.T) {
 	}
 }
 
-func TestCollectorCountsAcrossExporters(t *testing.T) {
-	var c collector
+func TestCollectorCountsTheRecordsOfEverySession(t *testing.T) {
+	c := collector{sequences: map[netip.AddrPort]uint32{}}
+	a, b := netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.1:2")
 	message := func(sequence uint32) []byte {
 		b := make([]byte, ipfixHeader+4)
 		binary.BigEndian.PutUint16(b, ipfixVersion)
@@ -126,16 +128,18 @@ func TestCollectorCountsAcrossExporters(t *testing.T) {
 		return b
 	}
 	for _, n := range []uint32{0, 20, 50} {
-		c.take(message(n))
+		c.take(a, message(n))
 	}
 	if e := c.since(); e != (exported{3, 50, 60}) {
-		t.Errorf("one exporter: %+v", e)
+		t.Errorf("one session: %+v", e)
 	}
-	c.take(message(0)) // another one begins
-	c.take(message(7))
-	c.take([]byte("not a message at all"))
-	if e := c.since(); e != (exported{2, 7, 40}) {
-		t.Errorf("the next exporter: %+v", e)
+	c.take(b, message(7)) // another one begins while the first goes on
+	c.take(a, message(60))
+	c.take(b, message(9))
+	c.take(a, message(3)) // and the first begins again
+	c.take(a, []byte("not a message at all"))
+	if e := c.since(); e != (exported{4, 22, 80}) || c.sum().records != 72 {
+		t.Errorf("two sessions: %+v of %+v", e, c.sum())
 	}
 }
 

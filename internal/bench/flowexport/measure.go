@@ -126,7 +126,7 @@ type usage struct {
 func (r *rig) usage() (u usage, err error) {
 	u.at = time.Now()
 	for _, h := range sides {
-		u.records[h] = r.collectors[h].records()
+		u.records[h] = r.collectors[h].sum().records
 	}
 	if u.agents, err = r.agentTimes(); err == nil {
 		u.machine, err = cputime.Machine()
