@@ -65,6 +65,11 @@ func (k *Kernel) wallClock() (func(uint32) int64, error) {
 	return func(at uint32) int64 { return now - int64(int32(ticks-at))*1000/int64(k.hz) }, nil
 }
 
+// ticksAsTime takes ticks for times.
+func ticksAsTime() (func(uint32) int64, error) {
+	return func(at uint32) int64 { return int64(at) }, nil
+}
+
 // ticks is the kernel's clock that entries are stamped with.
 func (k *Kernel) ticks() (uint64, error) {
 	c, err := readClocks(k.objects.HeddleClocks)

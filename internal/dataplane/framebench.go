@@ -24,6 +24,7 @@ type FrameBench struct {
 	control *ebpf.Memory
 	frames  *ebpf.Memory
 	room    int
+	flows   *Flows
 	// captures are those of Capture, nil before the first; the build that captures is loaded once and stays.
 	captures *Captures
 }
@@ -66,6 +67,9 @@ func (b *FrameBench) load(spec *ebpf.CollectionSpec) error {
 	b.objects.HeddleIngress, b.objects.HeddleBench = live.HeddleIngress, live.HeddleBench
 	b.objects.HeddleSweep, b.objects.HeddleClocks = live.HeddleSweep, live.HeddleClocks
 	var err error
+	if b.flows, err = openFlows(&b.objects.vswitchMaps, ticksAsTime, func() error { return nil }); err != nil {
+		return err
+	}
 	if b.tables, err = openPlanTables(&b.objects.vswitchMaps); err != nil {
 		return err
 	}
@@ -78,7 +82,7 @@ func (b *FrameBench) load(spec *ebpf.CollectionSpec) error {
 
 // Close frees the tables and programs.
 func (b *FrameBench) Close() error {
-	var errs []error
+	errs := []error{b.flows.close()}
 	if b.captures != nil {
 		errs = append(errs, b.captures.unuse(ownerless))
 	}
@@ -101,6 +105,9 @@ func (b *FrameBench) Apply(d Desired) error {
 	}
 	img, err := compile(d, b.slots, b.hz)
 	if err != nil {
+		return err
+	}
+	if err := b.flows.prepare(d.Plan, b.slots); err != nil {
 		return err
 	}
 	next, err := b.tables.write(img)
@@ -235,3 +242,6 @@ func (b *FrameBench) Capture(s Selection) (drain, end func() error, err error) {
 	}
 	return drain, func() error { b.objects.HeddleIngress = live; return c.Close() }, nil
 }
+
+// Flows is where the frames are metered; times are the kernel's ticks.
+func (b *FrameBench) Flows() *Flows { return b.flows }

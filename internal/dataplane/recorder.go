@@ -88,8 +88,7 @@ func (r *Recorder) load(spec *ebpf.CollectionSpec) error {
 	r.objects.HeddleRecord, r.objects.HeddleRecordEgress, r.objects.HeddleSweep = dry.HeddleRecord, dry.HeddleRecordEgress, dry.HeddleSweep
 	var err error
 	// Ticks are the caller's milliseconds, and a run is over when its call returns.
-	clock := func() (func(uint32) int64, error) { return func(at uint32) int64 { return int64(at) }, nil }
-	if r.flows, err = openFlows(&r.objects.vswitchMaps, clock, func() error { return nil }); err != nil {
+	if r.flows, err = openFlows(&r.objects.vswitchMaps, ticksAsTime, func() error { return nil }); err != nil {
 		return err
 	}
 	if r.tables, err = openPlanTables(&r.objects.vswitchMaps); err != nil {
