@@ -38,6 +38,14 @@ INLINE bool admits(u32 half, const struct port *p, u32 segment)
 	return in_vlan_set(half, p, vid);
 }
 
+/* The segment that the frame's tag names, whether or not the switch has to do with it. */
+INLINE u32 tagged_segment(const struct frame *f)
+{
+	u32 vid = f->came.tci & VID_MASK;
+
+	return segment_of(f->in, vid, f->came.protocol == TYPE_VLAN_AD && vid);
+}
+
 /* Finds the segment; the reason when the port does not take the frame. */
 INLINE enum reason classify(struct frame *f)
 {

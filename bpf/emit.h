@@ -49,8 +49,6 @@ INLINE void count_out(struct frame *f, u32 slot, const struct port *r, u32 bytes
 		return;
 	c->packets_out[class]++;
 	c->bytes_out[class] += bytes;
-	if (UNLIKELY(r->flags & PORT_METER_EGRESS))
-		meter_out(f, slot, r, bytes != f->bare);
 	if (f->from_host)
 		return;
 	if (f->in->flags & PORT_UPLINK)
@@ -90,12 +88,17 @@ INLINE s32 send(struct frame *f, u32 slot, const struct port *r)
 	return bpf_redirect(r->ifindex, 0);
 }
 
-/* Hands the copy over. last: the frame itself goes, and the verdict is the answer; else a clone. */
-INLINE s32 hand_over(struct frame *f, u32 slot, const struct port *r, bool last)
+/* Hands the copy over. last: the frame itself goes, and the verdict is the answer; else a clone. only: there is no other receiver. */
+INLINE s32 hand_over_to(struct frame *f, u32 slot, const struct port *r, bool last, bool only)
 {
 	s32 verdict = VERDICT_DROP;
+	bool read = false;
 	struct tag want;
 
+	if (only && UNLIKELY((f->in->flags & PORT_METER_INGRESS) | (r->flags & PORT_METER_EGRESS)) && is_tag(f->type)) {
+		read = true;
+		meter_read(f->skb); /* a second tag may come out of the bytes with the first */
+	}
 	tag_for(f, r, &want);
 	if (set_tag(f, &want)) {
 		count_refusal(f, slot, REASON_DEVICE_REFUSED);
@@ -113,7 +116,27 @@ INLINE s32 hand_over(struct frame *f, u32 slot, const struct port *r, bool last)
 	f->delivered = 1;
 	capture_deliver(f, slot, 0);
 	count_out(f, slot, r, f->bare + (want.protocol ? TAG : 0));
+	if (only && LIKELY(!read)) {
+		if (UNLIKELY((f->in->flags & PORT_METER_INGRESS) | (r->flags & PORT_METER_EGRESS)))
+			meter_unicast(f, slot, r, want.protocol);
+		return verdict;
+	}
+	if (UNLIKELY(r->flags & PORT_METER_EGRESS))
+		meter_out(f, slot, r, want.protocol);
+	if (only && f->in->flags & PORT_METER_INGRESS)
+		meter_in(f);
 	return verdict;
+}
+
+INLINE s32 hand_over(struct frame *f, u32 slot, const struct port *r, bool last)
+{
+	return hand_over_to(f, slot, r, last, false);
+}
+
+/* The frame has this receiver alone. */
+INLINE s32 hand_over_only(struct frame *f, u32 slot, const struct port *r)
+{
+	return hand_over_to(f, slot, r, true, true);
 }
 
 /* A copy of a port's frame for the host's own stack behind uplink u, tagged as on its wire. It enters by the uplink's device, whose
@@ -164,8 +187,10 @@ INLINE s32 to_host(struct frame *f)
 	capture_deliver(f, f->slot, CAPTURE_TO_HOST);
 	f->count->packets_to_host++;
 	f->sole = 0;
-	if (UNLIKELY(f->in->flags & PORT_METER_INGRESS))
+	if (UNLIKELY(f->in->flags & PORT_METER_INGRESS)) {
+		f->segment = tagged_segment(f); /* what is for the host alone may not have been classified */
 		meter_read(f->skb);
+	}
 	count_delivered(f);
 	return VERDICT_NEXT;
 }

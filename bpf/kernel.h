@@ -123,6 +123,7 @@ static s64 (*const bpf_skb_pull_data)(struct __sk_buff *skb, u32 len) = (void *)
 static u64 (*const bpf_jiffies64)(void) = (void *)118;
 static s64 (*const bpf_ringbuf_output)(void *ring, void *data, u64 size, u64 flags) = (void *)130;
 static u64 (*const bpf_ringbuf_query)(void *ring, u64 what) = (void *)134;
+static void *(*const bpf_map_lookup_percpu_elem)(void *map, const void *key, u32 cpu) = (void *)195;
 static s64 (*const bpf_redirect_peer)(u32 ifindex, u64 flags) = (void *)155;
 static s64 (*const bpf_for_each_map_elem)(void *map, void *callback, void *ctx, u64 flags) = (void *)164;
 static s64 (*const bpf_loop)(u32 iterations, void *callback, void *ctx, u64 flags) = (void *)181;

@@ -60,12 +60,10 @@ INLINE s32 deliver_known(struct frame *f)
 		count_refusal(f, f->known, why);
 		return drop(f, why);
 	}
-	if (UNLIKELY((f->in->flags & PORT_METER_INGRESS) | (r->flags & PORT_METER_EGRESS)))
-		meter_read(f->skb);
-	verdict = hand_over(f, f->known, r, true);
+	verdict = hand_over_only(f, f->known, r);
 	if (UNLIKELY(!f->delivered))
 		return undelivered(f);
-	count_delivered(f);
+	f->count->delivered++;
 	return verdict;
 }
 

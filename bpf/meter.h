@@ -4,6 +4,7 @@
  * would have counted is counted as lost at the point. */
 #pragma once
 #include "meter_read.h"
+#include "record.h"
 
 enum { ROOM_TRIES = 8 };
 
@@ -13,6 +14,15 @@ enum meter_what {
 	METER_EGRESS = FLOW_EGRESS,
 	METER_TAGGED = 1 << 16, /* the frame has a tag at this port */
 	METER_SAMPLING_SHIFT = 32,
+};
+
+enum meter_both_what {
+	BOTH_OUT = 1 << 0,
+	BOTH_OUT_TAGGED = 1 << 1,
+	BOTH_IN = 1 << 2,
+	BOTH_IN_TAGGED = 1 << 3,
+	BOTH_IN_SAMPLING_SHIFT = 32,
+	BOTH_OUT_SAMPLING_SHIFT = 48,
 };
 
 /* The way of the frame, in another: where it came in, where it goes out, its segment, and whose room its flow takes. */
@@ -73,9 +83,17 @@ INLINE struct flow_room *take_room(u32 origin, u64 round)
 	return r && take_from(r, round) ? r : 0;
 }
 
+/* Dry runs are one after the other, on whatever CPU: theirs are metered as one CPU's. */
+INLINE struct meter_point *meter_point_at(u32 slot)
+{
+	if (recording)
+		return bpf_map_lookup_percpu_elem(&meter_points, &slot, 0);
+	return bpf_map_lookup_elem(&meter_points, &slot);
+}
+
 INLINE void *table_of_cpu(void *tables, u64 round)
 {
-	u32 i = (round & 1) * meter_cpus + bpf_get_smp_processor_id();
+	u32 i = (round & 1) * meter_cpus + (recording ? 0 : bpf_get_smp_processor_id());
 
 	return bpf_map_lookup_elem(tables, &i);
 }
@@ -185,18 +203,17 @@ INLINE bool begin_flow(struct meter_scratch *s, u32 origin, u64 round)
 
 INLINE struct flow *find_own(struct meter_scratch *s, u64 what, u64 way, u64 round)
 {
-	u16 point = what & (METER_SLOT | METER_EGRESS), vlan = way >> WAY_VLAN_SHIFT;
+	/* Whole words, here and where the frame is read: the hash reads words, and would wait for parts of one to be written. */
+	u32 point = (what & (METER_SLOT | METER_EGRESS)) | (u32)(u16)(way >> WAY_VLAN_SHIFT) << 16;
 	void *table;
 
 	if (s->wide) {
-		s->wide_key.point = point;
-		s->wide_key.vlan = vlan;
+		*(u32 *)&s->wide_key.point = point;
 		table = table_of_cpu(&wide_flows, round);
 		return table ? bpf_map_lookup_elem(table, &s->wide_key) : 0;
 	}
 	NO_MERGE();
-	s->key.point = point;
-	s->key.vlan = vlan;
+	*(u32 *)&s->key.point = point;
 	table = table_of_cpu(&flows, round);
 	return table ? bpf_map_lookup_elem(table, &s->key) : 0;
 }
@@ -204,7 +221,7 @@ INLINE struct flow *find_own(struct meter_scratch *s, u64 what, u64 way, u64 rou
 INLINE void meter_lost(const struct meter_scratch *s, u64 what)
 {
 	u32 slot = what & METER_SLOT;
-	struct meter_point *p = bpf_map_lookup_elem(&meter_points, &slot);
+	struct meter_point *p = meter_point_at(slot);
 
 	if (!p)
 		return;
@@ -234,7 +251,7 @@ INLINE bool meter_amount_of(struct meter_scratch *s, u64 what)
 {
 	u32 slot = what & METER_SLOT, direction = what & METER_EGRESS ? 1 : 0, rate = what >> METER_SAMPLING_SHIFT;
 	u32 tag = what & METER_TAGGED ? TAG : 0, n = s->packets, last = 1;
-	struct meter_point *p = bpf_map_lookup_elem(&meter_points, &slot);
+	struct meter_point *p = meter_point_at(slot);
 	struct meter_amount *a = &s->amount;
 
 	if (!p)
@@ -256,42 +273,90 @@ INLINE bool meter_amount_of(struct meter_scratch *s, u64 what)
 	return true;
 }
 
+INLINE u64 meter_round(void)
+{
+	u32 zero = 0;
+	struct meter_control *c = bpf_map_lookup_elem(&meter_control, &zero);
+
+	/* one for all that is asked: when the next has begun, the tables of this one are read after a grace period */
+	return c ? *(volatile u64 *)&c->round : 0;
+}
+
+/* What was read last, at one point; false = this CPU's table has no such flow, s->fresh would be it. */
+INLINE bool meter_flow(struct meter_scratch *s, u64 what, u64 way, u64 now, u64 round)
+{
+	struct flow *v;
+
+	if (!meter_amount_of(s, what))
+		return true;
+	s->amount.now = now;
+	s->amount.in_out = way;
+	v = find_own(s, what, way, round);
+	if (UNLIKELY(!v)) {
+		meter_fresh(s);
+		return false;
+	}
+	add_own(v, s);
+	return true;
+}
+
 /* What was read last, at one point. It does not read the frame itself: it may be asked with little stack left. Verified by itself, so
  * that its paths do not multiply with those of the switch. */
 SEPARATE u32 meter_frame(u64 what, u64 way, u64 now)
 {
 	struct meter_scratch *s = meter_scratch_of_cpu();
-	struct meter_control *c;
-	struct flow *v;
-	u32 zero = 0;
-	u64 round;
+	u64 round = meter_round();
 
-	if (!s || !meter_amount_of(s, what))
+	if (!s || meter_flow(s, what, way, now, round))
 		return 0;
-	s->amount.now = now;
-	s->amount.in_out = way;
-	c = bpf_map_lookup_elem(&meter_control, &zero);
-	if (!c)
-		return 0;
-	round = *(volatile u64 *)&c
-			 ->round; /* one for all that is asked: the tables of a round that is over are read by now */
-	v = find_own(s, what, way, round);
-	if (LIKELY(v)) {
-		add_own(v, s);
-		return 0;
-	}
-	meter_fresh(s);
 	if (!begin_flow(s, way >> WAY_ORIGIN_SHIFT, round))
 		meter_lost(s, what);
 	return 0;
 }
 
+SEPARATE u32 meter_begin(u64 what, u64 way, u64 round)
+{
+	struct meter_scratch *s = meter_scratch_of_cpu();
+
+	if (s && !begin_flow(s, way >> WAY_ORIGIN_SHIFT, round))
+		meter_lost(s, what);
+	return 0;
+}
+
+/* The whole of a frame with one receiver, as a call is a good part of what metering costs. what: that of the way in, and in the bits of
+ * enum meter_both_what that of the way out. */
+SEPARATE u32 meter_both(struct __sk_buff *skb, u64 what, u64 way, u64 now)
+{
+	struct meter_scratch *s = meter_scratch_of_cpu();
+	u64 round = meter_round(), part;
+
+	if (!s || !meter_read_any(skb, s))
+		return 0;
+	if (what & BOTH_OUT) {
+		part = (way >> WAY_OUT_SHIFT & METER_SLOT) | METER_EGRESS |
+		       (what & BOTH_OUT_TAGGED ? METER_TAGGED : 0) |
+		       (what >> BOTH_OUT_SAMPLING_SHIFT) << METER_SAMPLING_SHIFT;
+		if (!meter_flow(s, part, way, now, round))
+			meter_begin(part, way, round);
+	}
+	if (what & BOTH_IN) {
+		part = (way & METER_SLOT) | (what & BOTH_IN_TAGGED ? METER_TAGGED : 0) |
+		       (what >> BOTH_IN_SAMPLING_SHIFT & 0xffff) << METER_SAMPLING_SHIFT;
+		if (!meter_flow(s, part, way, now, round))
+			meter_begin(part, way, round);
+	}
+	return 0;
+}
+
+INLINE u64 way_of(struct frame *f, u32 in, u32 out)
+{
+	return in | (u64)out << WAY_OUT_SHIFT | (u64)(f->segment & (SEGMENT_AD | VID_MASK)) << WAY_VLAN_SHIFT |
+	       (u64)f->slot << WAY_ORIGIN_SHIFT;
+}
+
 INLINE void meter_at(struct frame *f, u64 what, u32 in, u32 out)
 {
-	u64 way = in | (u64)out << WAY_OUT_SHIFT | (u64)(f->segment & (SEGMENT_AD | VID_MASK)) << WAY_VLAN_SHIFT |
-		  (u64)f->slot << WAY_ORIGIN_SHIFT;
-
-	meter_frame(what, way, f->now);
+	meter_frame(what, way_of(f, in, out), f->now);
 }
 
 /* A copy has been handed to the port at slot. The frame has been read. */
@@ -306,4 +371,17 @@ INLINE void meter_in(struct frame *f)
 {
 	meter_at(f, f->slot | (f->came.protocol ? METER_TAGGED : 0) | (u64)f->in->sampling << METER_SAMPLING_SHIFT,
 		 f->slot, f->sole);
+}
+
+/* The frame has been handed to its only receiver, and has not been read. */
+INLINE void meter_unicast(struct frame *f, u32 slot, const struct port *r, bool tagged)
+{
+	u64 what = 0;
+
+	if (r->flags & PORT_METER_EGRESS)
+		what |= BOTH_OUT | (tagged ? BOTH_OUT_TAGGED : 0) | (u64)r->sampling << BOTH_OUT_SAMPLING_SHIFT;
+	if (f->in->flags & PORT_METER_INGRESS)
+		what |= BOTH_IN | (f->came.protocol ? BOTH_IN_TAGGED : 0) |
+			(u64)f->in->sampling << BOTH_IN_SAMPLING_SHIFT;
+	meter_both(f->skb, what, way_of(f, f->slot, slot), f->now);
 }

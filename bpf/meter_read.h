@@ -82,7 +82,7 @@ INLINE bool meter_read_ipv4(struct __sk_buff *skb, struct meter_scratch *s, cons
 	copy_words(s->key.macs, p, 3);
 	copy_words(s->key.addresses, ip + 12, 2);
 	copy_words(s->key.ports, l4, 1);
-	s->key.protocol = ip[9];
+	*(u32 *)&s->key.protocol = ip[9];
 	if (skb->gso_size)
 		length = skb->len - ETH_HEADER;
 	meter_lengths(skb, s, ETH_HEADER, length, headers);
@@ -115,8 +115,7 @@ INLINE bool meter_read_ipv6(struct __sk_buff *skb, struct meter_scratch *s, cons
 	copy_words(s->wide_key.macs, p, 3);
 	copy_words(s->wide_key.addresses, ip + 8, 8);
 	copy_words(s->wide_key.ports, l4, 1);
-	s->wide_key.type = TYPE_IPV6;
-	s->wide_key.protocol = ip[6];
+	*(u32 *)&s->wide_key.type = TYPE_IPV6 | ip[6] << 16;
 	if (skb->gso_size)
 		length = skb->len - ETH_HEADER;
 	meter_lengths(skb, s, ETH_HEADER, length, headers);
@@ -266,21 +265,26 @@ SEPARATE u32 meter_parse(struct __sk_buff *skb)
 	return 1;
 }
 
-/* Reads the frame for what meters it on this CPU next. */
-SEPARATE u32 meter_read(struct __sk_buff *skb)
+/* Reads the frame; false = it is malformed, which is not metered. */
+INLINE bool meter_read_any(struct __sk_buff *skb, struct meter_scratch *s)
 {
 	const u8 *p = (u8 *)(u64)skb->data, *end = (u8 *)(u64)skb->data_end;
-	struct meter_scratch *s = meter_scratch_of_cpu();
 
-	if (!s)
-		return 0;
 	if (LIKELY(p + ETH_HEADER <= end)) {
 		u16 type = *(be16 *)(p + 12);
 
 		if (type == HTONS(TYPE_IPV4) && meter_read_ipv4(skb, s, p, end))
-			return 0;
+			return true;
 		if (type == HTONS(TYPE_IPV6) && meter_read_ipv6(skb, s, p, end))
-			return 0;
+			return true;
 	}
 	return meter_parse(skb);
+}
+
+/* Reads the frame for what meters it on this CPU next. */
+SEPARATE u32 meter_read(struct __sk_buff *skb)
+{
+	struct meter_scratch *s = meter_scratch_of_cpu();
+
+	return s && meter_read_any(skb, s);
 }

@@ -40,6 +40,9 @@ type Flows struct {
 	// leaving are points whose port is gone, by the round after whose drain nothing is left of them.
 	leaving map[uint16]uint64
 	limit   uint32 // flows between two drains; 0 = nothing is metered
+	made    bool   // there are tables, and no drain is about to discard them
+	// fixed, unless 0, is the size of tables that stay whatever is metered.
+	fixed uint32
 }
 
 // Flows is where flows are counted.
@@ -69,6 +72,7 @@ func openFlows(m *vswitchMaps, clock func() (func(uint32) int64, error), grace f
 			return nil, errors.Join(err, f.close())
 		}
 	}
+	f.made = f.tables[0] != nil && f.tables[1] != nil
 	for _, t := range f.tables {
 		if t != nil {
 			f.limit = max(f.limit, t.shared.MaxEntries())
@@ -112,13 +116,16 @@ func (f *Flows) prepare(p *plan.Plan, s *slots) error {
 			}
 		}
 	}
-	limit := flowsOf(p)
+	if flowsOf(p) == 0 {
+		return nil
+	}
+	limit := f.limitOf(p)
 	f.mu.Lock()
-	have := f.limit
-	f.limit = max(have, limit) // settle lowers it
+	made := f.made
+	f.limit = max(f.limit, limit) // settle lowers it
 	f.mu.Unlock()
-	if limit == 0 || have > 0 {
-		return nil // none are wanted, or there are some; the next drain makes them as large as wanted
+	if made {
+		return nil // the next drain makes them as large as wanted
 	}
 	f.draining.Lock()
 	defer f.draining.Unlock()
@@ -137,6 +144,9 @@ func (f *Flows) make(limit uint32) error {
 		}
 		f.tables[set] = t
 	}
+	f.mu.Lock()
+	f.made = true
+	f.mu.Unlock()
 	return nil
 }
 
@@ -144,7 +154,14 @@ func (f *Flows) make(limit uint32) error {
 func (f *Flows) settle(p *plan.Plan) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.limit = flowsOf(p)
+	f.limit = f.limitOf(p)
+}
+
+func (f *Flows) limitOf(p *plan.Plan) uint32 {
+	if f.fixed > 0 {
+		return f.fixed
+	}
+	return flowsOf(p)
 }
 
 // setRoom writes the limit beside the word that the program counts in.

@@ -43,10 +43,19 @@ func (f *Flows) Drain(add func(flow.Batch) error) error {
 	if err := f.drainRound(&c, add); err != nil {
 		return err
 	}
-	if limit == 0 {
-		return f.discard()
+	return f.discardUnwanted(limit)
+}
+
+// discardUnwanted frees the tables when nothing was metered before the drain, nor is since.
+func (f *Flows) discardUnwanted(before uint32) error {
+	f.mu.Lock()
+	wanted := before > 0 || f.limit > 0
+	f.made = wanted
+	f.mu.Unlock()
+	if wanted {
+		return nil
 	}
-	return nil
+	return f.discard()
 }
 
 // drainRound drains the round before the one that has begun.

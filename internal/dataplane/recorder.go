@@ -50,6 +50,9 @@ type RecordedRefusal struct {
 // recorderMACs is the size of a recorder's table of learned MACs: a sweep visits every bucket, and a dry run sweeps often.
 const recorderMACs = 8192
 
+// recorderFlows is how many flows it meters between two drains.
+const recorderFlows = 1 << 14
+
 // NewRecorder loads the recording build. It needs the right to load programs and no devices.
 func NewRecorder() (*Recorder, error) { return newRecorder(1000, recorderMACs) }
 
@@ -88,9 +91,14 @@ func (r *Recorder) load(spec *ebpf.CollectionSpec) error {
 	r.objects.HeddleRecord, r.objects.HeddleRecordEgress, r.objects.HeddleSweep = dry.HeddleRecord, dry.HeddleRecordEgress, dry.HeddleSweep
 	var err error
 	// Ticks are the caller's milliseconds, and a run is over when its call returns.
-	if r.flows, err = openFlows(&r.objects.vswitchMaps, ticksAsTime, func() error { return nil }); err != nil {
+	clock := func() (func(uint32) int64, error) {
+		now := r.now.Milliseconds()
+		return func(at uint32) int64 { return now - int64(int32(uint32(now)-at)) }, nil
+	}
+	if r.flows, err = openFlows(&r.objects.vswitchMaps, clock, func() error { return nil }); err != nil {
 		return err
 	}
+	r.flows.fixed = recorderFlows
 	if r.tables, err = openPlanTables(&r.objects.vswitchMaps); err != nil {
 		return err
 	}

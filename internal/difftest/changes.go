@@ -117,6 +117,9 @@ func (g *generator) change() {
 	default:
 		g.changeFacts()
 	}
+	if g.meters.IntN(3) == 0 {
+		g.monitoring(c)
+	}
 }
 
 // takeOver lets an adapter use the source of one of the latest frames, where that may have been learned and the adapter may

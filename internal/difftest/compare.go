@@ -154,3 +154,22 @@ func differFields(id plan.PortID, want, got model.Counters) (lines []string) {
 	}
 	return lines
 }
+
+// differFlows compares what was metered.
+func differFlows(want, got map[model.Metered]model.MeteredCounts) string {
+	var lines []string
+	for m, w := range want {
+		if g, ok := got[m]; !ok {
+			lines = append(lines, fmt.Sprintf("flow missing: %+v %+v", m, w))
+		} else if g != w {
+			lines = append(lines, fmt.Sprintf("flow %+v:\n  want %+v\n  got  %+v", m, w, g))
+		}
+	}
+	for m, g := range got {
+		if _, ok := want[m]; !ok {
+			lines = append(lines, fmt.Sprintf("flow too many: %+v %+v", m, g))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}

@@ -8,6 +8,7 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/accounts"
 	"heddle/internal/dataplane"
+	"heddle/internal/flow"
 	"heddle/internal/model"
 	"heddle/internal/plan"
 )
@@ -79,6 +80,34 @@ func (k *Kernel) MACs(time.Duration) ([]model.MAC, error) {
 		})
 	}
 	return out, nil
+}
+
+// Flows implements Subject.
+func (k *Kernel) Flows() (map[model.Metered]model.MeteredCounts, error) {
+	points := k.Recorder.Flows().Points()
+	all := map[model.Metered]model.MeteredCounts{}
+	err := k.Recorder.Flows().Drain(func(b flow.Batch) error {
+		for i, key := range b.Keys {
+			c := b.Counts[i]
+			x := model.MeteredCounts{In: points[c.In].ID, Out: points[c.Out].ID, Counts: c}
+			x.Counts.In, x.Counts.Out = 0, 0
+			m := model.Metered{At: points[key.Point].ID, Key: key}
+			m.Key.Point = 0
+			if _, twice := all[m]; twice {
+				return fmt.Errorf("flow %+v comes twice", m)
+			}
+			all[m] = x
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	losses, err := k.Recorder.Flows().Losses()
+	if len(losses) > 0 {
+		return nil, fmt.Errorf("flows are lost: %+v", losses)
+	}
+	return all, err
 }
 
 // Counters implements Subject.

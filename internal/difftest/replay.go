@@ -78,7 +78,10 @@ func (b *Bench) clear() error {
 		return err
 	}
 	b.now += gap
-	return nil
+	return b.each(func(s Subject) error { // what the case before left
+		_, err := s.Flows()
+		return err
+	})
 }
 
 func (b *Bench) setState(s *State) (*Isolation, error) {
@@ -132,5 +135,13 @@ func (b *Bench) tables() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return strings.Trim(differMACs(wantMACs, gotMACs)+"\n"+differCounters(want, got), "\n"), nil
+	wantFlows, err := b.Want.Flows()
+	if err != nil {
+		return "", err
+	}
+	gotFlows, err := b.Got.Flows()
+	if err != nil {
+		return "", err
+	}
+	return strings.Trim(differMACs(wantMACs, gotMACs)+"\n"+differCounters(want, got)+"\n"+differFlows(wantFlows, gotFlows), "\n"), nil
 }

@@ -24,6 +24,8 @@ type Subject interface {
 	// MACs lists the learned entries in any order.
 	MACs(now time.Duration) ([]model.MAC, error)
 	Counters() (map[plan.PortID]model.Counters, error)
+	// Flows takes out what was metered since it was last asked.
+	Flows() (map[model.Metered]model.MeteredCounts, error)
 }
 
 // Outcome is what became of a frame. The order of copies and refusals means nothing.
@@ -75,6 +77,11 @@ func (m *Model) Sweep(now time.Duration) error {
 
 // MACs implements Subject.
 func (m *Model) MACs(time.Duration) ([]model.MAC, error) { return m.host.MACs(), nil }
+
+// Flows implements Subject.
+func (m *Model) Flows() (map[model.Metered]model.MeteredCounts, error) {
+	return m.host.TakeFlows(), nil
+}
 
 // Counters implements Subject.
 func (m *Model) Counters() (map[plan.PortID]model.Counters, error) { return m.host.Counters(), nil }

@@ -20,12 +20,14 @@ type generator struct {
 	sent  []sentFrame           // the latest frames, to be answered and reflected
 	due   []sentFrame           // frames to send next
 	aged  time.Duration
-	clock time.Duration
+	// meters rolls what is metered, by itself, so that a seed goes on giving the frames it gave.
+	meters *rand.Rand
+	clock  time.Duration
 }
 
 // Generate makes a case of n steps from a seed.
 func Generate(seed uint64, n int) *Case {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x6865646c65))}
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x6865646c65)), meters: rand.New(rand.NewPCG(seed, 0x6d65746572))}
 	g.state = g.topology()
 	g.settle()
 	c := &Case{Note: fmt.Sprintf("seed %d", seed), State: g.state.clone()}
@@ -68,6 +70,7 @@ func (g *generator) topology() State {
 			s.Members = append(s.Members, g.uplinkMember(&s, i, j))
 		}
 	}
+	g.monitoring(s.Config)
 	return s
 }
 

@@ -60,6 +60,7 @@ type tally struct {
 	held                                     int // entries learned on the port
 	notFlooded                               uint64
 	buckets                                  [3]bucket // storm control, by class
+	skip                                     [2]int    // packets to be sampled out before the next that is metered, by flow.Direction
 }
 
 func (t *tally) in(c class, n int) {

@@ -69,6 +69,7 @@ func (h *Host) FromHost(at plan.PortID, frame []byte, now time.Duration) Result 
 	if r.res.Delivered = len(r.res.Copies) > 0; !r.res.Delivered {
 		r.res.Reason = r.disposition()
 	}
+	r.meter()
 	return r.res
 }
 

@@ -21,7 +21,8 @@ type Host struct {
 	tallies  map[plan.PortID]*tally
 	rules    stages
 	explain  bool
-	run      run // reused, so that a frame costs few allocations
+	flows    map[Metered]MeteredCounts // since they were last taken
+	run      run                       // reused, so that a frame costs few allocations
 }
 
 // place is where a frame can arrive: one of the two is set.

@@ -63,6 +63,7 @@ func (h *Host) Frame(at plan.PortID, frame []byte, now time.Duration) Result {
 	}
 	r.res.Delivered = true
 	t.delivered++
+	r.meter()
 	return r.res
 }
 
