@@ -237,6 +237,9 @@ func (r *run) notes() []string {
 		notes = append(notes, s)
 	}
 	notes = append(notes, r.lagNotes()...)
+	if n := r.rig.unfinished; n > 0 {
+		notes = append(notes, fmt.Sprintf("%d times the agents were not done with the flows of one measurement %v after its end, and went on beside the next.", n, endPatience))
+	}
 	if e := r.exportNote(); e != "" {
 		notes = append(notes, e, r.accounts.String())
 	}

@@ -35,6 +35,8 @@ type rig struct {
 	meters bool
 	// ending says that flows have just ended that are still to be told of.
 	ending bool
+	// unfinished is how often agents were not done with that in time.
+	unfinished int
 }
 
 const (
@@ -182,48 +184,48 @@ func (r *rig) onBoth(ctx context.Context, do func(context.Context, side) error) 
 
 const (
 	// endPatience is how long agents may take to tell of all flows when metering is switched off.
-	endPatience = 10 * time.Second
+	endPatience = 20 * time.Second
 	endLook     = 50 * time.Millisecond
 )
 
-// finish has the agents tell of all flows: metering that is switched off ends them.
+// finish has the agents tell of all flows: metering that is switched off ends them. Agents that are not done after endPatience go on
+// beside the next measurement.
 func (r *rig) finish(ctx context.Context) error {
 	if r.metering != off {
 		if err := r.change(ctx, off); err != nil {
 			return err
 		}
 	}
-	err := r.onBoth(ctx, func(ctx context.Context, s side) error {
-		for end := time.Now().Add(endPatience); ; {
-			left, err := r.flows(ctx, s)
-			if err != nil || left == 0 {
-				return err
-			}
-			if time.Now().After(end) {
-				return fmt.Errorf("%d flows are still there %v after metering was switched off", left, endPatience)
-			}
-			if err := pause(ctx, endLook); err != nil {
-				return err
-			}
+	for end := time.Now().Add(endPatience); ; {
+		left, err := r.flows(ctx)
+		if err != nil {
+			return err
 		}
-	})
-	if err != nil {
-		return err
+		if late := time.Now().After(end); late || left == 0 {
+			if late {
+				r.unfinished++
+			}
+			return r.calm(ctx)
+		}
+		if err := pause(ctx, endLook); err != nil {
+			return err
+		}
 	}
-	return r.calm(ctx)
 }
 
-// flows is how many the agent of a host has yet to tell of.
-func (r *rig) flows(ctx context.Context, s side) (n int, err error) {
+// flows is how many the agents have yet to tell of.
+func (r *rig) flows(ctx context.Context) (n int, err error) {
 	if !r.meters {
 		return 0, nil
 	}
-	status, err := r.agents[s].FlowStatus(ctx)
-	if err != nil {
-		return 0, err
-	}
-	for _, sw := range status.Switches {
-		n += sw.Flows
+	for _, s := range sides {
+		status, err := r.agents[s].FlowStatus(ctx)
+		if err != nil {
+			return 0, fmt.Errorf("host %s: %w", s.host(), err)
+		}
+		for _, sw := range status.Switches {
+			n += sw.Flows
+		}
 	}
 	return n, nil
 }
