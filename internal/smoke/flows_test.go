@@ -7,6 +7,7 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"time"
 
 	"heddle/internal/api"
 	"heddle/internal/testkit"
@@ -43,10 +44,14 @@ type flowRig struct {
 
 func newFlowRig(t *testing.T) *flowRig {
 	h := newHost(t, testkit.NS(t, "host"))
-	r := &flowRig{host: h, a: h.quietly("port-a", cable.MAC(1)), b: h.quietly("port-b", cable.MAC(2)), collector: h.collect(0)}
-	h.Start(fmt.Sprintf(flowConfig, r.collector.port, maxFlows, true))
-	h.up("a", "b")
-	return r
+	return &flowRig{host: h, a: h.quietly("port-a", cable.MAC(1)), b: h.quietly("port-b", cable.MAC(2)), collector: h.collect(0)}
+}
+
+// begin starts the agent.
+func (r *flowRig) begin(config string) {
+	r.T.Helper()
+	r.Start(config)
+	r.up("a", "b")
 }
 
 // quietly is plug with an owner whose stack sends nothing of its own.
@@ -64,14 +69,30 @@ func (h *host) quietly(device string, mac [6]byte) *cable.End {
 func (r *flowRig) send(n, flows int) {
 	for range n {
 		r.next++
-		payload := int(r.next % 1400)
-		packet := udp(uint16(10000+int(r.next)%flows), payload)
+		packet := udp(uint16(10000+int(r.next)%flows), int(r.next%1400))
 		binary.BigEndian.PutUint16(packet[4:], uint16(r.next)) // the packet's number, as its identification
-		checksum(packet)
-		frame := append(append(append([]byte{}, mac(2)...), mac(1)...), 8, 0)
-		r.a.Send(append(frame, packet...))
+		r.a.Send(frameOf(2, 1, packet))
 		r.sent.add(1, uint64(len(packet)))
 	}
+}
+
+// frameOf is a frame with a packet, whose header gets its checksum.
+func frameOf(to, from byte, packet []byte) []byte {
+	checksum(packet)
+	return append(append(append(mac(to), mac(from)...), 8, 0), packet...)
+}
+
+// sendOverDrains sends until what was counted has been taken out of the kernel at least three times meanwhile.
+func (r *flowRig) sendOverDrains(flows int) {
+	r.T.Helper()
+	drains, last := 0, r.status().Counted.Packets
+	r.Await("three drains under load", func() bool {
+		r.send(500, flows)
+		if n := r.status().Counted.Packets; n != last {
+			drains, last = drains+1, n
+		}
+		return drains >= 3
+	})
 }
 
 func mac(n byte) []byte { m := cable.MAC(n); return m[:] }
@@ -164,12 +185,14 @@ func (r *flowRig) meter(on bool) {
 	r.Configure(fmt.Sprintf(flowConfig, r.collector.port, maxFlows, on))
 }
 
-// TestS63_S64_EveryPacketIsInARecordOrCounted: numbered packets of known sizes pass, under drains; records end by idleness; the agent is
-// killed and another goes on; the collector is away for a while; more flows come than there is room for. To the packet and byte, what
-// the records tell and what is counted as lost is what was sent, once where it entered and once where it left.
-func TestS63_S64_EveryPacketIsInARecordOrCounted(t *testing.T) {
+// TestS64_S65_EveryPacketIsInARecordOrCounted: numbered packets of known sizes pass, under drains; records end by idleness; the agent is
+// killed and another goes on; the collector is away for a while; more flows come than there is room for; with HEDDLE_SOAK flows last longer
+// than their active timeout. To the packet and byte, what the records tell and what is counted as lost is what was sent, once where it
+// entered and once where it left.
+func TestS64_S65_EveryPacketIsInARecordOrCounted(t *testing.T) {
 	r := newFlowRig(t)
-	r.send(6000, 100)
+	r.begin(fmt.Sprintf(flowConfig, r.collector.port, maxFlows, true))
+	r.sendOverDrains(100)
 	r.awaitAll("idle flows are told of")
 	if by := r.collector.reasons(); by[1] < 200 || len(by) != 1 {
 		t.Errorf("records by reason: %v, want 100 in and 100 out for idleness", by)
@@ -184,8 +207,26 @@ func TestS63_S64_EveryPacketIsInARecordOrCounted(t *testing.T) {
 	r.meter(false)
 	r.awaitAll("over the death of the agent")
 	r.outage()
+	if os.Getenv("HEDDLE_SOAK") != "" {
+		r.lasting()
+	}
 	r.flood()
 	r.collector.sound()
+}
+
+// lasting has flows last longer than their active timeout, which is a minute at least.
+func (r *flowRig) lasting() {
+	r.meter(true)
+	begun := time.Now()
+	for time.Since(begun) < 130*time.Second {
+		r.send(50, 20)
+		time.Sleep(10 * time.Millisecond)
+	}
+	if by := r.collector.reasons(); by[2] < 2*2*20 {
+		r.T.Errorf("records by reason: %v, want two in and two out of each of 20 flows for the active timeout", by)
+	}
+	r.meter(false)
+	r.awaitAll("flows that last")
 }
 
 // outage ends flows while nobody listens: they are counted as lost, and the next ones arrive.
