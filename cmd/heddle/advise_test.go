@@ -54,6 +54,10 @@ const badlySet = `switches:
   lags: [{name: lag1, uplinks: [l1, l2], fallback: none}]
   portGroups:
   - {name: bundled, teaming: {active: [lag1]}}
+- name: flows
+  ipfix: {maxFlows: 1000, collectors: [{address: 203.0.113.9, port: 4739}]}
+  portGroups:
+  - {name: metered, monitoring: {ipfix: true}}
 ports:
 - {name: full, switch: lab, portGroup: web, device: p-full, mac: "02:00:00:00:00:01"}
 - {name: a, switch: lab, portGroup: web, device: p-a, mac: "02:00:00:00:00:0a"}
@@ -74,6 +78,8 @@ ports:
 - {name: twofold, switch: teams, portGroup: both, device: p-twofold, mac: "02:00:00:00:00:1a"}
 - {name: cutoff, switch: teams, portGroup: lonely, device: p-cutoff, mac: "02:00:00:00:00:1b"}
 - {name: member, switch: bundle, portGroup: bundled, device: p-member, mac: "02:00:00:00:00:1c"}
+- {name: scans, switch: flows, portGroup: metered, device: p-scans, mac: "02:00:00:00:00:1d"}
+- {name: scanned, switch: flows, portGroup: metered, device: p-scanned, mac: "02:00:00:00:00:1e"}
 `
 
 // silentTap is an uplink that takes what it is sent, as far as its short queue goes, and sends nothing.
@@ -138,6 +144,19 @@ func neighbourFrame(longest uint16) []byte {
 	return append(f, make([]byte, max(0, 60-len(f)))...)
 }
 
+// scan begins more flows than the agent keeps of the switch: datagrams to as many ports (RFC 768, RFC 791).
+func (l *adviceLab) scan() {
+	const flows = 1500
+	for port := range uint16(flows) {
+		f := make([]byte, 60)
+		copy(f, "\x02\x00\x00\x00\x00\x1e\x02\x00\x00\x00\x00\x1d\x08\x00\x45\x00\x00\x1c\x00\x00\x00\x00\x40\x11\x00\x00\xc0\x00\x02\x1d\xc0\x00\x02\x1e")
+		binary.BigEndian.PutUint16(f[34:], 5000)
+		binary.BigEndian.PutUint16(f[36:], 1+port)
+		binary.BigEndian.PutUint16(f[38:], 8)
+		l.ends["scans"].Send(f)
+	}
+}
+
 // misbehave sends what the rules look for, on the lab of badlySet.
 func (l *adviceLab) misbehave() {
 	long := strings.Repeat("x", 1500)
@@ -182,6 +201,7 @@ func adviseFaults() map[string]string {
 		"reflection-check": "switch lab", "uplink-vlan": "port group far", "ip-hash": "port group hashed", "half-open": "uplink o1", "no-uplink": "port group lonely",
 		"team-degraded": "port group both", "single-uplink": "port group pinned", "lag-member": "uplink l1",
 		"mtu": "port small", "neighbour-mtu": "uplink h1", "device-missing": "port absent", "device-losses": "uplink o1", "device-refused": "port full",
+		"flow-room": "switch flows", "flow-collector": "switch flows",
 	}
 }
 
@@ -213,6 +233,9 @@ func TestAdvise_EveryRuleFindsItsFaultOnALiveHost(t *testing.T) {
 		}
 	}()
 	l.await("every rule finds its fault", func() bool {
+		if slices.Contains(missing(), "flow-room on switch flows") {
+			l.scan()
+		}
 		l.misbehave()
 		by, _ = l.advise()
 		return len(missing()) == 0
