@@ -106,7 +106,10 @@ func (m *Meter) foldRun(k *kept, b flow.Batch, i int, now Instant) int {
 	t := k.table
 	t.mu.Lock()
 	t.begin(b.Number)
-	for ; i < len(b.Keys) && len(m.overflow.records) < slice && m.at(b.Keys[i].Point) == k; i++ {
+	for from := i; i < len(b.Keys) && len(m.overflow.records) < slice && m.at(b.Keys[i].Point) == k; i++ {
+		if (i-from)%portion == 0 {
+			t.ahead(b.Keys[i:min(i+portion, len(b.Keys))])
+		}
 		c := &b.Counts[i]
 		if c.Packets == 0 {
 			continue

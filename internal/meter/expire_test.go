@@ -345,3 +345,38 @@ func TestFlowsOfAPortThatWentAreToldOfInTime(t *testing.T) {
 		t.Error("the port is not forgotten")
 	}
 }
+
+// What the exporter does not take before the agent must stop is there for the next agent, with its ports.
+func TestStopThatIsCutShortLeavesTheRest(t *testing.T) {
+	w := newWorld(t, minute)
+	w.sink.budget, w.sink.left = 7, 7
+	for p := range uint16(50) {
+		w.send(key(p), 1)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	clock := func() (Instant, error) {
+		if len(w.sink.records) > 0 {
+			cancel()
+		}
+		return w.now, nil
+	}
+	if err := w.m.Stop(ctx, clock); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(w.sink.records); n != 7 {
+		t.Fatalf("%d records before the stop", n)
+	}
+	w.start()
+	if w.m.points[2].ID.Name != "vm2" {
+		t.Errorf("points %v", w.m.points)
+	}
+	w.sink.budget = 0
+	w.run(20 * time.Second)
+	to := told{}
+	for _, r := range w.take() {
+		to.add(r)
+	}
+	if n := len(to); n != 50 {
+		t.Errorf("%d flows were told of", n)
+	}
+}

@@ -62,7 +62,7 @@ func (h *header) valid() bool {
 	return string(h.magic[:]) == magic && h.version == layoutVersion && h.size == entrySize && h.sum == h.checksum()
 }
 
-// createFile makes an empty table for at least n entries. It appears under its name when it is complete.
+// createFile makes an empty table for at least n entries. It appears under its name when it is complete, and never in place of another.
 func createFile(path string, n int, origin [16]byte) (*file, error) {
 	temporary := path + ".new"
 	f, err := os.OpenFile(temporary, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -73,7 +73,7 @@ func createFile(path string, n int, origin [16]byte) (*file, error) {
 	if err == nil {
 		if err = t.reserve(0, headerRoom); err == nil {
 			t.header.write(origin)
-			err = os.Rename(temporary, path)
+			err = unix.Renameat2(unix.AT_FDCWD, temporary, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
 		}
 	}
 	if err != nil {

@@ -208,8 +208,14 @@ func (m *Meter) Stop(ctx context.Context, clock func() (Instant, error)) error {
 			return errors.Join(err, late)
 		}
 	}
-	m.setPoints(nil)
-	return errors.Join(err, m.tidy())
+	left := 0
+	for _, k := range m.switches {
+		left += k.table.flows()
+	}
+	if left > 0 {
+		return err // whose the flows are stays known
+	}
+	return errors.Join(err, m.setPoints(nil), m.tidy())
 }
 
 // release lets go of all files, which stay.

@@ -295,6 +295,28 @@ func (t *table) tidy(expected bool) error {
 	return os.Remove(t.path)
 }
 
+// portion is how many keys are looked up ahead.
+const portion = 256
+
+// ahead reads what folding the keys will read, at most portion of them: the reads do not wait for each other as those of folding do, one flow
+// behind the other. It returns what it read only so that it is not left out.
+func (t *table) ahead(keys []flow.Key) (read uint64) {
+	if t.live == 0 {
+		return 0
+	}
+	var cells [portion]uint64
+	for i := range keys {
+		cells[i] = t.idx.mem.s[t.hash(&keys[i])&t.idx.mask]
+	}
+	for i := range keys {
+		if c := cells[i]; c != 0 {
+			e := &t.file.entries[uint32(c)-1]
+			read += e.head.Load() + e.slots[0].batch + e.slots[1].batch
+		}
+	}
+	return read
+}
+
 // age is how long ago the last packet was. The clock of the host may have been set meanwhile, so that no more is believed than the time
 // since the drain before.
 func (t *table) age(last int64, now Instant) time.Duration {

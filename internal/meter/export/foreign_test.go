@@ -99,3 +99,49 @@ func sequence(c *collector) error {
 	}
 	return nil
 }
+
+// A router with a smaller MTU on the way: what it dropped is counted, and messages become shorter.
+func TestMessagesKeepToThePathMTU(t *testing.T) {
+	testkit.Tool(t, "ip")
+	w := &wire{t: t, host: testkit.NS(t, "exporter"), far: testkit.NS(t, "collector")}
+	router := testkit.NS(t, "router")
+	w.ip(w.host, "link", "add", "m0", "type", "veth", "peer", "name", "r0", "netns", router.Name)
+	w.ip(w.far, "link", "add", "m1", "type", "veth", "peer", "name", "r1", "netns", router.Name)
+	for _, x := range []struct {
+		n               *netns.NS
+		device, address string
+		mtu             string
+	}{{w.host, "m0", "198.51.100.1/24", "1500"}, {router, "r0", "198.51.100.254/24", "1500"}, {router, "r1", "192.0.2.254/24", "1000"}, {w.far, "m1", "192.0.2.2/24", "1000"}} {
+		w.ip(x.n, "addr", "add", x.address, "dev", x.device)
+		w.ip(x.n, "link", "set", x.device, "mtu", x.mtu, "up")
+	}
+	w.ip(w.host, "route", "add", "default", "via", "198.51.100.254")
+	w.ip(w.far, "route", "add", "default", "via", "192.0.2.254")
+	if out, err := router.Output("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := w.far.Do(func() error { w.c = collect(t, "192.0.2.2:0"); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.host.Do(func() error {
+		w.r = newRig(t, Config{Collectors: []Collector{{Address: "192.0.2.2", Port: w.c.port(), Shape: Standard}}})
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	w.r.pass(0) // templates fill messages of 1500 bytes, which the router drops
+	for end := time.Now().Add(10 * time.Second); w.r.x.sessions[0].socket.mtu() != 1000; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the kernel does not learn the path's MTU")
+		}
+	}
+	w.r.pass(time.Second)
+	w.r.send(many(100)...)
+	got, largest := len(w.c.await(100)), 0
+	for _, m := range w.c.messages {
+		largest = max(largest, len(m.bytes)+28)
+	}
+	if st := w.r.x.Status()[0]; got != 100 || largest > 1000 || largest < 800 || st.State != Sending || st.Lost.Records != 0 {
+		t.Errorf("%d records, the largest packet has %d bytes; status %+v", got, largest, st)
+	}
+}

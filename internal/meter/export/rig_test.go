@@ -122,15 +122,6 @@ func number(t *testing.T, r map[string]ipfix.Value, element string) uint64 {
 	return n
 }
 
-// sum adds an element of the records up.
-func sum(t *testing.T, records []map[string]ipfix.Value, element string) (n uint64) {
-	t.Helper()
-	for _, r := range records {
-		n += number(t, r, element)
-	}
-	return n
-}
-
 var begin = meter.Instant{Wall: time.UnixMilli(1_700_000_000_000), Up: 1000 * time.Second}
 
 // rig is an exporter whose time goes on by hand.

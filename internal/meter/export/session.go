@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"heddle/internal/flow"
 	"heddle/internal/ipfix"
 	"heddle/internal/meter"
@@ -213,17 +215,32 @@ func (s *session) listen(now meter.Instant) {
 		return
 	}
 	for r, ok := s.socket.refused(); ok; r, ok = s.socket.refused() {
+		tooLong := errors.Is(r.err, unix.EMSGSIZE)
 		for i := range s.recent {
 			m := &s.recent[i]
-			if int32(m.sequence-r.sequence) >= 0 || !r.exact && i == len(s.recent)-1 {
+			if behind := int32(m.sequence - r.sequence); behind == 0 || behind > 0 && !tooLong || !r.exact && i == len(s.recent)-1 {
 				s.status.Lost.add(m.loss)
 				s.status.Records -= m.loss.Records
 				m.loss = Loss{}
 			}
 		}
+		if tooLong {
+			s.shorten()
+			continue
+		}
 		s.fault(fmt.Errorf("a message was refused: %w", r.err))
 		s.probed = false
 		s.enter(Away, now)
+	}
+}
+
+// shorten has messages keep to the MTU that the kernel has learned of the path. What is under way goes out as it is: the kernel divides it.
+func (s *session) shorten() {
+	if s.b.Len() > 0 {
+		return // the next refusal, or opening, will
+	}
+	if b, err := ipfix.NewBuilder(s.x.c.Domain, s.b.Sequence(), s.bound(s.socket)); err == nil {
+		s.b, s.fresh = b, true // what was dropped may have been the templates
 	}
 }
 

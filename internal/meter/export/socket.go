@@ -103,7 +103,7 @@ func (s *socket) send(message []byte) error {
 		}
 		_, err = s.conn.Write(message)
 	}
-	if errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.EHOSTUNREACH) || errors.Is(err, unix.ENETUNREACH) {
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		_, err = s.conn.Write(message)
 	}
 	return err
@@ -126,8 +126,8 @@ func (s *socket) refused() (r refusal, ok bool) {
 				return
 			}
 			errno := errorOf(s.oob[:oobn])
-			if errno == 0 || errno == unix.EMSGSIZE {
-				continue // the kernel learned a smaller MTU, and divides what is larger
+			if errno == 0 {
+				continue
 			}
 			r, ok = refusal{err: errno}, true
 			if n >= 12 {
