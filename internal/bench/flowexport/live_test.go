@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,6 +50,11 @@ func TestEveryLoadIsMeasuredOnTwoHosts(t *testing.T) {
 			if s := row.Get("program_s_" + h).(report.Spread); s.Rounds == 1 && (s.Median < 1e-9 || s.Median > 1e-4) {
 				t.Errorf("%s: a program takes %g s per run on %s", where, s.Median, h)
 			}
+		}
+	}
+	for _, b := range rep.Budgets {
+		if (strings.Contains(b.Name, "exported records") || strings.Contains(b.Name, "no room")) && !b.Met {
+			t.Errorf("%+v: metering was not measured", b)
 		}
 	}
 	leftNothing(t, o)
