@@ -66,6 +66,7 @@ func merge(results []Result) Result {
 			sum.Stream.BitsPerSecond += s.BitsPerSecond
 			sum.Stream.Retransmits += s.Retransmits
 			sum.Stream.Segments += s.Segments
+			sum.Stream.Sent += s.Sent
 			sum.Stream.CPUSeconds += s.CPUSeconds
 		}
 		return sum

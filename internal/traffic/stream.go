@@ -44,7 +44,7 @@ func sendStream(h *halt, load Load, to netip.AddrPort) (*Stream, error) {
 	return &Stream{
 		Seconds: c.seconds, Bytes: acked, BitsPerSecond: 8 * c.per(acked),
 		Retransmits: uint64(after.Total_retrans - before.Total_retrans), Segments: uint64(after.Data_segs_out - before.Data_segs_out),
-		CPUSeconds: c.cpu,
+		Sent: after.Bytes_sent - before.Bytes_sent, CPUSeconds: c.cpu,
 	}, nil
 }
 

@@ -182,6 +182,7 @@ type Stream struct {
 	BitsPerSecond float64 `json:"bits_per_second"`
 	Retransmits   uint64  `json:"retransmits"` // segments
 	Segments      uint64  `json:"segments"`    // with data, as they are on the wire, first and repeated
+	Sent          uint64  `json:"sent"`        // bytes of data in these segments
 	CPUSeconds    float64 `json:"cpu_s"`
 }
 

@@ -83,11 +83,11 @@ func (r *rig) one(ctx context.Context, c cell) (s sample, carried uint64, err er
 	if err != nil {
 		return s, 0, err
 	}
-	if res.Stream.Bytes == 0 || res.Stream.Segments == 0 || res.Sink.Bytes == 0 {
+	if res.Stream.Bytes == 0 || res.Stream.Sent == 0 || res.Stream.Segments == 0 || res.Sink.Bytes == 0 {
 		return s, 0, fmt.Errorf("nothing was carried within %v", r.duration)
 	}
 	s = sample{
-		bitsPerSecond: res.Stream.BitsPerSecond, perSegment: float64(res.Stream.Bytes) / float64(res.Stream.Segments), retransmits: res.Stream.Retransmits,
+		bitsPerSecond: res.Stream.BitsPerSecond, perSegment: float64(res.Stream.Sent) / float64(res.Stream.Segments), retransmits: res.Stream.Retransmits,
 		cpu: 1e9 * (res.Stream.CPUSeconds/float64(res.Stream.Bytes) + res.Sink.CPUSeconds/float64(res.Sink.Bytes)),
 	}
 	return s, res.Stream.Bytes, nil
