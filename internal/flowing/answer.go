@@ -16,11 +16,11 @@ import (
 
 // opened is the meter and whether anything is metered; the meter is nil before the first flow was looked for.
 func (r *Runner) opened() (m *meter.Meter, metered bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, w := range r.wanted {
+	for _, w := range r.wish() {
 		metered = metered || len(w.metered) > 0
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return r.meter, metered
 }
 
@@ -242,6 +242,7 @@ func (r *Runner) awaitMeter(ctx context.Context) (*meter.Meter, error) {
 
 // Status says how metering and export do.
 func (r *Runner) Status() (*api.FlowStatus, error) {
+	wanted := r.wish()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := &api.FlowStatus{Switches: []api.FlowSwitch{}}
@@ -253,7 +254,7 @@ func (r *Runner) Status() (*api.FlowStatus, error) {
 		return nil, fmt.Errorf("read what could not be recorded: %w", err)
 	}
 	points, statistics := r.meter.Points(), r.meter.Statistics()
-	for name, w := range r.wanted {
+	for name, w := range wanted {
 		st, k := statistics[name], r.kept[name]
 		s := api.FlowSwitch{Switch: name, Metered: len(w.metered), Flows: st.Flows, MaxFlows: w.settings.MaxFlows, TableSize: st.FileBytes, Records: st.Records,
 			Counted: sum(st.Folded), InRecords: sum(st.InRecords), Overflow: sum(st.Overflow), Excluded: sum(st.Excluded),

@@ -57,9 +57,12 @@ type Runner struct {
 	stop    chan struct{}
 	done    chan struct{}
 
+	wishes sync.Mutex
+	wanted map[string]wish // of the plan in force, by switch; replaced as a whole
+
+	// mu is held by the loop while it changes what follows, and by others who look; never for long.
 	mu      sync.Mutex
-	wanted  map[string]wish // of the plan in force, by switch; replaced as a whole
-	meter   *meter.Meter    // nil before it could be opened
+	meter   *meter.Meter // nil before it could be opened
 	kept    map[string]*kept
 	exports map[string]Collectors // of the switches of the plan that were ever metered
 	failure error                 // why metering does not work, nil when it does
@@ -72,7 +75,7 @@ type wish struct {
 	metered  map[plan.PortID]bool // ports and uplinks
 }
 
-// kept is a switch whose flows are kept. The loop alone changes it, with the lock.
+// kept is a switch whose flows are kept. It is the loop's alone, but for the export.
 type kept struct {
 	settings plan.IPFIX
 	export   Collectors
@@ -100,10 +103,10 @@ func (r *Runner) Settled(now uplinks.InForce) {
 	for _, sw := range now.Plan.Switches {
 		wanted[sw.Name] = wish{sw.IPFIX, metered(sw)}
 	}
-	r.mu.Lock()
+	r.wishes.Lock()
 	same := r.wanted != nil && maps.EqualFunc(r.wanted, wanted, func(a, b wish) bool { return maps.Equal(a.metered, b.metered) && a.settings.Equal(b.settings) })
 	r.wanted = wanted
-	r.mu.Unlock()
+	r.wishes.Unlock()
 	if same {
 		return
 	}
@@ -218,15 +221,14 @@ func flows(m *meter.Meter) (n int) {
 // follow has the meter keep the flows that are wanted. Those of a switch that is metered no longer are ended when what was counted until
 // then has come out of the kernel. configure: also where nothing left.
 func (r *Runner) follow(m *meter.Meter, now meter.Instant, configure bool) error {
-	left := m.Statistics()
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	left, wanted := m.Statistics(), r.wish()
 	var gone []*kept
-	for name, w := range r.wanted {
+	for name, w := range wanted {
 		k := r.kept[name]
 		if k == nil && (len(w.metered) > 0 || left[name].Flows > 0) {
 			k = &kept{settings: w.settings, export: r.export(now, name, w.settings), leaving: map[plan.PortID]time.Duration{}}
-			r.kept[name], configure = k, true
+			r.keep(name, k)
+			configure = true
 		}
 		if k == nil {
 			continue
@@ -239,18 +241,13 @@ func (r *Runner) follow(m *meter.Meter, now meter.Instant, configure bool) error
 	}
 	for name, k := range r.kept {
 		switch {
-		case len(r.wanted[name].metered) > 0:
+		case len(wanted[name].metered) > 0:
 			k.leaves = 0
 		case k.leaves == 0:
 			k.leaves = now.Up
 		case now.Up >= k.leaves+2*r.o.Every: // a drain has begun since
 			gone, configure = append(gone, k), true
-			delete(r.kept, name)
-		}
-	}
-	for name := range r.exports {
-		if _, planned := r.wanted[name]; !planned && r.kept[name] == nil && len(gone) == 0 {
-			delete(r.exports, name)
+			r.keep(name, nil)
 		}
 	}
 	if !configure {
@@ -260,16 +257,43 @@ func (r *Runner) follow(m *meter.Meter, now meter.Instant, configure bool) error
 	for _, k := range gone {
 		k.export.Close(now)
 	}
+	r.forget(wanted)
 	return err
+}
+
+func (r *Runner) wish() map[string]wish {
+	r.wishes.Lock()
+	defer r.wishes.Unlock()
+	return r.wanted
+}
+
+// keep notes that a switch's flows are kept, or with nil no longer.
+func (r *Runner) keep(name string, k *kept) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if k == nil {
+		delete(r.kept, name)
+		return
+	}
+	r.kept[name], r.exports[name] = k, k.export
+}
+
+// forget drops the exports of switches that there are no longer.
+func (r *Runner) forget(wanted map[string]wish) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name := range r.exports {
+		if _, planned := wanted[name]; !planned && r.kept[name] == nil {
+			delete(r.exports, name)
+		}
+	}
 }
 
 // export begins the export of a switch's records, or goes on with that which there was.
 func (r *Runner) export(now meter.Instant, name string, x plan.IPFIX) Collectors {
 	c := r.exports[name]
 	if c == nil {
-		c = r.o.Export(now, name, x)
-		r.exports[name] = c
-		return c
+		return r.o.Export(now, name, x)
 	}
 	c.Configure(now, x)
 	return c

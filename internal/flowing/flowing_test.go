@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -125,4 +126,33 @@ func TestAFailureIsShownAndGoesAway(t *testing.T) {
 	g.src.mu.Unlock()
 	g.src.pass(key(1, 1), 5)
 	g.await("its end", func() bool { return problem() == "" && g.sent.sum()[flow.IdleTimeout] == 5 })
+}
+
+// The agent's loop does not wait for records that take long, and neither do those who look.
+func TestWhoTellsOfAPlanDoesNotWaitForCollectors(t *testing.T) {
+	g := newRig(t)
+	g.sent.gate = make(chan struct{})
+	release := sync.OnceFunc(func() { close(g.sent.gate) })
+	defer release()
+	g.settle(idle, "vm1")
+	g.src.pass(key(1, 1), 5)
+	g.await("a flow", func() bool { l, _ := g.Flows(query()); return l.Total == 1 })
+	g.settle(idle) // ends the flow, whose record does not get out
+	g.await("the loop waits", func() bool { n := g.src.drained(); time.Sleep(10 * every); return g.src.drained() == n })
+	done := make(chan error)
+	go func() {
+		g.settle(idle, "vm1", "vm2")
+		_, err := g.Status()
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("they wait")
+	}
+	release()
+	g.await("the record", func() bool { return g.sent.sum()[flow.ForcedEnd] == 5 })
 }

@@ -85,6 +85,7 @@ type collectors struct {
 	settings []plan.IPFIX
 	records  []flow.Record
 	closed   bool
+	gate     chan struct{} // Export waits for it to be closed; nil for nothing
 }
 
 func (c *collectors) Budget(meter.Instant) int               { return 1 << 20 }
@@ -98,6 +99,9 @@ func (c *collectors) Configure(_ meter.Instant, x plan.IPFIX) {
 	c.settings = append(c.settings, x)
 }
 func (c *collectors) Export(_ meter.Instant, _ flow.Points, records []flow.Record) {
+	if c.gate != nil {
+		<-c.gate
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.records = append(c.records, records...)
