@@ -42,6 +42,9 @@ func (k *Kernel) prepareGeneration(own layout) error {
 	if k.gen, err = newGeneration(k.dir, c.next, own); err != nil {
 		return err
 	}
+	if err := k.keepMeters(); err != nil {
+		return err
+	}
 	return k.step("described")
 }
 
@@ -110,6 +113,9 @@ func (k *Kernel) finishUpgrade() error {
 	}
 	if err := k.step("complete"); err != nil {
 		return err
+	}
+	if err := k.tellLostFlows(); err != nil {
+		k.log.Warn("what the version before had metered could not be looked at", "error", err)
 	}
 	for len(k.from) > 0 {
 		if err := k.from[0].remove(); err != nil {
