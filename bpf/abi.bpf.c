@@ -24,6 +24,7 @@ struct catalogue {
 	enum tell_limits tell_limits;
 	enum tell_kind tell_kind;
 	enum meter_limits meter_limits;
+	enum bench_flows bench_flows;
 	enum capture_limits capture_limits;
 	enum capture_stage capture_stage;
 	enum capture_flag capture_flag;

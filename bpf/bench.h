@@ -7,12 +7,22 @@
 struct bench_frame {
 	u8 addresses[12]; /* destination, source */
 	u32 slot;
+	u32 source; /* IPv4 source address, where flows are asked for */
+	u32 reserved;
+};
+
+enum bench_flows {
+	BENCH_FLOWS_AS_THEY_ARE = 0,
+	BENCH_FLOWS_GIVEN = 1, /* each frame has its source */
+	BENCH_FLOWS_NEW = 2, /* no two frames have the same */
 };
 
 struct bench_control {
 	u32 next;
 	u32 frames;
 	u32 empty; /* 1: do not enter the switch, to measure the harness itself */
+	u32 flows; /* enum bench_flows */
+	u32 made; /* sources given to frames so far */
 	u32 reserved;
 };
 
@@ -47,5 +57,11 @@ INLINE u32 bench_next(struct __sk_buff *skb)
 	b = bpf_map_lookup_elem(&bench_frames, &i);
 	if (!b || bpf_skb_store_bytes(skb, 0, b->addresses, 12, 0))
 		return 0;
+	if (c->flows) {
+		u32 source = c->flows == BENCH_FLOWS_NEW ? c->made++ : b->source;
+
+		if (bpf_skb_store_bytes(skb, ETH_HEADER + 12, &source, 4, 0))
+			return 0;
+	}
 	return c->empty ? 0 : b->slot;
 }

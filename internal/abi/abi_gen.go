@@ -183,6 +183,13 @@ const (
 	FlowRooms  = 2080
 )
 
+// Values of enum bench_flows.
+const (
+	BenchFlowsAsTheyAre = 0
+	BenchFlowsGiven     = 1
+	BenchFlowsNew       = 2
+)
+
 // Values of enum capture_limits.
 const (
 	MaxCaptures   = 8
@@ -546,6 +553,8 @@ type BenchControl struct {
 	Next     uint32
 	Frames   uint32
 	Empty    uint32
+	Flows    uint32
+	Made     uint32
 	Reserved uint32
 }
 
@@ -554,4 +563,6 @@ type BenchFrame struct {
 	_         structs.HostLayout
 	Addresses [12]uint8
 	Slot      uint32
+	Source    uint32
+	Reserved  uint32
 }

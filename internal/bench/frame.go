@@ -44,6 +44,11 @@ func Frame(ctx context.Context, opts FrameOptions) (rep *report.Report, err erro
 	defer func() { err = orLeft(err, ns.Delete()) }()
 	env := report.Collect(opts.Now())
 	err = ns.Do(func() (err error) {
+		free, err := holdCPU()
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, free()) }()
 		rig, err := newFrameRig(ctx, opts.Quick)
 		if err != nil {
 			return err
@@ -144,6 +149,7 @@ func (r *frameRig) report(env report.Environment) *report.Report {
 			report.Ratio.Format(report.Summarise(report.Ratios(add(all, empty.Median), add(few, empty.Median))).Median)),
 		"Broadcasts are really sent, to devices whose other end takes them; that delivery is in their time. Unicast is measured up to the verdict.",
 	}
+	r.reportMetering(rep, empty.Median)
 	return rep
 }
 

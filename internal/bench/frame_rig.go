@@ -33,7 +33,7 @@ func newFrameRig(ctx context.Context, quick bool) (*frameRig, error) {
 	if quick {
 		sizes = sizes[:2]
 	}
-	err := errors.Join(r.addSmall(), r.addMany())
+	err := errors.Join(r.addSmall(), r.addMany(), r.addMetering())
 	if err == nil {
 		err = r.addBroadcasts(ctx, sizes)
 	}

@@ -17,7 +17,7 @@ func TestFrameMeasuresWhatItSays(t *testing.T) {
 	for _, row := range rep.Rows {
 		t.Log(row.Get("frame"), row.Get("time"))
 	}
-	if len(rep.Rows) != 12 || len(rep.Budgets) != 2 {
+	if len(rep.Rows) != 23 || len(rep.Budgets) != 5 {
 		t.Errorf("%d rows, %d budgets", len(rep.Rows), len(rep.Budgets))
 	}
 }

@@ -143,7 +143,20 @@ func (b *FrameBench) Learn(entries []MACEntry) error {
 type BenchFrame struct {
 	From     plan.PortID
 	Dst, Src plan.MAC
+	// Flow tells IPv4 frames apart, where GivenFlows are asked for.
+	Flow uint32
 }
+
+// BenchFlows says which flows the frames of a cycle belong to.
+type BenchFlows uint32
+
+// Which flows the frames of a cycle belong to: to that of the frame as it is; each to its own; or none to the same as another. The
+// latter are numbered from 0 up, as GivenFlows are.
+const (
+	OneFlow    BenchFlows = abi.BenchFlowsAsTheyAre
+	GivenFlows BenchFlows = abi.BenchFlowsGiven
+	NewFlows   BenchFlows = abi.BenchFlowsNew
+)
 
 // One measures the attached program itself on one frame, as if it came from the port.
 func (b *FrameBench) One(from plan.PortID, frame []byte, repeat int) (time.Duration, error) {
@@ -164,7 +177,7 @@ func (b *FrameBench) SetCycle(frames []BenchFrame) error {
 	for i, f := range frames {
 		copy(records[i].Addresses[:6], f.Dst[:])
 		copy(records[i].Addresses[6:], f.Src[:])
-		records[i].Slot = b.slots.ports[f.From]
+		records[i].Slot, records[i].Source = b.slots.ports[f.From], f.Flow
 	}
 	if err := put(b.frames, records, 0); err != nil {
 		return err
@@ -245,3 +258,25 @@ func (b *FrameBench) Capture(s Selection) (drain, end func() error, err error) {
 
 // Flows is where the frames are metered; times are the kernel's ticks.
 func (b *FrameBench) Flows() *Flows { return b.flows }
+
+// SetFlows says which flows the frames of the cycle belong to. Frames with flows are IPv4.
+func (b *FrameBench) SetFlows(f BenchFlows) error {
+	var c [1]abi.BenchControl
+	if _, err := b.control.ReadAt(bytesOf(c[:]), 0); err != nil {
+		return err
+	}
+	c[0].Flows = uint32(f)
+	return put(b.control, c[:], 0)
+}
+
+// SizeFlows makes room for so many IPv4 flows in the tables of a CPU, as a drain would that had found them. The tables are empty
+// afterwards.
+func (b *FrameBench) SizeFlows(cpu, flows int) error {
+	b.flows.demand[cpu][ipv4].size = flows
+	for _, t := range b.flows.tables {
+		if err := t.exchange(b.flows.demand); err != nil {
+			return err
+		}
+	}
+	return nil
+}
