@@ -16,8 +16,8 @@ type background struct {
 	err    error
 }
 
-// startBackground returns when every flow has been opened once.
-func (r *rig) startBackground(ctx context.Context) (*background, error) {
+// startBackground begins with the first flow.
+func (r *rig) startBackground(ctx context.Context) *background {
 	ctx, stop := context.WithCancel(ctx)
 	b := &background{stop: stop, done: make(chan struct{})}
 	p := r.pair(0, r.cpus[len(r.cpus)-1:], nil)
@@ -26,11 +26,7 @@ func (r *rig) startBackground(ctx context.Context) (*background, error) {
 		defer close(b.done)
 		b.result, b.err = traffic.Send(ctx, p.Client, load, netip.AddrPortFrom(p.Addr, 0))
 	}()
-	if err := r.cycle(ctx, 0); err != nil {
-		_, _ = b.end()
-		return nil, err
-	}
-	return b, nil
+	return b
 }
 
 // cycle waits so long that the background has sent on each of its flows when a further time is over.

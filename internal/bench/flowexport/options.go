@@ -57,7 +57,7 @@ const (
 
 // Default sets what is not selected by the command line.
 func (o *Options) Default() {
-	o.Rounds, o.Warmup, o.Duration, o.Limit = 10, 300*time.Millisecond, 700*time.Millisecond, 25*time.Minute
+	o.Rounds, o.Warmup, o.Duration, o.Limit = 10, 300*time.Millisecond, 600*time.Millisecond, 25*time.Minute
 	o.Settle = 3200 * time.Millisecond
 	o.Flows, o.FlowRate = 5000, 5000
 }

@@ -31,7 +31,9 @@ type run struct {
 	scans    []traffic.Scanned
 	exported map[source]exported
 	accounts accounts
-	rounds   int // that are complete
+	// unmetered says that there may be flows in the background that no metering in force has seen.
+	unmetered bool
+	rounds    int // that are complete
 }
 
 // Run measures all that is selected. In a round each cell is measured in all configurations, those with and without flows in the
@@ -103,12 +105,13 @@ func (r *run) under(ctx context.Context, round int, c cell, with bool) (err erro
 		return nil
 	}
 	if with {
-		b, err := r.rig.startBackground(ctx)
-		if err != nil {
-			return fmt.Errorf("flows in the background: %w", err)
-		}
+		b := r.rig.startBackground(ctx)
+		r.unmetered = true
 		defer func() {
 			scan, endErr := b.end()
+			if endErr != nil {
+				endErr = fmt.Errorf("flows in the background: %w", endErr)
+			}
 			if err = errors.Join(err, endErr); err == nil {
 				r.scans = append(r.scans, scan)
 			}
@@ -126,16 +129,17 @@ func (r *run) under(ctx context.Context, round int, c cell, with bool) (err erro
 
 // in measures a cell in a configuration.
 func (r *run) in(ctx context.Context, c cell, cfg configuration) error {
-	changed := r.rig.metering != cfg.metering
+	r.unmetered = r.unmetered || r.rig.metering != cfg.metering
 	warmup, _ := c.times(r.opts, cfg.metering)
 	// A warm-up that lets flows end has time for what those before have left.
 	if err := r.meter(ctx, cfg.metering, warmup < r.opts.Settle); err != nil {
 		return err
 	}
-	if changed && cfg.background && cfg.metering != off {
-		if err := r.rig.cycle(ctx, warmup); err != nil { // all of its flows are metered from now on
+	if r.unmetered && cfg.background && cfg.metering != off {
+		if err := r.rig.cycle(ctx, warmup); err != nil { // in the interval all of its flows are metered
 			return err
 		}
+		r.unmetered = false
 	}
 	s, err := r.rig.one(ctx, c)
 	r.rig.ending = r.rig.ending || c.endsFlows() && cfg.metering != off
