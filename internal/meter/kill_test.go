@@ -194,6 +194,7 @@ func readJournal(t *testing.T, name string, to told) (records int) {
 
 // An agent that is killed at any instant, again and again, leaves nothing untold and tells nothing twice that could not be recognised.
 func TestKillsAtAnyInstantLoseAndDoubleNothing(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	kills := 0
 	for try := 0; ; try++ {

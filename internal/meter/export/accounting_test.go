@@ -17,6 +17,7 @@ import (
 // For any sequence of packets, timeouts, overflows of the agent's table and outages of the collector: what it was told and what counts as
 // lost is together what was counted, to the packet and byte.
 func TestAccountsBalanceAcrossOutages(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		shape := rapid.SampledFrom([]Shape{Standard, VDS}).Draw(rt, "shape")
 		a := newAccount(t, shape, rapid.IntRange(3, 40).Draw(rt, "maxFlows"))
