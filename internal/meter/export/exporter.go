@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -104,11 +103,15 @@ func (x *Exporter) Tick(now meter.Instant, state func() meter.State) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	next := state()
-	changed := !maps.Equal(next.Points, x.state.Points) || next.Sampling != x.state.Sampling
+	others, resampled := changed(x.state.Points, next.Points), next.Sampling != x.state.Sampling
 	x.ignored.add(next.Losses)
 	x.state = next
 	for _, s := range x.sessions {
-		s.tick(now, changed && s.shape.options())
+		if s.shape.options() {
+			s.untold = append(s.untold, others...)
+			s.fresh = s.fresh || resampled
+		}
+		s.tick(now)
 	}
 }
 

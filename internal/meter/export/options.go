@@ -104,7 +104,7 @@ func (o *optionsOf) record(id uint16, values ...any) {
 	o.err = errors.Join(o.err, o.add(t, rec))
 }
 
-// write writes them all.
+// write writes them all but the names of ports.
 func (o *optionsOf) write(s *session, state *meter.State) {
 	process, domain := uint64(s.process), uint64(s.x.c.Domain)
 	if local := s.local(); local.Is4() {
@@ -120,16 +120,19 @@ func (o *optionsOf) write(s *session, state *meter.State) {
 	for _, l := range state.Losses {
 		o.record(idPointLoss, uint64(meteringProcess), uint64(state.Points[l.Point].Number), l.Packets, l.Bytes)
 	}
-	for _, slot := range sortedSlots(state.Points) {
-		p := state.Points[slot]
-		o.record(idInterface, uint64(p.Number), p.ID.Name, describe(p))
-	}
 }
 
-func sortedSlots(points flow.Points) []uint16 {
-	slots := make([]uint16, 0, len(points))
-	for slot := range points {
-		slots = append(slots, slot)
+// name writes what a port is called.
+func (o *optionsOf) name(p flow.Point) {
+	o.record(idInterface, uint64(p.Number), p.ID.Name, describe(p))
+}
+
+// changed are the slots whose points are others than before, in order.
+func changed(before, now flow.Points) (slots []uint16) {
+	for slot, p := range now {
+		if old, ok := before[slot]; !ok || old != p {
+			slots = append(slots, slot)
+		}
 	}
 	slices.Sort(slots)
 	return slots

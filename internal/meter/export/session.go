@@ -30,6 +30,7 @@ type session struct {
 	messages  int           // since the templates
 	since     time.Duration // of the state, by meter.Instant.Up
 	hold      time.Duration // until when records are kept back though they can't be sent
+	untold    []uint16      // slots of ports whose names are to be told
 	probed    bool          // away, and a message was sent to see whether it is refused
 }
 
@@ -262,15 +263,28 @@ func (s *session) announce(now meter.Instant) {
 	}
 	s.flush(now)
 	if s.shape.options() && s.status.State == Sending {
+		s.untold = changed(nil, s.x.state.Points)
 		s.tellOptions(now)
 	}
 }
 
+// namesAtOnce bounds how many names of ports are told in a second: with a thousand ports they would overrun a collector's socket.
+const namesAtOnce = 200
+
+// tellOptions sends the options, and the next of the ports' names.
 func (s *session) tellOptions(now meter.Instant) {
 	o := optionsOf{templates: s.x.options, add: func(t *ipfix.Template, rec []byte) error {
 		return s.add(now, func() error { return s.b.Append(t, rec) })
 	}}
-	if o.write(s, &s.x.state); o.err != nil {
+	o.write(s, &s.x.state)
+	n := min(namesAtOnce, len(s.untold))
+	for _, slot := range s.untold[:n] {
+		if p, ok := s.x.state.Points[slot]; ok {
+			o.name(p)
+		}
+	}
+	s.untold = s.untold[n:]
+	if o.err != nil {
 		s.fault(o.err)
 	}
 	s.flush(now)
@@ -287,15 +301,18 @@ func (s *session) add(now meter.Instant, try func() error) error {
 }
 
 // tick does what goes by time: it looks whether a collector is back and sends templates again.
-func (s *session) tick(now meter.Instant, changed bool) {
+func (s *session) tick(now meter.Instant) {
 	s.open(now)
 	s.listen(now)
 	switch {
 	case s.socket == nil:
 	case s.status.State == Away:
 		s.probe(now)
-	case s.fresh || changed || now.Up-s.announced >= s.x.c.TemplateEvery:
+	case s.fresh || now.Up-s.announced >= s.x.c.TemplateEvery:
 		s.announce(now)
+		s.listen(now)
+	case len(s.untold) > 0:
+		s.tellOptions(now)
 		s.listen(now)
 	}
 }

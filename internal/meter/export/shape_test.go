@@ -2,12 +2,15 @@ package export
 
 import (
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"heddle/internal/flow"
 	"heddle/internal/ipfix"
 	"heddle/internal/meter"
+	"heddle/internal/plan"
 )
 
 // The template message of the vds shape, byte by byte: field order, lengths and enterprise numbers of semantics §9.3.
@@ -190,5 +193,33 @@ func TestRFC5471_3_4_OptionsTellWhoExportsWhatIsCalledHowAndWhatIsMissing(t *tes
 	r.x.Tick(r.now, func() meter.State { return r.state })
 	if r.x.ignored.total.Packets != 14 {
 		t.Errorf("%d packets were ignored in all, want 14", r.x.ignored.total.Packets)
+	}
+}
+
+// The names of many ports are told one part after the other, and of one that comes at once.
+func TestNamesOfManyPortsAreSpreadOverTime(t *testing.T) {
+	c := collect(t, "127.0.0.1:0")
+	r := newRig(t, to(c, Standard))
+	r.pass(0)
+	c.awaitMessages(2)
+	r.state.Points = flow.Points{}
+	for slot := range uint16(500) {
+		r.state.Points[slot+1] = flow.Point{ID: plan.PortID{Switch: "lab", Name: fmt.Sprint("vm", slot)}, Number: uint32(slot) + 100}
+	}
+	told := map[string]bool{}
+	for _, want := range []int{200, 400, 500, 500} {
+		n := len(c.messages)
+		r.pass(time.Second)
+		if len(told) < 500 {
+			c.awaitMessages(n + 1)
+		}
+		for _, o := range c.with("interfaceName") {
+			if number(t, o, "ingressInterface") >= 100 {
+				told[text(o, "interfaceName")] = true
+			}
+		}
+		if len(told) != want {
+			t.Fatalf("%d names were told, want %d", len(told), want)
+		}
 	}
 }
