@@ -2,7 +2,7 @@
 /* Which flow a frame belongs to, and the packets it stands for (frame-rules §9). The outermost tag is beside the frame. */
 #pragma once
 #include "lag.h"
-#include "meter_tables.h"
+#include "meter_begin.h"
 
 enum meter_headers {
 	MAX_EXTENSIONS = 8,
@@ -48,12 +48,6 @@ INLINE void meter_lengths(struct __sk_buff *skb, struct meter_scratch *s, u32 l3
 	s->last_bytes = headers + payload - (n - 1) * size;
 	s->frame_bytes = l3 + s->bytes;
 	s->last_frame_bytes = l3 + s->last_bytes;
-}
-
-INLINE void copy_words(void *to, const void *from, u32 words)
-{
-	for (u32 i = 0; i < words; i++)
-		((u32 *)to)[i] = ((const u32 *)from)[i];
 }
 
 /* The common frame: TCP or UDP in IPv4 without options and not in fragments. false = it is not one. */

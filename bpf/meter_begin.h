@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* A flow that this CPU's table does not have: it begins, in the room of the port whose frame it is, or is lost. */
+#pragma once
+#include "meter_tables.h"
+#include "record.h"
+
+enum { ROOM_TRIES = 8 };
+
+INLINE void copy_words(void *to, const void *from, u32 words)
+{
+	for (u32 i = 0; i < words; i++)
+		((u32 *)to)[i] = ((const u32 *)from)[i];
+}
+
+/* Dry runs are one after the other, on whatever CPU: theirs are metered as one CPU's. */
+INLINE struct meter_point *meter_point_at(u32 slot)
+{
+	if (recording)
+		return bpf_map_lookup_percpu_elem(&meter_points, &slot, 0);
+	return bpf_map_lookup_elem(&meter_points, &slot);
+}
+
+INLINE void *table_of_cpu(void *tables, u64 round)
+{
+	u32 i = (round & 1) * meter_cpus + (recording ? 0 : bpf_get_smp_processor_id());
+
+	return bpf_map_lookup_elem(tables, &i);
+}
+
+/* Takes room for one flow; the rooms of a round that is over are empty. */
+INLINE bool take_from(struct flow_room *r, u64 round)
+{
+	for (u32 i = 0; i < ROOM_TRIES; i++) {
+		u64 word = *(volatile u64 *)&r->taken;
+		u32 taken = word >> 32 == (u32)round ? (u32)word : 0;
+
+		if (taken >= r->limit)
+			return false;
+		if (__sync_bool_compare_and_swap(&r->taken, word, round << 32 | (taken + 1)))
+			return true;
+	}
+	return false; /* so many other CPUs took theirs meanwhile */
+}
+
+INLINE struct flow_room *room_at(u32 i)
+{
+	return bpf_map_lookup_elem(&flow_rooms, &i);
+}
+
+/* Room for a flow of origin's frames: its own, then what it shares. The room that was taken, or 0. */
+INLINE struct flow_room *take_room(u32 origin, u64 round)
+{
+	struct flow_room *r = room_at(origin);
+
+	if (!r)
+		return 0;
+	if (take_from(r, round))
+		return r;
+	if (!r->pool)
+		return 0;
+	r = room_at(r->pool);
+	return r && take_from(r, round) ? r : 0;
+}
+
+/* Adds to a flow that other CPUs add to. */
+INLINE void add_shared(struct flow *v, const struct flow *a)
+{
+	__sync_fetch_and_add(&v->packets, a->packets);
+	__sync_fetch_and_add(&v->bytes, a->bytes);
+	__sync_fetch_and_add(&v->frame_bytes, a->frame_bytes);
+	v->last = a->last;
+	*(u32 *)&v->in = *(const u32 *)&a->in;
+	if (a->tcp_flags & ~v->tcp_flags)
+		v->tcp_flags |= a->tcp_flags;
+	if (a->min_ttl < v->min_ttl)
+		v->min_ttl = a->min_ttl;
+	if (a->max_ttl > v->max_ttl)
+		v->max_ttl = a->max_ttl;
+}
+
+INLINE bool find_shared(struct meter_scratch *s, void *shared)
+{
+	struct flow *v = bpf_map_lookup_elem(shared, &s->wide_key);
+
+	if (v)
+		add_shared(v, &s->fresh);
+	return v;
+}
+
+INLINE bool insert_own(struct meter_scratch *s, u64 round)
+{
+	void *table;
+
+	if (s->wide) {
+		table = table_of_cpu(&wide_flows, round);
+		return table && !bpf_map_update_elem(table, &s->wide_key, &s->fresh, UPDATE_NOEXIST);
+	}
+	NO_MERGE();
+	table = table_of_cpu(&flows, round);
+	return table && !bpf_map_update_elem(table, &s->key, &s->fresh, UPDATE_NOEXIST);
+}
+
+/* The key of an IPv4 flow for the table that all CPUs share. */
+INLINE void widen(struct meter_scratch *s)
+{
+	struct wide_flow_key *w = &s->wide_key;
+
+	__builtin_memset(w, 0, sizeof(*w));
+	w->point = s->key.point;
+	w->vlan = s->key.vlan;
+	copy_words(w->macs, s->key.macs, 3);
+	copy_words(w->addresses, s->key.addresses, 1);
+	copy_words(w->addresses + 16, s->key.addresses + 4, 1);
+	copy_words(w->ports, s->key.ports, 1);
+	w->type = TYPE_IPV4;
+	w->protocol = s->key.protocol;
+}
+
+/* A flow that this CPU's table does not have: s->fresh becomes one, or is added to one in the table that all share, or is lost. */
+INLINE bool begin_flow(struct meter_scratch *s, u32 origin, u64 round)
+{
+	u64 *full = s->wide ? &s->full[1] : &s->full[0];
+	u32 i = round & 1;
+	void *shared = bpf_map_lookup_elem(&shared_flows, &i);
+	struct flow_room *room;
+
+	if (!shared)
+		return false;
+	if (*full == round) {
+		if (!s->wide)
+			widen(s);
+		if (find_shared(s, shared))
+			return true;
+	}
+	room = take_room(origin, round);
+	if (!room)
+		return false;
+	if (*full != round) {
+		if (insert_own(s, round))
+			return true;
+		*full = round;
+		if (!s->wide)
+			widen(s);
+	}
+	if (!bpf_map_update_elem(shared, &s->wide_key, &s->fresh, UPDATE_NOEXIST))
+		return true;
+	__sync_fetch_and_add(&room->taken, -1);
+	return find_shared(s, shared);
+}
