@@ -112,6 +112,9 @@ func sendCommand(kind Kind) *cobra.Command {
 	end.add(c)
 	c.Flags().StringArrayVar(&to, "to", nil, "`address:port` of the sink, once for each session; for echo and scan the host's address")
 	c.Flags().StringVar(&begin, "begin", "", "`time` (RFC 3339) at which the measured interval begins, for several senders at once (default: after the warm-up)")
+	if kind == KindCRR {
+		c.Flags().IntVar(&load.Addresses, "addresses", 1, "how many consecutive addresses of the server to connect to in turn")
+	}
 	if kind == KindScan {
 		c.Flags().IntVar(&load.Flows, "flows", defaultScanFlows, "how many different flows")
 	}
@@ -187,6 +190,9 @@ func (l Load) args(to []netip.AddrPort) []string {
 			dest = a.Addr().String()
 		}
 		args = append(args, "--to", dest)
+	}
+	if l.Addresses > 1 {
+		args = append(args, "--addresses", strconv.Itoa(l.Addresses))
 	}
 	if l.Kind == KindScan {
 		args = append(args, "--flows", strconv.Itoa(l.Flows))

@@ -69,7 +69,7 @@ func Measure(ctx context.Context, p Pair, load Load) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	res, err := SendEach(ctx, p.Client, load, sinks.Addrs())
+	res, err := SendEach(ctx, p.Client, load, reached(sinks.Addrs(), p.Addr))
 	seen, sinkErr := sinks.Finish()
 	if err := errors.Join(err, sinkErr); err != nil {
 		return Result{}, err

@@ -46,7 +46,7 @@ func (p Processes) Measure(ctx context.Context, pair Pair, load Load) (Result, e
 	if err != nil {
 		return Result{}, err
 	}
-	res, err := p.send(ctx, pair.Client, load, sink.addrs)
+	res, err := p.send(ctx, pair.Client, load, reached(sink.addrs, pair.Addr))
 	if err != nil {
 		cancel()
 		_, _ = sink.finish()

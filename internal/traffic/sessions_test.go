@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"heddle/internal/testkit"
 )
 
@@ -38,6 +40,21 @@ func TestSessionsAreMeasuredTogether(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestConnectionsGoToEveryAddressOfTheServer(t *testing.T) {
+	load := short(KindCRR)
+	load.Sessions, load.Addresses = 2, 8 // of the loopback, 127.0.0.1 to 8
+	for how, f := range map[string]func(context.Context, Pair, Load) (Result, error){"goroutines": Measure, "processes": processes(t).Measure} {
+		res, err := f(t.Context(), loopback, load)
+		if err != nil || res.Transactions.Count < 20 || res.Sink.Connections < res.Transactions.Count {
+			t.Errorf("%s: %+v, %v", how, res, err)
+		}
+	}
+	servers, family, err := consecutive(netip.MustParseAddrPort("10.0.0.255:7"), 2)
+	if err != nil || family != syscall.AF_INET || len(servers) != 2 || servers[1].(*unix.SockaddrInet4).Addr != [4]byte{10, 0, 1, 0} {
+		t.Errorf("two addresses: %+v, %v", servers, err)
 	}
 }
 
@@ -97,6 +114,7 @@ func TestOneSessionThatFailsEndsAll(t *testing.T) {
 func TestSessionsAndFlowsAreChecked(t *testing.T) {
 	for want, l := range map[string]Load{
 		"it has one": {Kind: KindUDP, Sessions: 2}, "65 sessions": {Kind: KindRR, Sessions: 65}, "flows of a scan": {Kind: KindScan, Flows: -1},
+		"has one connection": {Kind: KindRR, Addresses: 2}, "257 addresses": {Kind: KindCRR, Addresses: 257},
 		"size 1": {Kind: KindScan, Size: 1},
 	} {
 		if _, err := l.withDefaults(); err == nil || !strings.Contains(err.Error(), want) {

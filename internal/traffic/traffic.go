@@ -59,6 +59,9 @@ type Load struct {
 	Rate float64
 	// Sessions is how many there are at once, each with a sink of its own; 0 = 1. More than one: stream, rr and crr only, at most 64.
 	Sessions int
+	// Addresses is how many consecutive ones the server has, from that of the pair: connections of crr go to each in turn, so that one
+	// with the same addresses and ports comes again later; 0 = 1, at most 256. There are some 14,000 ports for each.
+	Addresses int
 	// Begin, where it is set, is when the measured interval begins: that of several senders is then the same. Nothing is sent until
 	// Warmup before. A sender that is ready only after it fails with ErrLate.
 	Begin time.Time
@@ -76,6 +79,7 @@ const (
 	defaultScanFlows = 5000
 	maxScanFlows     = 1_000_000
 	maxSessions      = 64
+	maxAddresses     = 256
 	defaultWriteSize = 64 << 10
 	maxGather        = 1 << 20
 )
@@ -142,15 +146,42 @@ func (l Load) checkMany() error {
 	switch {
 	case l.Sessions < 0 || l.Sessions > maxSessions:
 		return fmt.Errorf("%d sessions: want 1–%d", l.Sessions, maxSessions)
+	case l.Addresses < 0 || l.Addresses > maxAddresses:
+		return fmt.Errorf("%d addresses of the server: want 1–%d", l.Addresses, maxAddresses)
+	case l.Addresses > 1 && l.Kind != KindCRR:
+		return fmt.Errorf("%d addresses of the server: %s has one connection", l.Addresses, l.Kind)
 	case l.Sessions > 1 && !several:
 		return fmt.Errorf("%d sessions of %s: it has one", l.Sessions, l.Kind)
 	}
 	return nil
 }
 
+// unspecified stands for all addresses of a host, in the family of one of them.
+func unspecified(like netip.Addr) netip.Addr {
+	if like.Unmap().Is4() {
+		return netip.IPv4Unspecified()
+	}
+	return netip.IPv6Unspecified()
+}
+
+// reached are where sinks that listen at all of a host's addresses are reached, by one of them.
+func reached(sinks []netip.AddrPort, at netip.Addr) []netip.AddrPort {
+	all := make([]netip.AddrPort, 0, len(sinks))
+	for _, s := range sinks {
+		if s.Addr().IsUnspecified() {
+			s = netip.AddrPortFrom(at, s.Port())
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
 // sink is what the other end of the load must be.
 func (l Load) sink(at netip.Addr) SinkOptions {
 	o := SinkOptions{Kind: l.Kind, At: netip.AddrPortFrom(at, 0)}
+	if l.Addresses > 1 {
+		o.At = netip.AddrPortFrom(unspecified(at), 0)
+	}
 	switch {
 	case l.Kind == KindRR || l.Kind == KindCRR:
 		o.Size = l.Size

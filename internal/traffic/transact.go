@@ -23,10 +23,11 @@ func requestResponse(h *halt, load Load, to netip.AddrPort) (*Transactions, erro
 // connectRequestResponse makes a connection per transaction. The client ends it with a reset once it has the answer, as
 // TIME_WAIT would use up the ports within seconds (RFC 9293, section 3.6.1); every path carries the same frames.
 func connectRequestResponse(h *halt, load Load, to netip.AddrPort) (*Transactions, error) {
-	sa, family, err := sockaddr(to)
+	servers, family, err := consecutive(to, load.Addresses)
 	if err != nil {
 		return nil, err
 	}
+	turn := 0
 	buf := make([]byte, load.Size)
 	once := unix.Linger{Onoff: 1, Linger: 0}
 	return transact(h, load, func(stop func() bool) error {
@@ -38,11 +39,25 @@ func connectRequestResponse(h *halt, load Load, to netip.AddrPort) (*Transaction
 		if err := unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &once); err != nil {
 			return fmt.Errorf("set SO_LINGER: %w", err)
 		}
-		if err := connect(h, fd, sa); err != nil {
+		turn++
+		if err := connect(h, fd, servers[turn%len(servers)]); err != nil {
 			return err
 		}
 		return exchange(fd, buf, stop)
 	})
+}
+
+// consecutive are so many addresses, the first of them given, at one port.
+func consecutive(from netip.AddrPort, n int) (all []unix.Sockaddr, family int, err error) {
+	for range max(n, 1) {
+		sa, f, err := sockaddr(from)
+		if err != nil {
+			return nil, 0, err
+		}
+		all, family = append(all, sa), f
+		from = netip.AddrPortFrom(from.Addr().Next(), from.Port())
+	}
+	return all, family, nil
 }
 
 // exchange sends the message and waits for one of the same size.

@@ -61,10 +61,23 @@ var sides = [...]side{tx, rx}
 func (s side) host() string { return [...]string{"esx1", "esx2"}[s] }
 
 // The VMs of a side are numbered from 1; number 0 is the background's.
-func (s side) vm(n int) string      { return fmt.Sprintf("%c%d", "ab"[s], n) }
-func (s side) device(n int) string  { return fmt.Sprintf("vm-%s", s.vm(n)) }
-func (s side) mac(n int) string     { return fmt.Sprintf("02:4b:0f:00:%02x:%02x", int(s), n) }
-func (s side) address(n int) string { return fmt.Sprintf("10.79.%d.%d", int(s), n+1) }
+func (s side) vm(n int) string         { return fmt.Sprintf("%c%d", "ab"[s], n) }
+func (s side) device(n int) string     { return fmt.Sprintf("vm-%s", s.vm(n)) }
+func (s side) mac(n int) string        { return fmt.Sprintf("02:4b:0f:00:%02x:%02x", int(s), n) }
+func (s side) address(n, i int) string { return fmt.Sprintf("10.79.%d.%d", 100*int(s)+n, i+1) }
+
+// serverAddresses is how many each VM of the receivers has. Connections of crr go to each in turn: with one alone a connection would have the
+// addresses and ports of one before it while that flow has not been told of, and they would be one flow.
+const serverAddresses = 16
+
+// addresses are those of a VM.
+func (s side) addresses(n int) string {
+	all := []string{s.address(n, 0) + "/16"}
+	for i := 1; s == rx && i < serverAddresses; i++ {
+		all = append(all, s.address(n, i)+"/16")
+	}
+	return strings.Join(all, ", ")
+}
 
 // export is where flows go and how, off for nowhere. It stays when metering is switched off: what was metered is still to be told of.
 type export struct {
@@ -125,7 +138,7 @@ func scenarioText(vms int) string {
 	b.WriteString("vms:\n")
 	for _, s := range sides {
 		for n := range vms + 1 {
-			fmt.Fprintf(&b, "  - {name: %s, host: %s, addresses: [%s/16]}\n", s.vm(n), s.host(), s.address(n))
+			fmt.Fprintf(&b, "  - {name: %s, host: %s, addresses: [%s]}\n", s.vm(n), s.host(), s.addresses(n))
 		}
 	}
 	fmt.Fprintf(&b, "links:\n  - {a: %s/eno1, b: %s/eno1}\n", tx.host(), rx.host())

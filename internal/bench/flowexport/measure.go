@@ -57,6 +57,9 @@ func late(err error) bool {
 
 func (r *rig) attempt(ctx context.Context, c cell, lead time.Duration) (sample, error) {
 	load := traffic.Load{Kind: c.kind, Size: c.size, Sessions: c.sessions}
+	if c.endsFlows() {
+		load.Addresses = serverAddresses
+	}
 	load.Warmup, load.Duration = c.times(r.opts, r.metering)
 	load.Begin = time.Now().Add(lead + load.Warmup)
 	s := sample{results: make([]traffic.Result, c.pairs)}

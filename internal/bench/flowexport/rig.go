@@ -132,7 +132,7 @@ func (r *rig) pair(n int, client, server []int) traffic.Pair {
 	return traffic.Pair{
 		Client: traffic.Endpoint{NS: r.vms[tx][n], CPUs: client},
 		Server: traffic.Endpoint{NS: r.vms[rx][n], CPUs: server},
-		Addr:   netip.MustParseAddr(rx.address(n)),
+		Addr:   netip.MustParseAddr(rx.address(n, 0)),
 	}
 }
 
