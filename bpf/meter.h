@@ -64,17 +64,16 @@ INLINE void add_own(struct flow *v, const struct meter_scratch *s)
 
 INLINE struct flow *find_own(struct meter_scratch *s, u64 what, u64 way, u64 round)
 {
-	/* Whole words, here and where the frame is read: the hash reads words, and would wait for parts of one to be written. */
-	u32 point = (what & (METER_SLOT | METER_EGRESS)) | (u32)(u16)(way >> WAY_VLAN_SHIFT) << 16;
+	u64 point = (what & (METER_SLOT | METER_EGRESS)) | (u64)(u16)(way >> WAY_VLAN_SHIFT) << 16;
 	void *table;
 
 	if (s->wide) {
-		*(u32 *)&s->wide_key.point = point;
+		*(u64 *)&s->wide_key.point = point | (u64) * (u32 *)s->wide_key.macs << 32;
 		table = table_of_cpu(&wide_flows, round);
 		return table ? bpf_map_lookup_elem(table, &s->wide_key) : 0;
 	}
 	NO_MERGE();
-	*(u32 *)&s->key.point = point;
+	*(u64 *)&s->key.point = point | (u64) * (u32 *)s->key.macs << 32;
 	table = table_of_cpu(&flows, round);
 	return table ? bpf_map_lookup_elem(table, &s->key) : 0;
 }
@@ -185,7 +184,7 @@ SEPARATE u32 meter_begin(u64 what, u64 way, u64 round)
 	return 0;
 }
 
-/* The whole of a frame with one receiver, as a call is a good part of what metering costs. what: that of the way in, and in the bits of
+/* The whole of a frame with one receiver, in one call: that is a good part of what metering costs. what: that of the way in, and in the bits of
  * enum meter_both_what that of the way out. */
 SEPARATE u32 meter_both(struct __sk_buff *skb, u64 what, u64 way, u64 now)
 {

@@ -73,10 +73,11 @@ INLINE bool meter_read_ipv4(struct __sk_buff *skb, struct meter_scratch *s, cons
 	s->wide = 0;
 	s->tos = ip[1];
 	s->ttl = ip[8];
-	copy_words(s->key.macs, p, 3);
-	copy_words(s->key.addresses, ip + 12, 2);
-	copy_words(s->key.ports, l4, 1);
-	*(u32 *)&s->key.protocol = ip[9];
+	/* Words as long as they are compared in: the look-up would wait for parts of one to be written. */
+	*(u32 *)s->key.macs = *(u32 *)p;
+	*(u64 *)(s->key.macs + 4) = *(u64 *)(p + 4);
+	*(u64 *)s->key.addresses = *(u64 *)(ip + 12);
+	*(u64 *)s->key.ports = *(u32 *)l4 | (u64)ip[9] << 32;
 	if (skb->gso_size)
 		length = skb->len - ETH_HEADER;
 	meter_lengths(skb, s, ETH_HEADER, length, headers);
@@ -106,10 +107,11 @@ INLINE bool meter_read_ipv6(struct __sk_buff *skb, struct meter_scratch *s, cons
 	s->wide = 1;
 	s->tos = ip[0] << 4 | ip[1] >> 4;
 	s->ttl = ip[7];
-	copy_words(s->wide_key.macs, p, 3);
-	copy_words(s->wide_key.addresses, ip + 8, 8);
-	copy_words(s->wide_key.ports, l4, 1);
-	*(u32 *)&s->wide_key.type = TYPE_IPV6 | ip[6] << 16;
+	*(u32 *)s->wide_key.macs = *(u32 *)p;
+	*(u64 *)(s->wide_key.macs + 4) = *(u64 *)(p + 4);
+	for (u32 i = 0; i < 32; i += 8)
+		*(u64 *)(s->wide_key.addresses + i) = *(u64 *)(ip + 8 + i);
+	*(u64 *)s->wide_key.ports = *(u32 *)l4 | (u64)(TYPE_IPV6 | ip[6] << 16) << 32;
 	if (skb->gso_size)
 		length = skb->len - ETH_HEADER;
 	meter_lengths(skb, s, ETH_HEADER, length, headers);
