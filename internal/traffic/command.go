@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 	"runtime"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"heddle/internal/netns"
 )
@@ -44,21 +46,41 @@ func Command() *cobra.Command {
 type endFlags struct {
 	ns   string
 	cpus []int
+	nice int
 }
 
 func (f *endFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.ns, "netns", "", "network `namespace` to run in (default: the present one)")
+	c.Flags().IntVar(&f.nice, "nice", 0, "priority of this process and, where the kernel groups by session, of its session, 0-19: the higher, the more others come first")
 	c.Flags().IntSliceVar(&f.cpus, "cpus", nil, "`CPUs` the measuring thread may use (default: all)")
 }
 
 func (f *endFlags) endpoint() (Endpoint, error) {
 	e := Endpoint{CPUs: f.cpus}
+	if err := beNice(f.nice); err != nil {
+		return e, err
+	}
 	if f.ns == "" {
 		return e, nil
 	}
 	var err error
 	e.NS, err = netns.Open(f.ns)
 	return e, err
+}
+
+// beNice lowers the priority of this process's group and session; 0 leaves them as they are.
+func beNice(n int) error {
+	if n == 0 {
+		return nil
+	}
+	if err := unix.Setpriority(unix.PRIO_PGRP, 0, n); err != nil {
+		return fmt.Errorf("set priority %d: %w", n, err)
+	}
+	err := os.WriteFile("/proc/self/autogroup", []byte(strconv.Itoa(n)), 0)
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("set priority %d of the session: %w", n, err)
+	}
+	return nil
 }
 
 // args are the flags that give the endpoint's CPUs; its namespace is entered before the process is started.

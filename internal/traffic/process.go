@@ -20,6 +20,9 @@ import (
 type Processes struct {
 	// Program is the command line up to and including "traffic", such as {"/usr/bin/heddle", "traffic"}.
 	Program []string
+	// Nice is the priority of the processes, 0–19: the higher, the more others come first (nice(2)). Each is then a session of its own, as
+	// the kernel may share out CPU time by session (sched(7), autogroup).
+	Nice int
 	// Env is added to the environment of the processes.
 	Env []string
 }
@@ -61,6 +64,10 @@ func (p Processes) command(ctx context.Context, args, more []string) (*exec.Cmd,
 	all := append(append(append([]string{}, p.Program[1:]...), args...), more...)
 	cmd := exec.CommandContext(ctx, p.Program[0], all...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if p.Nice != 0 {
+		cmd.Args = append(cmd.Args, "--nice", strconv.Itoa(p.Nice))
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	}
 	cmd.Env = append(cmd.Environ(), p.Env...)
 	cmd.WaitDelay = exitPatience
 	var stderr bytes.Buffer

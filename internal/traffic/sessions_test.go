@@ -177,3 +177,24 @@ func TestScanOverIPv6UntilItsContextEnds(t *testing.T) {
 		t.Errorf("scan %+v", *s)
 	}
 }
+
+func TestNiceEndsAreSessionsOfTheirOwn(t *testing.T) {
+	p := processes(t)
+	p.Nice = 5
+	sink, err := p.sink(t.Context(), Endpoint{}, SinkOptions{Kind: KindRR, At: netip.AddrPortFrom(loopback.Addr, 0), Size: 1}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := sink.cmd.Process.Pid
+	session, err := unix.Getsid(pid)
+	if err != nil || session != pid {
+		t.Errorf("the sink %d is of session %d, %v", pid, session, err)
+	}
+	raw, err := unix.Getpriority(unix.PRIO_PROCESS, pid) // the kernel's answer is 20 − nice
+	if err != nil || raw != 20-5 {
+		t.Errorf("priority %d, %v", 20-raw, err)
+	}
+	if _, err := sink.finish(); err != nil {
+		t.Error(err)
+	}
+}

@@ -9,9 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// agentNice is the agents' priority. VMs that keep all CPUs busy with short turns leave others next to nothing: an agent would put off
-// draining and exporting until they rest, and what that costs would be in no rate.
-const agentNice = -10
+// The priorities of agents and VMs. VMs that keep all CPUs busy with short turns leave others next to nothing: an agent, and the kernel's
+// thread of RCU that it waits for, would put off draining and exporting until they rest, and what that costs would be in no rate.
+const (
+	agentNice = -10
+	vmNice    = 5
+)
 
 // prefer has a process and the threads it will have run before others, also where the kernel shares out CPU time by session
 // (sched(7), autogroup).

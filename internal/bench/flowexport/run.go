@@ -44,7 +44,7 @@ func Run(ctx context.Context, o Options) (rep *report.Report, err error) {
 		return nil, err
 	}
 	if o.measure == nil {
-		o.measure = traffic.Processes{Program: []string{o.Heddle, "traffic"}}.Measure
+		o.measure = traffic.Processes{Program: []string{o.Heddle, "traffic"}, Nice: vmNice}.Measure
 	}
 	r := &run{opts: o, samples: map[at][]sample{}, exported: map[source]exported{}}
 	if r.cells, err = o.cells(); err != nil {
