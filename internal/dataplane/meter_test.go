@@ -141,7 +141,7 @@ func TestEveryPacketOfAStreamIsDrainedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p := s.finish()
+	p := s.end()
 	silent(t, k)
 	if err := k.Flows().Drain(all.add); err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestADrainThatIsKilledIsDoneAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.finish()
+	s.end()
 	k := inForce(t, host, dir, d, tweak{})
 	defer k.Close()
 	silent(t, k)
@@ -231,7 +231,7 @@ func TestAnErrorOfWhoAddsLosesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.finish()
+	s.end()
 	silent(t, k)
 	if err := k.Flows().Drain(all.add); err != nil {
 		t.Fatal(err)

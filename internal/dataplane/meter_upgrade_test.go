@@ -35,7 +35,7 @@ func TestAnUpgradeLosesNoFlow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.finish()
+	s.end()
 	k := inForce(t, host, dir, d, tweak{spec: sizes[0]})
 	defer k.Close()
 	silent(t, k)
@@ -73,7 +73,7 @@ func TestAnUpgradeToOtherFlowTablesSaysWhatIsLost(t *testing.T) {
 		t.Errorf("said: %s", said.String())
 	}
 	waitFor(t, k, 100)
-	s.finish()
+	s.end()
 	all := newKept(t)
 	if err := k.Flows().Drain(all.add); err != nil {
 		t.Fatal(err)

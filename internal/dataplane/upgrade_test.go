@@ -100,6 +100,16 @@ func startNumbered(t *testing.T, from, to guest, perSecond float64) *numbered {
 // finish fails the test when a packet was lost, doubled or overtaken.
 func (n *numbered) finish() traffic.Received {
 	n.t.Helper()
+	p := n.end()
+	if p.Reordered > 0 {
+		n.t.Errorf("packets %+v", p)
+	}
+	return p
+}
+
+// end fails the test when a packet was lost or doubled. A sender that moves to another CPU overtakes itself.
+func (n *numbered) end() traffic.Received {
+	n.t.Helper()
 	n.stop()
 	if err := <-n.sent; err != nil {
 		n.t.Error(err)
@@ -109,7 +119,7 @@ func (n *numbered) finish() traffic.Received {
 		n.t.Fatal(err)
 	}
 	p := *res.Packets
-	if !p.Complete || p.Sent == 0 || p.Lost+p.Duplicated+p.Reordered > 0 {
+	if !p.Complete || p.Sent == 0 || p.Lost+p.Duplicated > 0 {
 		n.t.Errorf("packets %+v", p)
 	}
 	return p
