@@ -227,15 +227,27 @@ func TestNIC_QueuesKeepFlowsInOrderAndSpreadThem(t *testing.T) {
 	owner := h.plugWide("port-v", cable.MAC(2))
 	h.Start(strings.ReplaceAll(cardQueueConfig, "CARD", card))
 	h.up("veth", "uplink1")
-	sendFromAllCPUs(t, owner)
-	if used := owner.collect(cable.MAC(2), cable.MAC(99), 10000); used < 2 {
-		t.Errorf("%d flows came by %d queue", flowCount, used)
+	// The kernel may go on with a frame on another CPU than the sender's where that has work of the same device at hand, and the flow then
+	// changes queues. That happens once in a while on a busy machine; a switch that spread flows over queues would do so every time.
+	const attempts = 5
+	for i := range uint16(attempts) {
+		base := 10000 + i*flowCount
+		sendFromAllCPUs(t, owner, base)
+		used, astray := owner.sort(cable.MAC(2), cable.MAC(99), base)
+		if used < 2 {
+			t.Errorf("%d flows came by %d queue", flowCount, used)
+		}
+		if astray == "" {
+			return
+		}
+		t.Logf("attempt %d: %s", i+1, astray)
 	}
+	t.Errorf("flows went astray in each of %d attempts", attempts)
 }
 
 // sendFromAllCPUs sends each flow from a CPU of its own choice. The drivers of such cards have the CPU that a frame is on decide by
 // which queue it leaves (XPS), as they do without a switch.
-func sendFromAllCPUs(t *testing.T, owner *queues) {
+func sendFromAllCPUs(t *testing.T, owner *queues, base uint16) {
 	t.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -249,7 +261,7 @@ func sendFromAllCPUs(t *testing.T, owner *queues) {
 			one.Set(int(flow) % all.Count())
 			err := unix.SchedSetaffinity(0, &one)
 			if err == nil {
-				_, err = unix.Write(owner.fds[0], flowFrame(cable.MAC(99), cable.MAC(2), 10000+flow, n))
+				_, err = unix.Write(owner.fds[0], flowFrame(cable.MAC(99), cable.MAC(2), base+flow, n))
 			}
 			if err != nil {
 				t.Fatal(err)

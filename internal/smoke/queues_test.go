@@ -3,6 +3,7 @@ package smoke
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -167,6 +168,16 @@ func (q *queues) flows(to, from [6]byte, base uint16) {
 // collect receives all of them and holds each flow to one queue and its order; it gives how many queues were used.
 func (q *queues) collect(to, from [6]byte, base uint16) (used int) {
 	q.t.Helper()
+	used, astray := q.sort(to, from, base)
+	if astray != "" {
+		q.t.Fatal(astray)
+	}
+	return used
+}
+
+// sort is collect that says which flow did not keep to its queue or order, "" when all did.
+func (q *queues) sort(to, from [6]byte, base uint16) (used int, astray string) {
+	q.t.Helper()
 	queueOf, next, inUse := map[uint16]int{}, map[uint16]uint32{}, map[int]bool{}
 	deadline := time.Now().Add(realhost.Patience)
 	for got := 0; got < flowCount*perFlow; {
@@ -179,16 +190,16 @@ func (q *queues) collect(to, from [6]byte, base uint16) (used int) {
 			continue
 		}
 		if was, known := queueOf[flow]; known && was != queue {
-			q.t.Fatalf("flow %d came by queue %d and by queue %d", flow, was, queue)
+			astray = fmt.Sprintf("flow %d came by queue %d and by queue %d", flow, was, queue)
 		}
 		if n != next[flow] {
-			q.t.Fatalf("flow %d: datagram %d came where %d was due", flow, n, next[flow])
+			astray = fmt.Sprintf("flow %d: datagram %d came where %d was due", flow, n, next[flow])
 		}
 		queueOf[flow], next[flow], inUse[queue] = queue, n+1, true
 		got++
 		q.got = got
 	}
-	return len(inUse)
+	return len(inUse), astray
 }
 
 // next is the next frame and the queue it came by.
