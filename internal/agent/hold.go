@@ -71,7 +71,7 @@ func (a *Agent) compareHold(bounds []bound) (changed bool, lost []func(), err er
 	for _, b := range bounds {
 		now[b.id] = b
 	}
-	var kept []state.Held
+	kept := make([]state.Held, 0, len(a.state.Held))
 	for _, h := range a.state.Held {
 		b, ok := now[h.ID]
 		same := ok && b.device.Index == h.Index

@@ -19,7 +19,10 @@ type layers struct {
 // faults, without lines, are about what commands made and does not fit the file; that is left out.
 func (l layers) merge() (*spec.Config, spec.Faults) {
 	base := *l.file
-	base.Ports = nil
+	if len(l.ports)+len(l.overrides) == 0 {
+		return &base, nil
+	}
+	base.Ports = make([]spec.Port, 0, len(l.file.Ports))
 	order := make(map[string]int, len(l.file.Ports)+len(l.ports))
 	var second []spec.Port // what has to be checked against the file
 	for i, p := range l.file.Ports {

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"heddle/internal/flow"
 	"heddle/internal/plan"
 )
 
@@ -52,7 +53,8 @@ func (k *Kernel) Change(d Desired, ready func() error) (Instant, error) {
 		k.slots.undo(a)
 		return Instant{}, err
 	}
-	errMatch := errors.Join(k.captures.follow(k.slots), k.links.match(k.wantedLinks(d), k.objects.SlotByIfindex, k.objects.SlotByHighIfindex))
+	errNote := k.flows.note(pointsOf(d), k.slots)
+	errMatch := errors.Join(errNote, k.captures.follow(k.slots), k.links.match(k.wantedLinks(d), k.objects.SlotByIfindex, k.objects.SlotByHighIfindex))
 	k.egress.note(k.wantedEgress(d))
 	// The program that is given to devices now finds its plan and their places.
 	if err := errors.Join(errMatch, k.exchange()); err != nil {
@@ -87,7 +89,10 @@ func (k *Kernel) putInForce(d Desired, a *assignment, ready func() error) (Insta
 	if err != nil {
 		return Instant{}, err
 	}
-	points := pointsOf(d)
+	points := map[plan.PortID]flow.Point{}
+	if len(a.newPorts) > 0 { // those that are known stay as they were until the plan is in force
+		points = pointsOf(d)
+	}
 	if err := errors.Join(k.writeNames(a, points), k.flows.prepare(d.Plan, k.slots), k.flows.note(points, k.slots)); err != nil {
 		return Instant{}, err
 	}

@@ -40,8 +40,8 @@ type validator struct {
 }
 
 func newValidator(c *Config) *validator {
-	v := &validator{cfg: c, src: c.src, switches: map[string]int{}, devices: map[string]string{},
-		addresses: map[netip.Addr]string{}, ports: map[string]int{}}
+	v := &validator{cfg: c, src: c.src, switches: map[string]int{}, devices: make(map[string]string, len(c.Ports)),
+		addresses: map[netip.Addr]string{}, ports: make(map[string]int, len(c.Ports))}
 	if v.src == nil {
 		v.src = newSource("")
 	}
@@ -128,7 +128,7 @@ func (v *validator) oneSwitch(a at, i int) {
 	v.mtu(a, s.MTU)
 	v.groups = append(v.groups, map[string]int{})
 	v.uplinks = append(v.uplinks, map[string]int{})
-	v.macs = append(v.macs, map[[6]byte]string{})
+	v.macs = append(v.macs, make(map[[6]byte]string, len(v.cfg.Ports)/len(v.cfg.Switches)))
 	for j := range s.Uplinks {
 		v.uplink(a, i, j)
 	}
