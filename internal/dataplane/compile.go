@@ -30,7 +30,7 @@ func compile(d Desired, s *slots, ticksPerSecond uint64) (*image, error) {
 		d: d, slots: s, hz: ticksPerSecond,
 		img:      &image{ports: make([]abi.Port, abi.MaxPorts), segments: map[uint8][]abi.SegmentChunk{}},
 		owners:   make(map[owner]uint32, len(d.Facts)),
-		setIndex: map[plan.VLANSet]uint16{}, teamIndex: map[abi.Team]uint16{},
+		setIndex: map[plan.VLANSet]uint16{}, teamIndex: map[abi.Team]uint16{}, teamOf: map[teamLists]uint16{},
 	}
 	c.img.groups = []abi.Group{{}}
 	for _, sw := range d.Plan.Switches {
@@ -50,6 +50,7 @@ type compiler struct {
 	img       *image
 	setIndex  map[plan.VLANSet]uint16
 	teamIndex map[abi.Team]uint16
+	teamOf    map[teamLists]uint16
 }
 
 // connected is the state of a port whose device exists.

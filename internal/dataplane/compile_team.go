@@ -3,6 +3,7 @@ package dataplane
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"heddle/internal/abi"
 	"heddle/internal/plan"
@@ -43,13 +44,22 @@ func (c *compiler) compileTeam(sw *plan.Switch, p *plan.Port, rec *abi.Port) err
 	default:
 		return fmt.Errorf("unknown teaming policy %q", t.Policy.V)
 	}
-	var table abi.Team
-	for h := range table.Uplink {
-		table.Uplink[h] = rested(func(rest bool) uint16 { return walk(active, standby, uint32(h), rest) })
+	lists := strings.Join(t.Active.V, "\x00") + "\x01" + strings.Join(t.Standby.V, "\x00") + "\x01" + strings.Join(f.Resting, "\x00")
+	i, walked := c.teamOf[teamLists{sw.Name, lists}]
+	if !walked {
+		var table abi.Team
+		for h := range table.Uplink {
+			table.Uplink[h] = rested(func(rest bool) uint16 { return walk(active, standby, uint32(h), rest) })
+		}
+		i = c.team(table)
+		c.teamOf[teamLists{sw.Name, lists}] = i
 	}
-	rec.Team = c.team(table)
+	rec.Team = i
 	return nil
 }
+
+// teamLists are the lists of teams that choose alike by any hash: a thousand ports share few.
+type teamLists struct{ switchName, lists string }
 
 // rested makes a choice without what rests and, only when that yields nothing, with it (S44).
 func rested(choose func(rest bool) uint16) uint16 {

@@ -48,7 +48,7 @@ func (l *Lab) startGuests(context.Context) error {
 		if err != nil {
 			return err
 		}
-		p, err := l.start(l.ns[v.Host], filepath.Join(l.Dir, "log", v.Name+".log"), "lab", "guest", string(text))
+		p, err := l.start(l.ns[v.Host], filepath.Join(l.Dir, "log", v.Name+".log"), 0, "lab", "guest", string(text))
 		if err != nil {
 			return err
 		}

@@ -1,12 +1,16 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"heddle/internal/netns"
 )
@@ -18,9 +22,13 @@ type process struct {
 	done chan struct{} // closed when it has ended
 }
 
+// agentNice is the priority of agents, as the unit of the package gives it: guests that keep all CPUs busy do not put off what an operator
+// or a failed link asks for.
+const agentNice = -10
+
 // start runs the heddle program in a namespace, in a session of its own: neither the terminal's Ctrl-C nor its closing
-// reaches it. Its output goes to log.
-func (l *Lab) start(ns *netns.NS, log string, args ...string) (*process, error) {
+// reaches it. Its output goes to log. nice is its priority.
+func (l *Lab) start(ns *netns.NS, log string, nice int, args ...string) (*process, error) {
 	if err := os.MkdirAll(filepath.Dir(log), 0o755); err != nil {
 		return nil, err
 	}
@@ -38,7 +46,7 @@ func (l *Lab) start(ns *netns.NS, log string, args ...string) (*process, error) 
 	p.cmd.Env = append(append(os.Environ(), l.opts.Env...), "TMPDIR="+temporary)
 	p.cmd.Stdout, p.cmd.Stderr = f, f
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := ns.Start(p.cmd); err != nil {
+	if err := ns.Do(func() error { return startNice(p.cmd, nice) }); err != nil {
 		return nil, fmt.Errorf("start %s: %w", strings.Join(p.cmd.Args, " "), err)
 	}
 	go func() {
@@ -46,6 +54,31 @@ func (l *Lab) start(ns *netns.NS, log string, args ...string) (*process, error) 
 		close(p.done)
 	}()
 	return p, nil
+}
+
+// startNice starts a command with a priority, also where the kernel shares out CPU time by session (sched(7), autogroup). The calling
+// goroutine is locked to its thread, from which the command has its priority; the thread has its own back afterwards.
+func startNice(cmd *exec.Cmd, nice int) error {
+	if nice == 0 {
+		return cmd.Start()
+	}
+	own, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err == nil {
+		err = unix.Setpriority(unix.PRIO_PROCESS, 0, nice)
+	}
+	if err != nil {
+		return fmt.Errorf("give it priority: %w", err)
+	}
+	const zero = 20 // what the system call answers for a nice of 0; 1 less for each that it is nicer
+	err = errors.Join(cmd.Start(), unix.Setpriority(unix.PRIO_PROCESS, 0, zero-own))
+	if err != nil {
+		return err
+	}
+	err = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", cmd.Process.Pid), []byte(strconv.Itoa(nice)), 0)
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("give its session priority: %w", err)
+	}
+	return nil
 }
 
 // ended explains the end of a process that should run: its status and the last lines of its log.
