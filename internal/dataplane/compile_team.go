@@ -141,7 +141,7 @@ func (d Desired) UplinksInUse(sw *plan.Switch, p *plan.Port) []string {
 	for i, u := range sw.Uplinks {
 		s.ports[u.ID] = uint32(i + 1)
 	}
-	c := &compiler{d: d, slots: s, img: &image{}, teamIndex: map[abi.Team]uint16{}}
+	c := &compiler{d: d, slots: s, img: &image{}, teamIndex: map[abi.Team]uint16{}, teamOf: map[teamLists]uint16{}}
 	names := []string{}
 	var rec abi.Port
 	if c.compileTeam(sw, p, &rec) != nil {
