@@ -22,9 +22,9 @@ type process struct {
 	done chan struct{} // closed when it has ended
 }
 
-// agentNice is the priority of agents, as the unit of the package gives it: guests that keep all CPUs busy do not put off what an operator
+// AgentNice is the priority of agents, as the unit of the package gives it: guests that keep all CPUs busy do not put off what an operator
 // or a failed link asks for.
-const agentNice = -10
+const AgentNice = -10
 
 // start runs the heddle program in a namespace, in a session of its own: neither the terminal's Ctrl-C nor its closing
 // reaches it. Its output goes to log. nice is its priority.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"heddle/internal/lab"
 	"heddle/internal/report"
 	"heddle/internal/traffic"
 )
@@ -228,7 +229,7 @@ func (r *run) notes() []string {
 		"is metered once on each host. Both hosts, their VMs, agents and collectors share %d CPUs: a loss is that of both hosts together, where the article's is that of the slower.",
 		r.rounds, o.Duration, o.Warmup, len(r.rig.cpus)),
 		"TX and RX are cores that metering took on the senders' and the sinks' host: the kernel's own time of the programs, taken in the warm-up, and the CPU time of the agent, " +
-			fmt.Sprintf("which drains and exports, beyond the baseline's. Agents have priority over VMs (nice %d and %d), so that their work is in the rates and not put off. ", agentNice, vmNice) + "udp is packets that came to the VM; crr a connection per transaction, with one and four sessions per pair; stream 16 KiB writes. " +
+			fmt.Sprintf("which drains and exports, beyond the baseline's. Agents have priority over VMs (nice %d and %d), so that their work is in the rates and not put off. ", lab.AgentNice, vmNice) + "udp is packets that came to the VM; crr a connection per transaction, with one and four sessions per pair; stream 16 KiB writes. " +
 			fmt.Sprintf("Metered, crr runs for %v before its interval, so that as many flows are exported as end.", o.Settle)}
 	if r.rounds < o.Rounds {
 		notes = append(notes, fmt.Sprintf("%d rounds of %d were measured: another would have taken longer than %v in all.", r.rounds, o.Rounds, o.Limit))

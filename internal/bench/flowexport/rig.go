@@ -99,9 +99,6 @@ func (r *rig) find(ctx context.Context, s side, pairs int) (err error) {
 		return err
 	}
 	r.pids[s] = state.Agent.PID
-	if err := prefer(r.pids[s]); err != nil {
-		return err
-	}
 	_, err = r.agents[s].FlowStatus(ctx)
 	r.meters = err == nil
 	r.collectors[s], err = collect(r.hosts[s])

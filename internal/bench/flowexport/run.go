@@ -36,6 +36,10 @@ type run struct {
 	rounds    int // that are complete
 }
 
+// vmNice is the priority of VMs, below the kernel's own threads: VMs that keep all CPUs busy with short turns leave next to nothing to RCU's,
+// for which draining waits, and what draining and exporting cost would be in no rate.
+const vmNice = 5
+
 // Run measures all that is selected. In a round each cell is measured in all configurations, those with and without flows in the
 // background each close together, in an order that rotates: what disturbs the machine disturbs both sides of a ratio alike. It leaves
 // nothing behind, also when ctx ends.
