@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"time"
 
@@ -56,28 +55,5 @@ func serveEvents(server context.Context, w http.ResponseWriter, r *http.Request,
 
 // Events follows the agent's events. It ends without an error when ctx ends, or when the agent does.
 func (c *Client) Events(ctx context.Context, q Follow, emit func(Events) error) error {
-	resp, err := c.send(ctx, http.MethodPost, "/events", q)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
-	}
-	defer resp.Body.Close()
-	d := json.NewDecoder(resp.Body)
-	if resp.StatusCode != http.StatusOK {
-		return refusal(resp, d, "/events")
-	}
-	for {
-		var b Events
-		if err := d.Decode(&b); err != nil {
-			if ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-				return nil
-			}
-			return c.explain(err)
-		}
-		if err := emit(b); err != nil {
-			return err
-		}
-	}
+	return followed(ctx, c, "/events", q, emit)
 }

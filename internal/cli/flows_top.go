@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -118,16 +117,7 @@ func (v *flowTop) print(ctx context.Context, client api.Service) error {
 	return err
 }
 
-func (v *flowTop) write(n int) error {
-	if v.format == "json" {
-		return v.model.JSON(v.d.Stdout)
-	}
-	var err error
-	if n > 1 {
-		_, err = io.WriteString(v.d.Stdout, "\n")
-	}
-	return errors.Join(err, v.model.Batch(v.d.Stdout))
-}
+func (v *flowTop) write(n int) error { return writeView(v.d.Stdout, v.format, &v.model, n) }
 
 func flowRow(f api.Flow) top.FlowRow {
 	return top.FlowRow{Port: seenAt(f), Direction: direction(f), Protocol: protocolText(f),

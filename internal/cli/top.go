@@ -129,13 +129,19 @@ func (v *topView) print(ctx context.Context, read top.Read) error {
 	return nil
 }
 
-func (v *topView) write(n int) error {
-	if v.format == "json" {
-		return v.model.JSON(v.d.Stdout)
+func (v *topView) write(n int) error { return writeView(v.d.Stdout, v.format, &v.model, n) }
+
+// writeView writes what a live view shows, for the n-th time, where there is no terminal.
+func writeView(w io.Writer, format string, view interface {
+	JSON(io.Writer) error
+	Batch(io.Writer) error
+}, n int) error {
+	if format == "json" {
+		return view.JSON(w)
 	}
 	var err error
 	if n > 1 {
-		_, err = io.WriteString(v.d.Stdout, "\n")
+		_, err = io.WriteString(w, "\n")
 	}
-	return errors.Join(err, v.model.Batch(v.d.Stdout))
+	return errors.Join(err, view.Batch(w))
 }

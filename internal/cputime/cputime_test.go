@@ -4,6 +4,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"heddle/internal/testkit"
 )
 
 func TestParseStat(t *testing.T) {
@@ -22,7 +24,7 @@ func TestParseStat(t *testing.T) {
 func TestTimesGrowWithWork(t *testing.T) {
 	machine, err := Machine()
 	if err != nil {
-		t.Skipf("missing requirement: %v", err)
+		testkit.Missing(t, err.Error())
 	}
 	before, err := Process(os.Getpid())
 	if err != nil {

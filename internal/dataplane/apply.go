@@ -3,6 +3,7 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -48,13 +49,14 @@ func (k *Kernel) Change(d Desired, ready func() error) (Instant, error) {
 	if err != nil {
 		return Instant{}, err
 	}
-	at, err := k.putInForce(d, a, ready)
+	points := sync.OnceValue(func() map[plan.PortID]flow.Point { return pointsOf(d) })
+	at, err := k.putInForce(d, a, points, ready)
 	if err != nil {
 		k.slots.undo(a)
 		return Instant{}, err
 	}
-	errNote := k.flows.note(pointsOf(d), k.slots)
-	errMatch := errors.Join(errNote, k.captures.follow(k.slots), k.links.match(k.wantedLinks(d), k.objects.SlotByIfindex, k.objects.SlotByHighIfindex))
+	k.flows.note(points(), k.slots)
+	errMatch := errors.Join(k.captures.follow(k.slots), k.links.match(k.wantedLinks(d), k.objects.SlotByIfindex, k.objects.SlotByHighIfindex))
 	k.egress.note(k.wantedEgress(d))
 	// The program that is given to devices now finds its plan and their places.
 	if err := errors.Join(errMatch, k.exchange()); err != nil {
@@ -84,18 +86,19 @@ func (k *Kernel) Change(d Desired, ready func() error) (Instant, error) {
 	return at, k.captures.follow(k.slots)
 }
 
-func (k *Kernel) putInForce(d Desired, a *assignment, ready func() error) (Instant, error) {
+func (k *Kernel) putInForce(d Desired, a *assignment, points func() map[plan.PortID]flow.Point, ready func() error) (Instant, error) {
 	img, err := compile(d, k.slots, k.hz)
 	if err != nil {
 		return Instant{}, err
 	}
-	points := map[plan.PortID]flow.Point{}
-	if len(a.newPorts) > 0 { // those that are known stay as they were until the plan is in force
-		points = pointsOf(d)
+	var fresh map[plan.PortID]flow.Point
+	if len(a.newPorts) > 0 { // points that are known stay as they were until the plan is in force
+		fresh = points()
 	}
-	if err := errors.Join(k.writeNames(a, points), k.flows.prepare(d.Plan, k.slots), k.flows.note(points, k.slots)); err != nil {
+	if err := errors.Join(k.writeNames(a, fresh), k.flows.prepare(d.Plan, k.slots)); err != nil {
 		return Instant{}, err
 	}
+	k.flows.note(fresh, k.slots)
 	next, err := k.tables.write(img)
 	if err != nil {
 		return Instant{}, fmt.Errorf("write plan: %w", err)

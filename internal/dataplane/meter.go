@@ -172,7 +172,7 @@ func (f *Flows) setRoom(i, limit, pool uint32) error {
 }
 
 // note gives slots their points.
-func (f *Flows) note(points map[plan.PortID]flow.Point, s *slots) error {
+func (f *Flows) note(points map[plan.PortID]flow.Point, s *slots) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for id, slot := range s.ports {
@@ -180,7 +180,6 @@ func (f *Flows) note(points map[plan.PortID]flow.Point, s *slots) error {
 			f.points[uint16(slot)] = p
 		}
 	}
-	return nil
 }
 
 // keep adopts a point whose port is gone.

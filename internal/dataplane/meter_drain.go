@@ -174,25 +174,26 @@ func (d *drain) batch(n int, entry func(int) (flow.Key, *abi.Flow)) flow.Batch {
 
 // keyOf reads the key of an IPv4 flow.
 func keyOf(k *abi.FlowKey) flow.Key {
-	x := flow.Key{Protocol: k.Protocol, EtherType: flow.IPv4}
-	x.Point, x.Direction, x.VLAN = pointOf(k.Point), directionOf(k.Point), k.VLAN
-	copy(x.DstMAC[:], k.MACs[:6])
-	copy(x.SrcMAC[:], k.MACs[6:])
+	x := anyKey(flow.IPv4, k.Protocol, k.Point, k.VLAN, &k.MACs, &k.Ports)
 	copy(x.Src[:], k.Addresses[:4])
 	copy(x.Dst[:], k.Addresses[4:])
-	x.SrcPort, x.DstPort = binary.BigEndian.Uint16(k.Ports[:]), binary.BigEndian.Uint16(k.Ports[2:])
 	return x
 }
 
 // wideKeyOf reads that of any flow.
 func wideKeyOf(k *abi.WideFlowKey) flow.Key {
-	x := flow.Key{Protocol: k.Protocol, EtherType: k.Type}
-	x.Point, x.Direction, x.VLAN = pointOf(k.Point), directionOf(k.Point), k.VLAN
-	copy(x.DstMAC[:], k.MACs[:6])
-	copy(x.SrcMAC[:], k.MACs[6:])
+	x := anyKey(k.Type, k.Protocol, k.Point, k.VLAN, &k.MACs, &k.Ports)
 	copy(x.Src[:], k.Addresses[:16])
 	copy(x.Dst[:], k.Addresses[16:])
-	x.SrcPort, x.DstPort = binary.BigEndian.Uint16(k.Ports[:]), binary.BigEndian.Uint16(k.Ports[2:])
+	return x
+}
+
+// anyKey is what the two have in common: all but the addresses.
+func anyKey(etherType uint16, protocol uint8, point, vlan uint16, macs *[12]uint8, ports *[4]uint8) flow.Key {
+	x := flow.Key{EtherType: etherType, Protocol: protocol, Point: pointOf(point), Direction: directionOf(point), VLAN: vlan}
+	copy(x.DstMAC[:], macs[:6])
+	copy(x.SrcMAC[:], macs[6:])
+	x.SrcPort, x.DstPort = binary.BigEndian.Uint16(ports[:]), binary.BigEndian.Uint16(ports[2:])
 	return x
 }
 

@@ -139,9 +139,10 @@ func (r *Recorder) SetPlan(p *plan.Plan, facts plan.Facts, now time.Duration) er
 		r.slots.undo(a)
 		return err
 	}
-	if err := errors.Join(r.flows.prepare(p, r.slots), r.flows.note(pointsOf(d), r.slots)); err != nil {
+	if err := r.flows.prepare(p, r.slots); err != nil {
 		return err
 	}
+	r.flows.note(pointsOf(d), r.slots)
 	zero := make([]abi.Counters, ebpf.MustPossibleCPU())
 	for id, slot := range a.newPorts {
 		r.ids[slot] = id

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"heddle/internal/api"
 	"heddle/internal/flow"
 	"heddle/internal/meter"
 	"heddle/internal/meter/export"
@@ -113,7 +114,7 @@ func addStatus(to, past *export.Status) {
 }
 
 // closed is the state of a collector while nothing is metered.
-const closed export.State = "closed"
+const closed export.State = api.CollectorClosed
 
 // Close ends the sessions. What was counted of each collector stays.
 func (e *exporter) Close(now meter.Instant) {

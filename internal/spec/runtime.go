@@ -17,9 +17,6 @@ func WithPorts(cfg *Config, ports []Port) (*Config, Faults) {
 		merged.src = newSource("")
 		merged.src.ports = len(cfg.Ports)
 	}
-	if len(ports) == 0 {
-		return merged, nil
-	}
 	v := newValidator(merged)
 	v.config()
 	v.faults, v.connecting = nil, true

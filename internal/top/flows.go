@@ -75,18 +75,8 @@ func (m *FlowModel) Key(key string) Action {
 		m.Sort = map[bool]string{true: "bits", false: "packets"}[m.Sort == "packets"]
 		m.offset = 0
 		m.order()
-	case "up", "k":
-		m.offset--
-	case "down", "j":
-		m.offset++
-	case "page-up":
-		m.offset -= page
-	case "page-down":
-		m.offset += page
-	case "home", "g":
-		m.offset = 0
-	case "end", "G":
-		m.offset = len(m.rows)
+	default:
+		m.offset = scrolled(key, m.offset, page, len(m.rows))
 	}
 	return Nothing
 }

@@ -80,19 +80,8 @@ func (m *Model) Key(key string) Action {
 		m.sortBy((m.Sort + 1) % columns)
 	case "left", "<":
 		m.sortBy((m.Sort + columns - 1) % columns)
-	case "up", "k":
-		m.offset--
-	case "down", "j":
-		m.offset++
-	case "page-up":
-		m.offset -= page
-	case "page-down":
-		m.offset += page
-	case "home", "g":
-		m.offset = 0
-	case "end", "G":
-		m.offset = len(m.rows)
 	default:
+		m.offset = scrolled(key, m.offset, page, len(m.rows))
 		m.pick(key)
 	}
 	return Nothing
@@ -140,4 +129,24 @@ const longestFilter = 128
 func Help() string {
 	return strings.Join([]string{"q quit", "1-8 or s sort by a column, r the other way round", "/ show only what has a text in it, Esc all", "p pause",
 		"arrows, PgUp, PgDn, Home, End scroll"}, "; ")
+}
+
+// scrolled is where a list of n rows begins after a key; other keys than those that scroll leave it where it is. It may be beyond the list's
+// ends.
+func scrolled(key string, offset, page, n int) int {
+	switch key {
+	case "up", "k":
+		return offset - 1
+	case "down", "j":
+		return offset + 1
+	case "page-up":
+		return offset - page
+	case "page-down":
+		return offset + page
+	case "home", "g":
+		return 0
+	case "end", "G":
+		return n
+	}
+	return offset
 }

@@ -167,7 +167,7 @@ func TestScanOverIPv6UntilItsContextEnds(t *testing.T) {
 	defer cancel()
 	res, err := Send(ctx, Endpoint{}, Load{Kind: KindScan, Rate: 2000, Flows: 100}, netip.AddrPortFrom(netip.IPv6Loopback(), 0))
 	if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {
-		t.Skip("missing requirement: IPv6 on the loopback")
+		testkit.Missing(t, "IPv6 on the loopback")
 	}
 	if err != nil {
 		t.Fatal(err)

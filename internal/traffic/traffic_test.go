@@ -104,7 +104,7 @@ func TestMeasureOnLoopback(t *testing.T) {
 func TestMeasureIPv6(t *testing.T) {
 	res, err := Measure(t.Context(), Pair{Addr: netip.IPv6Loopback()}, short(KindRR))
 	if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {
-		t.Skip("missing requirement: IPv6 on the loopback")
+		testkit.Missing(t, "IPv6 on the loopback")
 	}
 	if err != nil {
 		t.Fatal(err)
