@@ -92,6 +92,8 @@ type FlowList struct {
 	Kept  int `json:"kept"`
 	// Metered says whether any port or uplink is metered.
 	Metered bool `json:"metered"`
+	// Note says why none can be there of those asked for, and what to do: nothing is metered there. "" where some can.
+	Note string `json:"note,omitempty"`
 }
 
 // FlowTopQuery asks for the flows with the highest rates, again and again.
@@ -130,7 +132,8 @@ type FlowTop struct {
 	Active   int       `json:"active"`
 	Sum      FlowRates `json:"sum"`
 	// Metered says whether any port or uplink is metered.
-	Metered bool `json:"metered"`
+	Metered bool   `json:"metered"`
+	Note    string `json:"note,omitempty"` // as in FlowList
 }
 
 // FlowRecord is a record as it was made.
@@ -158,11 +161,15 @@ type FlowRecords struct {
 	Records []FlowRecord `json:"records"`
 	// Missed is how many were made before these and not taken fast enough.
 	Missed uint64 `json:"missed,omitzero"`
+	// Note is as in FlowList; with the first batch, and when it has changed.
+	Note string `json:"note,omitempty"`
 }
 
 // FlowStatus is how metering and export do.
 type FlowStatus struct {
 	Switches []FlowSwitch `json:"switches"`
+	// Note says what to do where nothing is metered, "" where something is.
+	Note string `json:"note,omitempty"`
 }
 
 // FlowSwitch is how metering and export do on a switch. Counts are since the agent started.

@@ -88,8 +88,8 @@ func flowTable(w io.Writer, list *api.FlowList, now time.Time) error {
 	}
 	note := ""
 	switch {
-	case list.Kept == 0 && !list.Metered:
-		note = "nothing is metered: set monitoring: {ipfix: true} at a port group, port or uplink, or under a switch's defaults"
+	case list.Note != "" && list.Total == 0:
+		note = list.Note
 	case list.Total > len(list.Flows):
 		note = fmt.Sprintf("%d of %d flows that match; --limit shows more", len(list.Flows), list.Total)
 	case list.Total == 0 && list.Kept > 0:

@@ -50,6 +50,9 @@ func flowStatus(w io.Writer, s *api.FlowStatus) error {
 	if err := flowLosses(w, s); err != nil {
 		return err
 	}
+	if s.Note != "" {
+		problems = append(problems, s.Note)
+	}
 	for _, p := range problems {
 		if _, err := fmt.Fprintln(w, p); err != nil {
 			return err

@@ -21,6 +21,7 @@ type flowAnswers struct {
 	tops    []api.FlowTop
 	records []api.FlowRecords
 	status  api.FlowStatus
+	told    bool // the records, once: whoever asks again is answered by an error
 }
 
 func (s *standIn) Flows(_ context.Context, q api.FlowQuery) (*api.FlowList, error) {
@@ -40,6 +41,10 @@ func (s *standIn) FlowTop(ctx context.Context, q api.FlowTopQuery, emit func(api
 }
 
 func (s *standIn) FlowRecords(_ context.Context, q api.FlowFilter, emit func(api.FlowRecords) error) error {
+	if s.flows.told {
+		return api.NewError(api.Internal, "asked again")
+	}
+	s.flows.told = true
 	if err := s.note(q); err != nil {
 		return err
 	}
@@ -87,7 +92,7 @@ func TestFlowsListShowsTheEndsOfEveryKindOfFlow(t *testing.T) {
 			t.Errorf("a line of %d characters: %s", n, line)
 		}
 	}
-	for text, list := range map[string]api.FlowList{"nothing is metered": {}, "none of the 5 flows matches": {Kept: 5, Metered: true}} {
+	for text, list := range map[string]api.FlowList{"nothing is metered": {Note: "nothing is metered: do this"}, "none of the 5 flows matches": {Kept: 5, Metered: true}} {
 		s.flows.list = list
 		if out := c.must("flows", "list"); !strings.Contains(out, text) {
 			t.Errorf("no %q in %s", text, out)
@@ -101,7 +106,7 @@ func TestFlowsAskForWhatWasSaid(t *testing.T) {
 	all := strings.Fields("--switch lab --port p --uplink u --port-group g --address 192.0.2.0/24 --protocol udp --l4port 53 --direction egress")
 	f := api.FlowFilter{Switch: "lab", Port: "p", Uplink: "u", PortGroup: "g", Address: "192.0.2.0/24", Protocol: "udp", L4Port: 53, Direction: "egress"}
 	c.must(append(strings.Fields("flows list --sort packets --limit 9"), all...)...)
-	c.must(append(strings.Fields("flows watch"), all...)...)
+	c.run(append(strings.Fields("flows watch"), all...)...)
 	s.flows.tops = []api.FlowTop{{}}
 	c.must(append(strings.Fields("flows top --once --sort packets --limit 7 --interval 2s"), all...)...)
 	want := []any{api.FlowQuery{FlowFilter: f, Sort: "packets", Limit: 9}, f, api.FlowTopQuery{FlowFilter: f, Sort: "packets", Limit: 7, Interval: 2 * time.Second}}
@@ -118,17 +123,16 @@ func TestFlowsAskForWhatWasSaid(t *testing.T) {
 
 func TestFlowsWatchPrintsRecordsAsTheyCome(t *testing.T) {
 	web, ping, _ := someFlows()
-	s := &standIn{flows: flowAnswers{records: []api.FlowRecords{{}, {Records: []api.FlowRecord{{Flow: web, Reason: "idle", Reverse: &api.FlowReverse{FlowCounts: api.FlowCounts{Packets: 8, Bytes: 99}}}}, Missed: 4}, {Records: []api.FlowRecord{{Flow: ping, Reason: "active"}}}}}}
-	c := newConsole(t, s)
-	out, errs, _ := c.run("flows", "watch")
+	s := &standIn{flows: flowAnswers{records: []api.FlowRecords{{Note: "port vm2 is not metered"}, {Note: "port vm2 is not metered"}, {Records: []api.FlowRecord{{Flow: web, Reason: "idle", Reverse: &api.FlowReverse{FlowCounts: api.FlowCounts{Packets: 8, Bytes: 99}}}}, Missed: 4}, {Records: []api.FlowRecord{{Flow: ping, Reason: "active"}}}}}}
+	out, errs := s.watch(t)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if len(lines) != 2 || !strings.Contains(lines[0], "idle          vm1/eth0 ingress tcp  192.0.2.1:40000 → 198.51.100.7:443  12 packets, 3456 bytes in 5s; back 8 packets, 99 bytes; SYN ACK") {
 		t.Errorf("%q", lines)
 	}
-	if !strings.Contains(errs, "4 records") || !strings.Contains(errs, "the agent has ended") {
+	if !strings.Contains(errs, "4 records") || strings.Count(errs, "port vm2 is not metered") != 1 || !strings.Contains(errs, "the agent has ended") {
 		t.Errorf("%q", errs)
 	}
-	out, _, _ = c.run("flows", "watch", "-o", "json")
+	out, _ = s.watch(t, "-o", "json")
 	d, n := json.NewDecoder(strings.NewReader(out)), 0
 	for ; d.More(); n++ {
 		var r api.FlowRecord
@@ -139,6 +143,17 @@ func TestFlowsWatchPrintsRecordsAsTheyCome(t *testing.T) {
 	if n != 2 {
 		t.Errorf("%d records in %s", n, out)
 	}
+}
+
+// watch runs "heddle flows watch" until it asks the agent after this one.
+func (s *standIn) watch(t *testing.T, args ...string) (out, errs string) {
+	t.Helper()
+	s.flows.told = false
+	out, errs, _ = newConsole(t, s).run(append([]string{"flows", "watch"}, args...)...)
+	if !strings.Contains(errs, "asked again") {
+		t.Errorf("the agent's end is the end: %s", errs)
+	}
+	return out, errs
 }
 
 func TestFlowsTopPrintsRates(t *testing.T) {

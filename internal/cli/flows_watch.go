@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,9 +16,9 @@ func newFlowsWatch(d Deps, t *target) *cobra.Command {
 	f, format := api.FlowFilter{}, ""
 	c := &cobra.Command{
 		Use: "watch", Short: "Follow the flow records as they are made",
-		Long: "Prints every flow record when it is made, until interrupted: when a flow ended (idle, end), again and again while it lasts\n" +
-			"(active), when its port goes or metering stops (forced), and when the agent's table had no room for it (no-resources). Counts\n" +
-			"are those since the flow's record before.",
+		Long: "Prints every flow record when it is made, also across restarts of the agent, until interrupted: when a flow ended\n" +
+			"(idle, end), again and again while it lasts (active), when its port goes or metering stops (forced), and when\n" +
+			"the agent's table had no room for it (no-resources). Counts are those since the flow's record before.",
 		Example: "  heddle flows watch\n  heddle flows watch --port vm1/eth0 -o json", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if format != "text" && format != "json" {
@@ -25,32 +28,69 @@ func newFlowsWatch(d Deps, t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			out := json.NewEncoder(d.Stdout)
-			err = client.FlowRecords(c.Context(), f, func(b api.FlowRecords) error {
-				if b.Missed > 0 {
-					fmt.Fprintf(d.Stderr, "%d records came faster than they were taken and are missing here\n", b.Missed)
-				}
-				for i := range b.Records {
-					if format == "json" {
-						err = out.Encode(&b.Records[i])
-					} else {
-						err = flowRecordLine(d, &b.Records[i])
-					}
-					if err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			if err == nil && c.Context().Err() == nil {
-				fmt.Fprintln(d.Stderr, "the agent has ended")
-			}
-			return err
+			w := &flowWatcher{d: d, client: client, only: f, json: format == "json"}
+			return w.run(c.Context())
 		},
 	}
 	c.Flags().StringVarP(&format, "output", "o", "text", "output format: text, or json: one object a line")
 	flowFilterFlags(c, &f)
 	return c
+}
+
+// flowWatcher is one "heddle flows watch".
+type flowWatcher struct {
+	d      Deps
+	client api.Service
+	only   api.FlowFilter
+	json   bool
+	note   string // told last
+}
+
+// run follows the records of the agent, and of the one after it.
+func (w *flowWatcher) run(ctx context.Context) error {
+	followed := false
+	for {
+		err := w.client.FlowRecords(ctx, w.only, func(b api.FlowRecords) error { followed = true; return w.print(&b) })
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && (!followed || !errors.Is(err, api.ErrNoAgent) && !errors.Is(err, api.ErrEnded)):
+			return err
+		case err == nil:
+			followed = true
+			fmt.Fprintln(w.d.Stderr, "the agent has ended; the switch goes on counting, and records are followed when it is back")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(redialEvery):
+		}
+	}
+}
+
+func (w *flowWatcher) print(b *api.FlowRecords) error {
+	if b.Missed > 0 {
+		fmt.Fprintf(w.d.Stderr, "%d records came faster than they were taken and are missing here\n", b.Missed)
+	}
+	if b.Note != "" && b.Note != w.note {
+		fmt.Fprintln(w.d.Stderr, b.Note)
+	}
+	if len(b.Records) == 0 {
+		w.note = b.Note
+	}
+	out := json.NewEncoder(w.d.Stdout)
+	for i := range b.Records {
+		var err error
+		if w.json {
+			err = out.Encode(&b.Records[i])
+		} else {
+			err = flowRecordLine(w.d, &b.Records[i])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func flowRecordLine(d Deps, r *api.FlowRecord) error {

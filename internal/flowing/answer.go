@@ -12,6 +12,7 @@ import (
 	"heddle/internal/meter"
 	"heddle/internal/meter/export"
 	"heddle/internal/plan"
+	"heddle/internal/spec"
 )
 
 // opened is the meter and whether anything is metered; the meter is nil before the first flow was looked for.
@@ -39,8 +40,8 @@ func (r *Runner) Flows(q api.FlowQuery) (*api.FlowList, error) {
 	}
 	m, metered := r.opened()
 	out := &api.FlowList{Flows: []api.Flow{}, Metered: metered}
-	if m == nil {
-		return out, nil
+	if out.Note, err = r.asked(only, pointsOf(m)); err != nil || m == nil {
+		return out, err
 	}
 	first := best[meter.Flow]{n: q.Limit, before: order}
 	m.Flows(func(f *meter.Flow) bool {
@@ -56,6 +57,14 @@ func (r *Runner) Flows(q api.FlowQuery) (*api.FlowList, error) {
 		out.Flows = append(out.Flows, r.words.flow(f.Point, points, &f.Key, &f.Total))
 	}
 	return out, nil
+}
+
+// pointsOf are the points whose flows are kept; m may be nil.
+func pointsOf(m *meter.Meter) flow.Points {
+	if m == nil {
+		return nil
+	}
+	return m.Points()
 }
 
 func orderOf(sort string) (func(a, b meter.Flow) int, error) {
@@ -93,77 +102,6 @@ func (b *best[T]) all() []T {
 	return b.list
 }
 
-// Top calls emit after every interval with the flows of the highest rates.
-func (r *Runner) Top(ctx context.Context, q api.FlowTopQuery, emit func(api.FlowTop) error) error {
-	only, err := newMatcher(q.FlowFilter)
-	if err != nil {
-		return err
-	}
-	by, ok := map[string]meter.Order{"bits": meter.ByBits, "packets": meter.ByPackets}[q.Sort]
-	switch {
-	case !ok:
-		return invalid("sort %q: it is bits or packets", q.Sort)
-	case q.Limit < 1 || q.Limit > api.MaxFlowTop:
-		return invalid("limit %d: it is 1–%d", q.Limit, api.MaxFlowTop)
-	case q.Interval < r.o.Every:
-		return invalid("interval %v: it is %v or more", q.Interval, r.o.Every)
-	}
-	var sampler *meter.Sampler
-	tick := time.NewTicker(q.Interval)
-	defer tick.Stop()
-	for n := 0; ; n++ {
-		m, metered := r.opened()
-		out := api.FlowTop{Time: time.Now(), Flows: []api.FlowRate{}, Metered: metered}
-		began := sampler == nil
-		if m != nil {
-			if began {
-				sampler = m.NewSampler()
-			}
-			if err := r.sample(sampler, m, q.Limit, by, only, &out); err != nil {
-				return err
-			}
-		}
-		if n > 0 && (m == nil || !began) { // a first sample has no rates
-			if err := emit(out); err != nil {
-				return err
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-r.done:
-			return nil
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-func (r *Runner) sample(s *meter.Sampler, m *meter.Meter, n int, by meter.Order, only *matcher, out *api.FlowTop) error {
-	now, err := meter.Now()
-	if err != nil {
-		return err
-	}
-	top, matching := s.Top(now, n, by, func(f *meter.Flow) bool {
-		if !only.match(&f.Point, &f.Key) {
-			return false
-		}
-		if f.PacketRate > 0 {
-			out.Active++
-			out.Sum.Packets += f.PacketRate
-			out.Sum.Bits += f.BitRate
-		}
-		return true
-	})
-	out.Matching = matching
-	points := m.Points()
-	for _, f := range top {
-		if f.PacketRate > 0 {
-			out.Flows = append(out.Flows, api.FlowRate{Flow: r.words.flow(f.Point, points, &f.Key, &f.Total), Rates: api.FlowRates{Packets: f.PacketRate, Bits: f.BitRate}})
-		}
-	}
-	return nil
-}
-
 // watched is how many portions of records wait for who watches them.
 const watched = 64
 
@@ -179,12 +117,25 @@ func (r *Runner) Records(ctx context.Context, f api.FlowFilter, emit func(api.Fl
 	}
 	s := m.Subscribe(watched)
 	defer s.Close()
-	if err := emit(api.FlowRecords{Records: []api.FlowRecord{}}); err != nil {
+	note, err := r.asked(only, m.Points())
+	if err != nil {
 		return err
 	}
+	if err := emit(api.FlowRecords{Records: []api.FlowRecord{}, Note: note}); err != nil {
+		return err
+	}
+	look := time.NewTicker(r.o.Every)
+	defer look.Stop()
 	var lost uint64
 	for {
 		select {
+		case <-look.C: // a port that has gone meanwhile is no error
+			if now, err := r.asked(only, m.Points()); err == nil && now != note {
+				note = now
+				if err := emit(api.FlowRecords{Records: []api.FlowRecord{}, Note: note}); err != nil {
+					return err
+				}
+			}
 		case told := <-s.Records():
 			out := api.FlowRecords{Records: r.recordsOf(told, only)}
 			if n := s.Lost(); n > lost {
@@ -246,7 +197,7 @@ func (r *Runner) Status() (*api.FlowStatus, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := &api.FlowStatus{Switches: []api.FlowSwitch{}}
-	if r.meter == nil {
+	if out.Note, _ = r.asked(&matcher{}, nil); r.meter == nil { // a filter that names nothing cannot be wrong
 		return out, nil
 	}
 	losses, err := r.o.Source.Losses()
@@ -272,13 +223,20 @@ func (r *Runner) Status() (*api.FlowStatus, error) {
 				s.Problem = err.Error()
 			}
 			for i := range all {
-				s.Collectors = append(s.Collectors, collectorOf(&all[i]))
+				if planned(w.settings, &all[i]) { // while nothing is metered the export knows of no change
+					s.Collectors = append(s.Collectors, collectorOf(&all[i]))
+				}
 			}
 		}
 		out.Switches = append(out.Switches, s)
 	}
 	slices.SortFunc(out.Switches, func(a, b api.FlowSwitch) int { return cmp.Compare(a.Switch, b.Switch) })
 	return out, nil
+}
+
+// planned says whether the plan has that collector.
+func planned(x plan.IPFIX, s *export.Status) bool {
+	return slices.Contains(x.Collectors, plan.Collector{Address: s.Collector.Address, Port: s.Collector.Port, Shape: spec.Shape(s.Collector.Shape)})
 }
 
 func collectorOf(c *export.Status) api.FlowCollector {

@@ -34,7 +34,7 @@ func TestFlowsAreFilteredSortedAndCut(t *testing.T) {
 		t.Errorf("%+v", last)
 	}
 	for f, want := range map[api.FlowFilter]int{
-		{Port: "vm1"}: 7, {Port: "u1"}: 7, {Uplink: "u1"}: 7, {Uplink: "vm1"}: 0, {PortGroup: "db"}: 8, {Switch: "other"}: 0, {Direction: "egress"}: 10,
+		{Port: "vm1"}: 7, {Port: "u1"}: 7, {Uplink: "u1"}: 7, {PortGroup: "db"}: 8, {Switch: "lab"}: 22, {Direction: "egress"}: 10,
 		{Protocol: "tcp"}: 20, {Protocol: "6"}: 20, {Protocol: "UDP"}: 0, {Protocol: "arp"}: 1, {Protocol: "0x0806"}: 1, {Protocol: "icmp6"}: 1,
 		{Address: "192.0.2.7"}: 1, {Address: "192.0.2.0/29"}: 7, {Address: "198.51.100.1"}: 20, {Address: "2001:db8::/32"}: 1, {L4Port: 443}: 20, {L4Port: 1003}: 1, {L4Port: 128 << 8}: 0,
 		{Port: "vm1", Protocol: "tcp", L4Port: 1003}: 1,

@@ -73,6 +73,7 @@ type Runner struct {
 type wish struct {
 	settings plan.IPFIX
 	metered  map[plan.PortID]bool // ports and uplinks
+	places   map[plan.PortID]place
 }
 
 // kept is a switch whose flows are kept. It is the loop's alone, but for the export.
@@ -101,7 +102,7 @@ func Start(o Options) *Runner {
 func (r *Runner) Settled(now uplinks.InForce) {
 	wanted := map[string]wish{}
 	for _, sw := range now.Plan.Switches {
-		wanted[sw.Name] = wish{sw.IPFIX, metered(sw)}
+		wanted[sw.Name] = wish{sw.IPFIX, metered(sw), placesOf(sw)}
 	}
 	r.wishes.Lock()
 	same := r.wanted != nil && maps.EqualFunc(r.wanted, wanted, func(a, b wish) bool { return maps.Equal(a.metered, b.metered) && a.settings.Equal(b.settings) })

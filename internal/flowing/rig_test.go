@@ -23,6 +23,7 @@ type source struct {
 	points  flow.Points
 	losses  []flow.Loss
 	drains  int
+	drain   func() // called before each, unless nil
 	failing error
 }
 
@@ -37,6 +38,9 @@ func (s *source) Drain(add func(flow.Batch) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.drains++
+	if s.drain != nil {
+		s.drain()
+	}
 	if s.failing != nil {
 		return s.failing
 	}
@@ -64,6 +68,11 @@ func (s *source) Losses() ([]flow.Loss, error) { return s.losses, nil }
 func (s *source) pass(k flow.Key, packets uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.count(k, packets)
+}
+
+// count is pass for who holds the lock.
+func (s *source) count(k flow.Key, packets uint64) {
 	now := time.Now().UnixMilli()
 	c := flow.Counts{Packets: packets, Bytes: 100 * packets, FrameBytes: 114 * packets, First: now, Last: now, In: 1, Out: 3}
 	if old := s.pending[k]; old != nil {
@@ -131,6 +140,7 @@ type rig struct {
 	src  *source
 	sent *collectors
 	ends func()
+	plan *plan.Plan // in force
 }
 
 const every = 10 * time.Millisecond
@@ -164,12 +174,14 @@ func (g *rig) settle(idle time.Duration, names ...string) {
 		}
 		return m
 	}
-	sw := &plan.Switch{Name: "lab", IPFIX: plan.IPFIX{ActiveTimeout: time.Minute, IdleTimeout: idle, MaxFlows: 1000}}
+	sw := &plan.Switch{Name: "lab", IPFIX: plan.IPFIX{ActiveTimeout: time.Minute, IdleTimeout: idle, MaxFlows: 1000,
+		Collectors: []plan.Collector{{Address: "192.0.2.9", Port: 4739, Shape: spec.ShapeStandard}}}}
 	for _, name := range []string{"vm1", "vm2"} {
-		sw.Ports = append(sw.Ports, &plan.Port{ID: plan.PortID{Switch: "lab", Name: name}, Policy: plan.Effective{Monitoring: on(name)}})
+		sw.Ports = append(sw.Ports, &plan.Port{ID: plan.PortID{Switch: "lab", Name: name}, PortGroup: map[string]string{"vm1": "web", "vm2": "db"}[name], Policy: plan.Effective{Monitoring: on(name)}})
 	}
 	sw.Uplinks = []*plan.Uplink{{ID: plan.PortID{Switch: "lab", Name: "u1"}, Monitoring: on("u1")}}
-	g.Settled(uplinks.InForce{Plan: &plan.Plan{Switches: []*plan.Switch{sw}}})
+	g.plan = &plan.Plan{Switches: []*plan.Switch{sw}}
+	g.Settled(uplinks.InForce{Plan: g.plan})
 }
 
 // await waits until f is so.

@@ -23,7 +23,9 @@ func (m *Meter) drain(now Instant) error {
 	for _, k := range m.switches {
 		k.table.drained(now, err == nil)
 	}
+	m.mu.Lock()
 	m.drained, m.began = now.Up, true
+	m.mu.Unlock()
 	if err != nil {
 		errs = append(errs, fmt.Errorf("take what was counted out of the kernel: %w", err))
 		return errors.Join(errs...)

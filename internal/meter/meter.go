@@ -37,8 +37,7 @@ type Switch struct {
 type Meter struct {
 	o        Options
 	harvest  *harvest
-	drained  time.Duration // when, by Instant.Up
-	began    bool          // drained at least once
+	began    bool // drained at least once
 	gone     map[uint16]bool
 	overflow *harvest
 	watchers watchers
@@ -46,7 +45,8 @@ type Meter struct {
 	mu       sync.Mutex // held to change what is below, and by those who look
 	switches map[string]*kept
 	points   flow.Points
-	bySlot   []*kept // whose a slot is
+	drained  time.Duration // when, by Instant.Up
+	bySlot   []*kept       // whose a slot is
 	unknown  Sum
 }
 

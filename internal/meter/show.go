@@ -161,6 +161,13 @@ func (s *Sampler) swap(name string, i int, now sample) sample {
 	return old
 }
 
+// Drained is when the source was drained last, by Instant.Up; 0 before the first time. Any goroutine may call it.
+func (m *Meter) Drained() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.drained
+}
+
 // Statistics are those of every switch whose flows are kept, by name. Any goroutine may call it.
 func (m *Meter) Statistics() map[string]Statistics {
 	m.mu.Lock()

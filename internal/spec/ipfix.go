@@ -129,6 +129,9 @@ func checkCollectorAddress(s string) string {
 		if ip.IsUnspecified() || ip.Is4In6() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
 			return "a collector's address is one that packets can be sent to, such as 192.0.2.9 or 2001:db8::9"
 		}
+		if ip.Is6() && ip.IsLinkLocalUnicast() && ip.Zone() == "" {
+			return "a link-local address is one on each link: say by which device, such as fe80::9%eno1"
+		}
 		return ""
 	}
 	const wanted = "neither an address such as 192.0.2.9 or 2001:db8::9 nor a host name such as flows.example.net"

@@ -55,13 +55,21 @@ func (v *validator) collectors(a at, x *IPFIX) {
 			v.within(at, "port", c.Port, 1, 65535, "a collector's UDP port is 1–65535; leave it out for %d", DefaultCollectorPort)
 		}
 		enum(v, at, "shape", c.Shape, ShapeStandard, ShapeVDS)
-		t := target{strings.ToLower(c.Address), c.ActualPort()}
+		t := target{sameAddress(c.Address), c.ActualPort()}
 		if other, dup := first[t]; dup && c.Address != "" {
 			v.fault(at, "", "this collector is listed already%s: give each address and port once", v.line(a.item(other, "")))
 			continue
 		}
 		first[t] = k
 	}
+}
+
+// sameAddress is one spelling of what can be written in several: an IPv6 address, and a host name.
+func sameAddress(address string) string {
+	if ip, err := netip.ParseAddr(address); err == nil {
+		return ip.String()
+	}
+	return strings.TrimSuffix(strings.ToLower(address), ".")
 }
 
 // switchIPAddress checks the source address of messages, which no IPv6 collector can be sent from.

@@ -123,8 +123,8 @@ func (m *FlowModel) status() string {
 		return "paused (p)"
 	case m.last.Time.IsZero():
 		return "measuring"
-	case !m.last.Metered:
-		return "nothing is metered: set monitoring: {ipfix: true}"
+	case m.last.Note != "":
+		return clean(m.last.Note)
 	}
 	return "q quit  s sort  p pause  arrows scroll"
 }
@@ -158,7 +158,7 @@ func (m *FlowModel) join(port, dir, proto, from, to, packets, bits string) strin
 func (m *FlowModel) Batch(w io.Writer) error {
 	m.Width, m.Height = flowBatchWidth, above+len(m.rows)
 	for i, l := range m.Screen() {
-		if i == 2 && m.last.Metered { // the keys do nothing here
+		if i == 2 && m.last.Note == "" { // the keys do nothing here
 			continue
 		}
 		if _, err := fmt.Fprintln(w, strings.TrimRight(l.Text, " ")); err != nil {

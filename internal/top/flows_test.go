@@ -91,7 +91,7 @@ func TestFlowsAsLinesAndJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(doc.String()), &back); err != nil || !reflect.DeepEqual(back.Flows, flowReading(3).Flows) {
 		t.Errorf("%v %s", err, doc.String())
 	}
-	m.Update(api.FlowTop{Time: start}, flowCells)
+	m.Update(api.FlowTop{Time: start, Note: "nothing is metered: do this"}, flowCells)
 	if lines := flowLines(m); !strings.HasPrefix(lines[2], "nothing is metered") {
 		t.Errorf("%q", lines)
 	}
