@@ -29,7 +29,7 @@ func (a *Agent) followFlows(o Options, source flow.Source) error {
 	if err != nil {
 		return fmt.Errorf("ask for the host's name: %w", err)
 	}
-	a.flows = flowing.Start(flowing.Options{Log: a.log, Dir: dir, Origin: place, Source: source, Export: flowing.Exporters(host, a.log)})
+	a.flows = flowing.Start(flowing.Options{Log: a.log, Dir: dir, Origin: place, Source: source, Export: flowing.Exporters(flowing.ExportOptions{Host: host, Dir: dir, Log: a.log, Publish: a.events.Publish})})
 	a.follow(a.flows)
 	return nil
 }

@@ -71,7 +71,7 @@ func newEvents(d Deps) *cobra.Command {
 
 func eventKinds() []string {
 	all := []event.Kind{event.Connected, event.Disconnected, event.Learned, event.Moved, event.LimitReached, event.Violation, event.Blocked,
-		event.Link, event.Failover, event.Applied, event.Neighbour, event.Reverted}
+		event.Link, event.Failover, event.Applied, event.Neighbour, event.Collector, event.Adopted, event.Confirmed, event.Reverted}
 	words := make([]string, len(all))
 	for i, k := range all {
 		words[i] = string(k)
@@ -147,7 +147,7 @@ func eventColour(k event.Kind) string {
 	switch k {
 	case event.Violation, event.LimitReached, event.Reverted:
 		return red
-	case event.Failover, event.Link, event.Blocked:
+	case event.Failover, event.Link, event.Blocked, event.Collector:
 		return yellow
 	}
 	return ""

@@ -19,6 +19,7 @@ const (
 	Failover     Kind = "failover"      // ports use another uplink, and why (S42–S48)
 	Applied      Kind = "applied"       // another plan is in force
 	Neighbour    Kind = "neighbour"     // LLDP or LACP: another device is at the other end of an uplink
+	Collector    Kind = "collector"     // a flow collector is sent records, is away, or its name has no address
 	Adopted      Kind = "adopted"       // a host port took the place of an uplink's device (S81)
 	Confirmed    Kind = "confirmed"     // the operator confirmed that
 	Reverted     Kind = "reverted"      // a change was taken back by itself (S81)
@@ -35,10 +36,12 @@ type Event struct {
 	Port   string `json:"port,omitzero"`
 	Uplink string `json:"uplink,omitzero"`
 	Device string `json:"device,omitzero"`
+	// Collector is the address and port of a flow collector, as the configuration has them.
+	Collector string `json:"collector,omitzero"`
 	// MAC and VLAN are those of a learned address; VLAN as "heddle mac list" shows it.
 	MAC  string `json:"mac,omitzero"`
 	VLAN string `json:"vlan,omitzero"`
-	// From and To are the value before and after: uplinks of a failover, ports of a moved MAC, up and down.
+	// From and To are the value before and after: uplinks of a failover, ports of a moved MAC, up and down, states of a flow collector.
 	From string `json:"from,omitzero"`
 	To   string `json:"to,omitzero"`
 	// Ports is how many ports it concerns, for a failover or an apply.

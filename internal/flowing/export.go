@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"heddle/internal/api"
+	"heddle/internal/event"
 	"heddle/internal/flow"
 	"heddle/internal/meter"
 	"heddle/internal/meter/export"
@@ -15,9 +16,12 @@ import (
 
 // exporter sends the records of a switch to the collectors that the plan names. One goroutine uses it, but for Status.
 type exporter struct {
-	sw   string // and its host, as collectors are told
+	o    ExportOptions
+	sw   string // its name
 	log  *slog.Logger
 	last export.Config
+	lost lost // that no exporter after this one may forget
+	told told
 
 	mu   sync.Mutex
 	now  *export.Exporter // nil while it is closed, and where it could not be made
@@ -25,10 +29,23 @@ type exporter struct {
 	past []export.Status // of exports that have ended: a collector's counts go on
 }
 
-// Exporters make what sends the records of a switch: with host, the name of this host, collectors are told whose they are.
-func Exporters(host string, log *slog.Logger) func(now meter.Instant, sw string, x plan.IPFIX) Collectors {
+// ExportOptions are what the export of every switch is made with.
+type ExportOptions struct {
+	Host string // the name of this host: collectors are told whose records they get
+	Dir  string // of the flow tables; what collectors were not sent is written down there, for the agent after this one
+	Log  *slog.Logger
+	// Publish is told what becomes of collectors.
+	Publish func(event.Event)
+}
+
+// Exporters make what sends the records of a switch.
+func Exporters(o ExportOptions) func(now meter.Instant, sw string, x plan.IPFIX) Collectors {
 	return func(now meter.Instant, sw string, x plan.IPFIX) Collectors {
-		e := &exporter{sw: "switch " + sw + " on " + host, log: log.With("switch", sw)}
+		e := &exporter{o: o, sw: sw, log: o.Log.With("switch", sw), told: newTold(sw, o.Publish)}
+		var err error
+		if e.lost, err = readLost(o.Dir, sw); err != nil {
+			e.log.Warn("what flow collectors were not sent before is not known", "err", err)
+		}
 		e.Configure(now, x)
 		return e
 	}
@@ -36,7 +53,7 @@ func Exporters(host string, log *slog.Logger) func(now meter.Instant, sw string,
 
 // config is what the plan asks for.
 func (e *exporter) config(x plan.IPFIX) export.Config {
-	c := export.Config{Domain: x.ObservationDomain, DomainName: e.sw, MTU: x.MTU, TemplateEvery: x.TemplateEvery, TemplateMessages: x.TemplatePackets, Log: e.log}
+	c := export.Config{Domain: x.ObservationDomain, DomainName: "switch " + e.sw + " on " + e.o.Host, Lost: e.lost.of, MTU: x.MTU, TemplateEvery: x.TemplateEvery, TemplateMessages: x.TemplatePackets, Log: e.log}
 	if a, err := netip.ParseAddr(x.SwitchAddress); err == nil {
 		c.Source = a
 	}
@@ -86,7 +103,17 @@ func (e *exporter) Export(now meter.Instant, points flow.Points, records []flow.
 func (e *exporter) Tick(now meter.Instant, state func() meter.State) {
 	if e.now != nil {
 		e.now.Tick(now, state)
+		e.note(now)
 	}
+}
+
+// note writes down what collectors were not sent, and tells what became of them.
+func (e *exporter) note(now meter.Instant) {
+	all := e.now.Status()
+	if err := e.lost.note(all); err != nil {
+		e.log.Warn("what flow collectors were not sent is forgotten if the agent is killed", "err", err)
+	}
+	e.told.tell(all, now.Wall)
 }
 
 // Status says how the export to each collector does, and what keeps it from being made.
@@ -107,10 +134,9 @@ func (e *exporter) Status() ([]export.Status, error) {
 	return all, nil
 }
 
-// addStatus adds the counts of an export that has ended.
+// addStatus adds the counts of an export that has ended, but for what was lost, which was handed on.
 func addStatus(to, past *export.Status) {
 	to.Messages, to.Octets, to.Records, to.Unshaped = to.Messages+past.Messages, to.Octets+past.Octets, to.Records+past.Records, to.Unshaped+past.Unshaped
-	to.Lost.Records, to.Lost.Packets, to.Lost.Bytes = to.Lost.Records+past.Lost.Records, to.Lost.Packets+past.Lost.Packets, to.Lost.Bytes+past.Lost.Bytes
 }
 
 // closed is the state of a collector while nothing is metered.
@@ -122,11 +148,13 @@ func (e *exporter) Close(now meter.Instant) {
 		return
 	}
 	e.now.Close(now)
+	e.note(now)
+	e.told.forget()
 	all, _ := e.Status() // fails only without an export
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i := range all {
-		all[i].State, all[i].Since = closed, now.Wall
+		all[i].State, all[i].Since, all[i].Why = closed, now.Wall, ""
 	}
 	for _, s := range e.past { // of a collector that is named again some day
 		if !slices.ContainsFunc(all, func(t export.Status) bool { return t.Collector == s.Collector }) && len(all) < mostPast {

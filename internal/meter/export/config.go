@@ -31,6 +31,8 @@ type Config struct {
 	Source     netip.Addr
 	MTU        int // the largest IP packet, 540–65535; 0: the path's, and at most 1500
 	Collectors []Collector
+	// Lost is what collectors were not sent before, by an exporter that has ended: the count goes on.
+	Lost map[Collector]Loss
 	// TemplateEvery and TemplateMessages: templates and options are sent again after so much time, or so many messages (S70). 60 s;
 	// 0 messages: by time alone.
 	TemplateEvery    time.Duration
@@ -72,7 +74,7 @@ type Status struct {
 	// Sent by the session now; a session ends when the collector's name gets another address.
 	Messages, Octets uint64
 	Records          uint64 // of flows, since the exporter began
-	// Lost is what could not be sent, since the exporter began: flow records, and the packets and bytes of layer 3 that they told of.
+	// Lost is what could not be sent, with Config.Lost: flow records, and the packets and bytes of layer 3 that they told of.
 	Lost Loss
 	// Unshaped is how many records the shape has no form for: it has only one direction, or only IP.
 	Unshaped uint64

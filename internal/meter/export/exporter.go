@@ -49,7 +49,7 @@ func New(now meter.Instant, c Config) (*Exporter, error) {
 			return nil, fmt.Errorf("collector %s: %w", to.Address, err)
 		}
 		s := &session{x: x, process: uint32(i + 1), shape: shape, names: newResolver(ctx, to.Address, c.Lookup), since: now.Up, hold: now.Up + patience}
-		s.status = Status{Collector: to, State: Resolving, Since: now.Wall}
+		s.status = Status{Collector: to, State: Resolving, Since: now.Wall, Lost: c.Lost[to]}
 		s.open(now)
 		x.sessions = append(x.sessions, s)
 	}

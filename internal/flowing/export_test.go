@@ -1,0 +1,143 @@
+package flowing
+
+import (
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"heddle/internal/event"
+	"heddle/internal/flow"
+	"heddle/internal/meter"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// exporting is an exporter of switch lab whose events are kept; its clock goes when the test says so.
+type exporting struct {
+	*exporter
+	t      *testing.T
+	now    meter.Instant
+	events []event.Event
+}
+
+// newExporting makes the exporter of the agent of that directory.
+func newExporting(t *testing.T, dir string, x plan.IPFIX) *exporting {
+	t.Helper()
+	now, err := meter.Now()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &exporting{t: t, now: now}
+	make := Exporters(ExportOptions{Host: "host1", Dir: dir, Log: slog.New(slog.DiscardHandler), Publish: func(v event.Event) { e.events = append(e.events, v) }})
+	e.exporter = make(now, "lab", x).(*exporter)
+	t.Cleanup(func() { e.Close(e.now) })
+	return e
+}
+
+// pass lets seconds pass.
+func (e *exporting) pass(seconds int) {
+	for range seconds {
+		e.now.Up, e.now.Wall = e.now.Up+time.Second, e.now.Wall.Add(time.Second)
+		e.Tick(e.now, func() meter.State { return meter.State{} })
+		time.Sleep(time.Millisecond) // for what comes back from the network
+	}
+}
+
+// lose has a record lost, and says how many are in all, by the status.
+func (e *exporting) lose() uint64 {
+	e.t.Helper()
+	e.Export(e.now, nil, []flow.Record{{Key: flow.Key{EtherType: flow.IPv4, Protocol: 17}, Delta: flow.Counts{Packets: 3, Bytes: 300}}})
+	e.pass(1)
+	all, err := e.Status()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return all[0].Lost.Records
+}
+
+// closedPort is a collector on this machine where nobody listens.
+func closedPort(t *testing.T) plan.IPFIX {
+	t.Helper()
+	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := uint16(c.LocalAddr().(*net.UDPAddr).Port)
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return plan.IPFIX{Collectors: []plan.Collector{{Address: "127.0.0.1", Port: port, Shape: spec.ShapeStandard}}, TemplateEvery: time.Minute}
+}
+
+func TestWhatWasLostIsKnownToTheNextSessionAndTheNextAgent(t *testing.T) {
+	dir, x := t.TempDir(), closedPort(t)
+	e := newExporting(t, dir, x)
+	e.pass(20)
+	if n := e.lose(); n != 1 {
+		t.Fatalf("%d records are lost, want 1", n)
+	}
+	x.ObservationDomain = 9 // the sessions begin anew
+	e.Configure(e.now, x)
+	e.pass(20)
+	if n := e.lose(); n != 2 {
+		t.Errorf("after a change: %d records are lost, want 2", n)
+	}
+	next := newExporting(t, dir, x) // the first one was killed
+	next.pass(20)
+	if n := next.lose(); n != 3 {
+		t.Errorf("after a kill: %d records are lost, want 3", n)
+	}
+	if got := next.config(x).Lost; len(got) != 1 {
+		t.Errorf("%v", got)
+	}
+	file := filepath.Join(dir, "lost.lab.json")
+	if err := os.WriteFile(file, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if n := newExporting(t, dir, x).lose(); n > 1 {
+		t.Errorf("with a damaged file %d records are lost", n)
+	}
+}
+
+func TestCollectorsThatComeAndGoAreEvents(t *testing.T) {
+	x := closedPort(t)
+	x.Collectors = append(x.Collectors, plan.Collector{Address: "nonesuch.invalid", Port: 2055, Shape: spec.ShapeStandard})
+	e := newExporting(t, t.TempDir(), x)
+	of := func(address, to string) *event.Event {
+		for i := range e.events {
+			if v := &e.events[i]; v.To == to && strings.HasPrefix(v.Collector, address) {
+				return v
+			}
+		}
+		return nil
+	}
+	for deadline := time.Now().Add(30 * time.Second); of("127.0.0.1", "away") == nil || of("nonesuch", "resolving") == nil; e.pass(1) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%+v", e.events)
+		}
+	}
+	away, name := of("127.0.0.1", "away"), of("nonesuch.invalid:2055", "resolving")
+	if away.Kind != event.Collector || away.Switch != "lab" || !strings.Contains(away.Text, "refused") || !strings.Contains(name.Text, "nonesuch.invalid:2055 has no address: ") {
+		t.Errorf("%+v %+v", away, name)
+	}
+	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(x.Collectors[0].Port)})
+	if err != nil {
+		t.Skipf("another has the port: %v", err)
+	}
+	defer func() { _ = c.Close() }()
+	last := func() event.Event { return e.events[len(e.events)-1] }
+	for deadline := time.Now().Add(30 * time.Second); last().To != "sending" || last().From != "away"; e.pass(1) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it is not back: %+v", e.events)
+		}
+	}
+	n := len(e.events)
+	e.pass(100)
+	if len(e.events) != n {
+		t.Errorf("more is told though nothing happened: %+v", e.events[n:])
+	}
+}
