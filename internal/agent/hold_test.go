@@ -13,7 +13,7 @@ import (
 )
 
 func TestDeviceThatAppearsIsConnectedAndGivenBack(t *testing.T) {
-	r := newRig(t, base)
+	r := newRig(t, strings.Replace(base, "name: lab", "name: lab\n    upDelay: 0s", 1)) // or the uplink comes to be used when 100 ms have passed
 	if len(r.kernel.last().Attachments) != 0 || r.problems[id("a")] == "" {
 		t.Fatalf("without devices: %+v, %v", r.kernel.last(), r.problems)
 	}

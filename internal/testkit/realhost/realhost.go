@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -69,14 +70,30 @@ func program(t *testing.T) string {
 		return path
 	}
 	testkit.Tool(t, "go")
-	path := filepath.Join(t.TempDir(), "heddle")
-	build := exec.Command("go", "build", "-o", path, "heddle/cmd/heddle")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build heddle: %v: %s", err, out)
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return path
 }
+
+// built builds the program once for all tests of the process. Where it is, in Go's cache, nobody has to remove it: "go run" says where, once the
+// cache has it, which is the second time at the latest.
+var built = sync.OnceValues(func() (string, error) {
+	for range 3 {
+		var out, errs bytes.Buffer
+		run := exec.Command("go", "run", "-exec", "echo", "heddle/cmd/heddle")
+		run.Env, run.Stdout, run.Stderr = append(os.Environ(), "CGO_ENABLED=0"), &out, &errs
+		if err := run.Run(); err != nil {
+			return "", fmt.Errorf("build heddle: %w: %s", err, errs.String())
+		}
+		path := strings.TrimSpace(out.String())
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("build heddle: Go's cache does not keep the program: give the path of one in " + BinaryVar)
+})
 
 // Command is a command of the program, with the host's directories, to be started with Launch.
 func (h *Host) Command(args ...string) *exec.Cmd {
