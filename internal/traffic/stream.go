@@ -21,8 +21,9 @@ func sendStream(h *halt, load Load, to netip.AddrPort) (*Stream, error) {
 	buf := make([]byte, load.Size)
 	c := newClock(h, load)
 	var before, after *unix.TCPInfo
+	var rest []byte
 	for c.phase != over {
-		if err := writeSome(fd, buf); err != nil {
+		if rest, err = writeSome(fd, buf, rest); err != nil {
 			return nil, fmt.Errorf("write: %w", err)
 		}
 		if !c.step(time.Now()) {
@@ -39,6 +40,9 @@ func sendStream(h *halt, load Load, to netip.AddrPort) (*Stream, error) {
 	}
 	if before == nil {
 		return nil, errors.New("halted before the measured interval began")
+	}
+	if err := writeRest(h, fd, rest); err != nil {
+		return nil, err
 	}
 	acked := after.Bytes_acked - before.Bytes_acked
 	return &Stream{
@@ -64,23 +68,40 @@ func dialStream(h *halt, load Load, to netip.AddrPort) (int, error) {
 // unwatched is how many bytes may be written without a look at the clock, which costs a tenth of a small write.
 const unwatched = 1 << 10
 
-// writeSome writes the message, and a small one several times. What fits into the socket's buffer is written by a call that the Go
-// scheduler does not watch over: it never blocks, and watching costs another tenth. Then it waits, as a blocking write does.
-func writeSome(fd int, message []byte) error {
+// writeSome writes the message, and a small one several times; first of all what is left of the last one, if there is any. What fits
+// into the socket's buffer is written by a call that the Go scheduler does not watch over: it never blocks, and watching costs another
+// tenth. Then it waits once, as a blocking write does, and returns what neither call could write: a signal or the socket's timeout ends
+// a blocking write in the middle of a message.
+func writeSome(fd int, message, rest []byte) ([]byte, error) {
+	if len(rest) == 0 {
+		rest = message
+	}
 	for written := 0; written <= unwatched; written += len(message) {
-		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(message))), uintptr(len(message)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(rest))), uintptr(len(rest)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 		switch {
-		case errno == 0 && int(n) == len(message):
+		case errno == 0 && int(n) == len(rest):
+			rest = message
 			continue
 		case errno == 0: // the rest of the message follows when there is room for it
-			message = message[n:]
+			rest = rest[n:]
 		case !again(errno):
-			return errno
+			return nil, errno
 		}
-		if _, err := unix.Write(fd, message); err != nil && !again(err) {
-			return err
+		k, err := unix.Write(fd, rest)
+		if err != nil && !again(err) {
+			return nil, err
 		}
+		return rest[max(k, 0):], nil
+	}
+	return nil, nil
+}
+
+// writeRest ends a stream with a whole message, unless its receiver takes nothing any more.
+func writeRest(h *halt, fd int, rest []byte) error {
+	deadline := time.Now().Add(connectPatience)
+	err := writeFull(fd, rest, func() bool { return h.asked() || time.Now().After(deadline) })
+	if errors.Is(err, errHalted) {
 		return nil
 	}
-	return nil
+	return err
 }

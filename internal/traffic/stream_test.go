@@ -98,7 +98,11 @@ func TestMessagesArriveWholeThroughASmallBuffer(t *testing.T) {
 		go func() {
 			defer unix.Close(fds[0])
 			for range 50 {
-				if err := writeSome(fds[0], message); err != nil {
+				rest, err := writeSome(fds[0], message, nil)
+				for err == nil && len(rest) > 0 {
+					rest, err = writeSome(fds[0], message, rest)
+				}
+				if err != nil {
 					failed <- err
 					return
 				}

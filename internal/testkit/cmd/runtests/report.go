@@ -26,6 +26,7 @@ type test struct {
 	output  strings.Builder
 	parent  bool // has subtests, which are counted instead
 	broken  bool // a subtest failed
+	implied bool // only a part of its subtests' names so far: t.Run("a/b") makes no test "a"
 }
 
 type pkg struct {
@@ -81,12 +82,13 @@ func (r *report) test(e event) *test {
 		r.pkgs[e.Package] = p
 	}
 	if t := p.tests[e.Test]; t != nil {
+		t.implied = t.implied && e.Action == ""
 		return t
 	}
 	if i := strings.LastIndexByte(e.Test, '/'); i >= 0 {
 		r.test(event{Package: e.Package, Test: e.Test[:i]}).parent = true
 	}
-	t := &test{}
+	t := &test{implied: e.Action == ""}
 	p.tests[e.Test] = t
 	p.order = append(p.order, e.Test)
 	return t
@@ -124,7 +126,7 @@ func (p *pkg) count(verdict string, reasons map[string]int) map[string]int {
 	for i := len(p.order) - 1; i >= 0; i-- { // subtests come after their parents
 		name := p.order[i]
 		t := p.tests[name]
-		if t.verdict == "" {
+		if t.verdict == "" && !t.implied {
 			t.verdict = verdict
 		}
 		if cut := strings.LastIndexByte(name, '/'); cut >= 0 && (t.verdict == "fail" || t.broken) {

@@ -72,6 +72,18 @@ func TestParentThatFailsByItselfCounts(t *testing.T) {
 	), false, "\n1 passed, 1 failed, 0 skipped\n")
 }
 
+func TestPartsOfNamesAreNoTests(t *testing.T) {
+	check(t, events(
+		`{"A":"run","P":"a","T":"TestX"}`,
+		`{"A":"run","P":"a","T":"TestX/one/a"}`,
+		`{"A":"pass","P":"a","T":"TestX/one/a"}`,
+		`{"A":"run","P":"a","T":"TestX/two/a"}`,
+		`{"A":"fail","P":"a","T":"TestX/two/a"}`,
+		`{"A":"fail","P":"a","T":"TestX"}`,
+		`{"A":"fail","P":"a"}`,
+	), false, "\n1 passed, 1 failed, 0 skipped\n")
+}
+
 func TestUnfinishedTestsAndPackagesFail(t *testing.T) {
 	check(t, events(
 		`{"A":"run","P":"a","T":"TestX"}`,
