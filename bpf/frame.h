@@ -16,6 +16,7 @@ enum ether {
 	TYPE_IPV4 = 0x0800,
 	TYPE_IPV6 = 0x86dd,
 	GSO_MIN_HEADERS = 28, /* IPv4 + UDP */
+	GSO_ANY_LENGTH = 0xffff, /* in place of a size: packets of lengths of their own (SCTP) */
 };
 
 struct tag {
@@ -172,7 +173,7 @@ INLINE bool read_frame(struct frame *f)
 	f->now_on = f->came;
 	f->l3_length = f->bare - ETH_HEADER - (tags == 2 ? TAG : 0);
 	if (skb->gso_size)
-		f->l3_length = skb->gso_size + GSO_MIN_HEADERS;
+		f->l3_length = GSO_MIN_HEADERS + (skb->gso_size == GSO_ANY_LENGTH ? 0 : skb->gso_size);
 	return true;
 }
 

@@ -36,6 +36,8 @@ INLINE u64 storm_cost(struct frame *f)
 {
 	u32 size = f->skb->gso_size;
 
+	if (size == GSO_ANY_LENGTH)
+		return f->skb->gso_segs;
 	return size ? f->bare / size + 1 : 1;
 }
 

@@ -2,6 +2,7 @@ package kerneltest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/gopacket/gopacket"
@@ -259,4 +260,31 @@ func (r *meterRig) bySource() (flows map[string]int, packets map[string]uint64) 
 		r.t.Fatal(err)
 	}
 	return flows, packets
+}
+
+// Of a frame whose packets have lengths of their own (SCTP) the kernel says no size: it is not too long, whatever the MTU, and counts as the
+// packets that it stands for.
+func TestS66_PacketsOfLengthsOfTheirOwn(t *testing.T) {
+	const anyLength = 0xffff
+	r := newMeterRig(t, metered, "vm1 m", "vm2 plain")
+	f := packet(t, v4, append([]gopacket.SerializableLayer{ip4(132)}, udp(2988)...)...) // 12 bytes of its header, 2984 of chunks
+	r.gso("vm1", f, anyLength, 3)
+	for key, got := range r.drained() {
+		if !strings.HasPrefix(got, "3 packets 3080/3122 bytes vm1>vm2") {
+			t.Errorf("%s: %s", key, got)
+		}
+	}
+}
+
+// Storm control takes them for as many frames as they stand for.
+func TestD27_AFrameOfPacketsOfLengthsOfTheirOwnCostsThose(t *testing.T) {
+	r := newMeterRig(t, "  portGroups: [{name: g, stormControl: {broadcast: 3, burst: 1s}}]\n", "vm1 g", "vm2 g")
+	f := packet(t, v4, append([]gopacket.SerializableLayer{ip4(132)}, udp(100)...)...)
+	copy(f, []byte{255, 255, 255, 255, 255, 255})
+	for _, n := range []uint32{4, 3, 1} {
+		got, err := r.rec.GSO(plan.PortID{Switch: "s", Name: "vm1"}, f, 0xffff, n, r.now)
+		if err != nil || got.Delivered != (n == 3) {
+			t.Errorf("%d packets: %+v %v", n, got, err)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package export
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"time"
 
@@ -57,7 +58,11 @@ func (s *session) open(now meter.Instant) {
 	}
 	address, err := s.names.address(present, s.x.c.Source.IsValid())
 	if err != nil {
-		s.fault(fmt.Errorf("look the name up: %w", err))
+		var resolver *net.DNSError // says so itself
+		if !errors.As(err, &resolver) {
+			err = fmt.Errorf("look the name up: %w", err)
+		}
+		s.fault(err)
 	}
 	if !address.IsValid() || address == present {
 		return
