@@ -170,7 +170,8 @@ func TestS53_MembersAreOutBeforeTheyHaveAPartner(t *testing.T) {
 			t.Fatalf("u3 is out: %s", f.Out)
 		}
 	}
-	if v := r.view().Uplinks[0]; v.State != api.Out || v.LAG == nil || v.LAG.Name != "bundle" || v.LLDP == nil {
+	r.loopUntil("LLDP is spoken on u1", func() bool { return r.view().Uplinks[0].LLDP != nil })
+	if v := r.view().Uplinks[0]; v.State != api.Out || v.LAG == nil || v.LAG.Name != "bundle" {
 		t.Errorf("u1 is shown as %+v", v)
 	}
 }
