@@ -29,7 +29,7 @@ func TestLabCommandLineFaults(t *testing.T) {
 		{[]string{"lab", "down", "nonsense"}, []string{`no such lab: "nonsense"`, "heddle lab list"}},
 		{[]string{"lab", "exec", "nonsense"}, []string{"takes a lab and a node"}},
 		{[]string{"lab", "exec", "nonsense", "node"}, []string{"no such lab"}},
-		{[]string{"lab", "run", "nonsense"}, []string{`no experiment "nonsense"`, "placement-paths"}},
+		{[]string{"lab", "run", "nonsense"}, []string{`no experiment "nonsense"`, "placement-paths", "message-size"}},
 		{[]string{"lab", "run", "message-size", "--row", "4096"}, []string{`no row "4096"`, "4098"}},
 		{[]string{"lab", "run", "message-size", "--simulate"}, []string{"leave --simulate out"}},
 		{[]string{"lab", "run", "placement-paths", "-o", "xml"}, []string{"table, json or yaml"}},

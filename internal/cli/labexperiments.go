@@ -25,6 +25,21 @@ func experiments() ([]labEntry, error) {
 		labEntry{hostile.Name, hostile.Title}, labEntry{msgsize.Name, msgsize.Title}), nil
 }
 
+// isExperiment is an error that names all there are when there is none of that name.
+func isExperiment(name string) error {
+	all, err := experiments()
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(all))
+	for i, e := range all {
+		if names[i] = e.Name; e.Name == name {
+			return nil
+		}
+	}
+	return usagef("there is no experiment %q: there are %s", name, strings.Join(names, ", "))
+}
+
 // experimentTitle says what the experiment of a report shows; "" when there is none of that name.
 func experimentTitle(reported string) string {
 	name, _, _ := strings.Cut(reported, " ") // what follows says how it was run, as in "NAME (simulated)"

@@ -68,6 +68,9 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 			if args[0] == live.Name {
 				return f.liveChange(c.Context(), d)
 			}
+			if err := isExperiment(args[0]); err != nil {
+				return err
+			}
 			e, err := experiment.Find(args[0])
 			if err != nil {
 				return asUsage(err)

@@ -28,7 +28,7 @@ type session struct {
 	recent    []sent
 	announced time.Duration // when the templates were sent, by meter.Instant.Up
 	fresh     bool          // templates must be sent before anything else
-	messages  int           // since the templates
+	messages  int           // since the templates and what goes with them
 	since     time.Duration // of the state, by meter.Instant.Up
 	hold      time.Duration // until when records are kept back though they can't be sent
 	untold    []uint16      // slots of ports whose names are to be told
@@ -141,7 +141,7 @@ func (s *session) enter(state State, now meter.Instant) {
 
 // export sends records, or counts them as lost.
 func (s *session) export(now meter.Instant, records []flow.Record) {
-	if s.status.State == Sending && s.fresh {
+	if s.status.State == Sending && (s.fresh || s.manySince()) {
 		s.announce(now)
 	}
 	for i := range records {
@@ -176,11 +176,17 @@ func (s *session) record(t *ipfix.Template, now meter.Instant) []byte {
 			return rec
 		}
 		s.flush(now)
-		if n := s.x.c.TemplateMessages; n > 0 && s.messages >= n {
+		if s.manySince() {
 			s.announce(now)
 		}
 	}
 	return nil
+}
+
+// manySince says whether so many messages were sent since the templates that they have to be sent again (S70).
+func (s *session) manySince() bool {
+	n := s.x.c.TemplateMessages
+	return n > 0 && s.messages >= n
 }
 
 // flush sends the message under way. What can't be sent is lost.
@@ -253,7 +259,7 @@ func (s *session) shorten() {
 // announce sends the templates, and the options if the shape has them.
 func (s *session) announce(now meter.Instant) {
 	s.flush(now)
-	s.fresh, s.messages, s.announced = false, 0, now.Up
+	s.fresh, s.announced = false, now.Up
 	all := s.shape.templates()
 	if s.shape.options() {
 		all = append(all[:len(all):len(all)], s.x.options...)
@@ -271,6 +277,7 @@ func (s *session) announce(now meter.Instant) {
 		s.untold = changed(nil, s.x.state.Points)
 		s.tellOptions(now)
 	}
+	s.messages = 0
 }
 
 // namesAtOnce bounds how many names of ports are told in a second: with a thousand ports they would overrun a collector's socket.

@@ -64,6 +64,32 @@ func TestS70_TemplatesAreSentAgainByNumberOfMessages(t *testing.T) {
 	}
 }
 
+// Messages that are not full, one whenever something is due, count as well.
+func TestS70_TemplatesAreSentAgainByNumberOfMessagesThatAreNotFull(t *testing.T) {
+	for _, shape := range []Shape{Standard, VDS} {
+		c := collect(t, "127.0.0.1:0")
+		conf := to(c, shape)
+		conf.TemplateMessages = 3
+		r := newRig(t, conf)
+		for i := range 10 {
+			r.send(record(i))
+		}
+		if n := len(c.await(10)); n != 10 {
+			t.Fatalf("%s: %d records", shape, n)
+		}
+		again, before := 0, false
+		for _, res := range c.results {
+			if res.Templates > 0 && !before {
+				again++
+			}
+			before = res.Templates > 0
+		}
+		if again != 4 { // before the 1st, 4th, 7th and 10th
+			t.Errorf("%s: templates were sent %d times, want 4", shape, again)
+		}
+	}
+}
+
 // A collector that begins later can read what comes after the next templates.
 func TestS70_CollectorThatComesLaterReadsTheData(t *testing.T) {
 	early := collect(t, "127.0.0.1:0")
