@@ -3,7 +3,6 @@ package export
 import (
 	"context"
 	"log/slog"
-	"net/netip"
 	"testing"
 	"time"
 
@@ -43,7 +42,6 @@ func TestAccountsBalanceAcrossOutages(t *testing.T) {
 type account struct {
 	t       *testing.T
 	c       *collector
-	port    uint16
 	x       *Exporter
 	m       *meter.Meter
 	source  *source
@@ -54,8 +52,7 @@ type account struct {
 }
 
 func newAccount(t *testing.T, shape Shape, maxFlows int) *account {
-	a := &account{t: t, c: collect(t, "127.0.0.1:0"), source: &source{}, now: begin}
-	a.port = a.c.port()
+	a := &account{t: t, c: collect(t, own(4739).String()), source: &source{}, now: begin}
 	var err error
 	if a.x, err = New(a.now, to(a.c, shape)); err != nil {
 		t.Fatal(err)
@@ -87,9 +84,10 @@ func (a *account) pass(d time.Duration) {
 	}
 }
 
-// outage has the collector go until that is seen, and come back later.
+// outage has the collector go until that is seen, and come back later. It leaves nothing behind unread, and comes back when nothing is on its way
+// to where it was: what became of that nobody could know.
 func (a *account) outage() {
-	a.read()
+	a.await("everything is at the collector", func() bool { return a.read() == a.x.Status()[0].Records })
 	_ = a.c.conn.Close()
 	for i := 0; a.x.Status()[0].State == Sending; i++ {
 		if i == 1000 {
@@ -101,7 +99,11 @@ func (a *account) outage() {
 	a.pass(7 * time.Second)
 	a.count(61, 1)
 	a.pass(20 * time.Second)
-	a.c = collect(a.t, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), a.port).String())
+	a.await("every message has been refused", func() bool {
+		a.x.sessions[0].listen(a.now)
+		return !a.x.sessions[0].probed
+	})
+	a.c = collect(a.t, a.c.address().String())
 	for i := 0; a.x.Status()[0].State != Sending; i++ {
 		if i == 100 {
 			a.t.Fatalf("status %+v", a.x.Status())
@@ -110,13 +112,23 @@ func (a *account) outage() {
 	}
 }
 
-// read adds up what the collector was told since the last time.
-func (a *account) read() {
+func (a *account) await(what string, holds func() bool) {
+	for end := time.Now().Add(10 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			a.t.Fatalf("waited in vain: %s; told %+v, status %+v", what, a.told, a.x.Status())
+		}
+	}
+}
+
+// read adds up what the collector was told since the last time, and returns of how many records it was told in all.
+func (a *account) read() uint64 {
 	for _, f := range a.c.flows() {
+		a.told.records++
 		a.told.packets += number(a.t, f, "packetDeltaCount")
 		a.told.octets += number(a.t, f, "octetDeltaCount")
 	}
 	a.c.records = nil
+	return a.told.records
 }
 
 // end stops the agent and waits until the collector has everything.

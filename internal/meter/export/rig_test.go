@@ -45,7 +45,16 @@ func collect(t *testing.T, at string) *collector {
 	return c
 }
 
-func (c *collector) port() uint16 { return c.conn.LocalAddr().(*net.UDPAddr).AddrPort().Port() }
+// own is where a collector can close its port and open it again without another process taking it meanwhile: at an address of this process
+// alone, and no port that the kernel hands out.
+func own(port uint16) netip.AddrPort {
+	pid := os.Getpid() // 22 bits at most
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, byte(64 | pid>>16&63), byte(pid >> 8), byte(pid)}), port)
+}
+
+func (c *collector) address() netip.AddrPort { return c.conn.LocalAddr().(*net.UDPAddr).AddrPort() }
+
+func (c *collector) port() uint16 { return c.address().Port() }
 
 // await reads until n records of flows have come, for some seconds at most, and returns all that came.
 func (c *collector) await(n int) []map[string]ipfix.Value {
@@ -246,7 +255,7 @@ func kinds() []flow.Record {
 }
 
 func to(c *collector, s Shape) Config {
-	return Config{Domain: 7, DomainName: "lab on host1", Collectors: []Collector{{Address: "127.0.0.1", Port: c.port(), Shape: s}}}
+	return Config{Domain: 7, DomainName: "lab on host1", Collectors: []Collector{{Address: c.address().Addr().Unmap().String(), Port: c.port(), Shape: s}}}
 }
 
 // text is a value as people read it, without the zeros behind a string of fixed length.

@@ -210,8 +210,7 @@ func TestRFC5471_3_5_6_CollectorsHaveSessionsOfTheirOwn(t *testing.T) {
 // RFC 5471 §3.6.3. A collector that closes its port: what was refused counts as lost, then records wait, then count as lost, and when it is back it is
 // told what it missed.
 func TestRFC5471_3_6_3_CollectorThatRestartsIsToldWhatItMissed(t *testing.T) {
-	c := collect(t, "127.0.0.1:0")
-	port := c.port()
+	c := collect(t, own(4740).String())
 	r := newRig(t, to(c, Standard))
 	for range 12 {
 		r.pass(time.Second)
@@ -237,7 +236,7 @@ func TestRFC5471_3_6_3_CollectorThatRestartsIsToldWhatItMissed(t *testing.T) {
 	}
 	r.send(many(50)...)
 	given += 50
-	back := collect(t, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port).String())
+	back := collect(t, c.address().String())
 	for range 3 {
 		r.pass(time.Second)
 	}
