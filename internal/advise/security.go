@@ -34,7 +34,7 @@ const (
 
 func promiscuous(l *look) (found []api.Finding) {
 	l.eachPort(func(sw *plan.Switch, p *plan.Port, c *counts) {
-		e := &p.Policy
+		e := p.Policy
 		if !e.Promiscuous.V || l.Host.Facts[p.ID].Promiscuous == plan.AsksNo || c.named["packetsInUnicast"] == 0 {
 			return // what never sends unicast looks on, which MAC learning is no help for
 		}
@@ -60,7 +60,7 @@ func promiscuous(l *look) (found []api.Finding) {
 func (l *look) meantForOthers(sw *plan.Switch, p *plan.Port, c *counts) uint64 {
 	var others uint64
 	for _, q := range sw.Ports {
-		e := &q.Policy
+		e := q.Policy
 		if q != p && l.connected(q.ID) && !e.Promiscuous.V && !(e.Learning.Enabled.V && e.Learning.UnicastFlooding.V) && sharesVLAN(&p.Policy.VLAN.V, &e.VLAN.V) {
 			others += l.of(q.ID).unicast()
 		}

@@ -48,7 +48,7 @@ func reflectionCheck(l *look) (found []api.Finding) {
 		usable := l.usable(links(sw, choices(sw)))
 		guarded, looking := true, false
 		for _, p := range sw.Ports {
-			e := &p.Policy
+			e := p.Policy
 			guarded = guarded && (!l.connected(p.ID) || e.Teaming.Policy.V == spec.IPHash)
 			looking = looking || l.connected(p.ID) && (e.Promiscuous.V || e.Learning.Enabled.V && e.Learning.UnicastFlooding.V)
 		}

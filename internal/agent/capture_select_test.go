@@ -16,8 +16,8 @@ import (
 func twoSwitches() *plan.Plan {
 	id := func(sw, name string) plan.PortID { return plan.PortID{Switch: sw, Name: name} }
 	return &plan.Plan{Switches: []*plan.Switch{
-		{Name: "lab", Uplinks: []*plan.Uplink{{ID: id("lab", "uplink1")}}, Ports: []*plan.Port{{ID: id("lab", "vm1/eth0")}, {ID: id("lab", "both")}}},
-		{Name: "dmz", Uplinks: []*plan.Uplink{{ID: id("dmz", "uplink1")}}, Ports: []*plan.Port{{ID: id("dmz", "vm2/eth0")}, {ID: id("dmz", "both")}}},
+		{Name: "lab", Uplinks: []*plan.Uplink{{ID: id("lab", "uplink1")}}, Ports: []*plan.Port{{ID: id("lab", "vm1/eth0"), Policy: &plan.Effective{}}, {ID: id("lab", "both"), Policy: &plan.Effective{}}}},
+		{Name: "dmz", Uplinks: []*plan.Uplink{{ID: id("dmz", "uplink1")}}, Ports: []*plan.Port{{ID: id("dmz", "vm2/eth0"), Policy: &plan.Effective{}}, {ID: id("dmz", "both"), Policy: &plan.Effective{}}}},
 	}}
 }
 

@@ -104,7 +104,7 @@ func (a *Agent) traceGroups() (groups []trace.Group) {
 			continue // a remedy less
 		}
 		for i, g := range s.PortGroups {
-			groups = append(groups, trace.Group{Switch: s.Name, Name: g.Name, Policy: resolved.Switches[0].Ports[i].Policy, Overrides: g.Overrides})
+			groups = append(groups, trace.Group{Switch: s.Name, Name: g.Name, Policy: *resolved.Switches[0].Ports[i].Policy, Overrides: g.Overrides})
 		}
 	}
 	return groups

@@ -11,7 +11,7 @@ func TestS3_S4_D2_WhoseMACIsWhose(t *testing.T) {
 	id := func(name string) plan.PortID { return plan.PortID{Switch: "lab", Name: name} }
 	m := func(last byte) plan.MAC { return plan.MAC{2, 0, 0, 0, 0, last} }
 	port := func(name string, initial plan.MAC, changes bool) *plan.Port {
-		p := &plan.Port{ID: id(name), InitialMAC: initial}
+		p := &plan.Port{ID: id(name), InitialMAC: initial, Policy: &plan.Effective{}}
 		p.Policy.MACChanges.V = changes
 		return p
 	}

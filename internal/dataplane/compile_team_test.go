@@ -39,7 +39,7 @@ func TestS42_S45_UplinksInUseAreThoseTheTeamSelects(t *testing.T) {
 			d.Facts[id] = plan.Fact{Up: strings.Contains(c.up, name)}
 			d.Attachments[id] = Attachment{}
 		}
-		p := &plan.Port{Number: c.number}
+		p := &plan.Port{Number: c.number, Policy: &plan.Effective{}}
 		p.Policy.Teaming.Policy.V = c.policy
 		p.Policy.Teaming.Active.V, p.Policy.Teaming.Standby.V = strings.Fields(c.active), strings.Fields(c.standby)
 		if got := strings.Join(d.UplinksInUse(sw, p), " "); got != c.want {

@@ -16,7 +16,7 @@ import (
 func trunks(n int, set func(i int) plan.VLANSet) *plan.Plan {
 	sw := &plan.Switch{Name: "lab", MTU: 1500}
 	for i := range n {
-		p := &plan.Port{ID: plan.PortID{Switch: "lab", Name: fmt.Sprint("vm", i)}, Number: uint32(i + 1)}
+		p := &plan.Port{ID: plan.PortID{Switch: "lab", Name: fmt.Sprint("vm", i)}, Number: uint32(i + 1), Policy: &plan.Effective{}}
 		p.Policy.VLAN.V = plan.VLAN{Mode: plan.VLANTrunk, Set: set(i)}
 		p.Policy.Teaming.Policy.V = spec.OriginatingPort
 		sw.Ports = append(sw.Ports, p)

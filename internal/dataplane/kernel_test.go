@@ -98,7 +98,7 @@ func twoPorts(t *testing.T) (*netns.NS, []guest, Desired) {
 	d := Desired{Plan: &plan.Plan{Switches: []*plan.Switch{sw}}, Facts: plan.Facts{}, Attachments: map[plan.PortID]Attachment{}}
 	for i, g := range guests {
 		id := plan.PortID{Switch: "lab", Name: fmt.Sprint("vm", i+1)}
-		p := &plan.Port{ID: id, Number: uint32(i + 1), InitialMAC: g.mac}
+		p := &plan.Port{ID: id, Number: uint32(i + 1), InitialMAC: g.mac, Policy: &plan.Effective{}}
 		p.Policy.VLAN.V = plan.VLAN{Mode: plan.VLANAccess, ID: 100}
 		p.Policy.Teaming.Policy.V = spec.OriginatingPort
 		p.Policy.Learning.LimitPolicy.V = spec.LimitDrop

@@ -177,7 +177,7 @@ func (g *rig) settle(idle time.Duration, names ...string) {
 	sw := &plan.Switch{Name: "lab", IPFIX: plan.IPFIX{ActiveTimeout: time.Minute, IdleTimeout: idle, MaxFlows: 1000,
 		Collectors: []plan.Collector{{Address: "192.0.2.9", Port: 4739, Shape: spec.ShapeStandard}}}}
 	for _, name := range []string{"vm1", "vm2"} {
-		sw.Ports = append(sw.Ports, &plan.Port{ID: plan.PortID{Switch: "lab", Name: name}, PortGroup: map[string]string{"vm1": "web", "vm2": "db"}[name], Policy: plan.Effective{Monitoring: on(name)}})
+		sw.Ports = append(sw.Ports, &plan.Port{ID: plan.PortID{Switch: "lab", Name: name}, PortGroup: map[string]string{"vm1": "web", "vm2": "db"}[name], Policy: &plan.Effective{Monitoring: on(name)}})
 	}
 	sw.Uplinks = []*plan.Uplink{{ID: plan.PortID{Switch: "lab", Name: "u1"}, Monitoring: on("u1")}}
 	g.plan = &plan.Plan{Switches: []*plan.Switch{sw}}

@@ -193,7 +193,7 @@ func (r *run) whyUplinkDropped(reason abi.Reason) (Stage, string) {
 }
 
 func (r *run) whyPortDropped(reason abi.Reason) (Stage, string) {
-	p, pol := r.from, &r.from.Policy
+	p, pol := r.from, r.from.Policy
 	switch reason {
 	case abi.ReasonPortBlocked:
 		return StageAdmit, fmt.Sprintf("port %s is blocked, as set by the %s", p.ID, words(pol.Blocked.From))

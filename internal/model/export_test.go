@@ -366,9 +366,9 @@ var faults = map[string]func(*stages){
 			if p.teaming() != spec.ExplicitOrder {
 				return choose(p, f, source)
 			}
-			other, pp := *p, *p.Port
-			pp.Policy.Teaming.Policy.V = spec.OriginatingPort
-			other.Port = &pp
+			other, pp, policy := *p, *p.Port, *p.Policy
+			policy.Teaming.Policy.V = spec.OriginatingPort
+			pp.Policy, other.Port = &policy, &pp
 			return choose(&other, f, source)
 		}
 	},

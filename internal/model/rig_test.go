@@ -55,7 +55,7 @@ func uplinkMAC(n int) plan.MAC { return plan.MAC{0x0a, 0, 0, 0, 0, byte(n)} }
 func vnic(name string, opts ...func(*plan.Port, *plan.Fact)) part {
 	return func(r *rig) {
 		n := len(r.sw.Ports) + 1
-		p := &plan.Port{ID: id(name), Number: uint32(n), InitialMAC: portMAC(n), Device: name}
+		p := &plan.Port{ID: id(name), Number: uint32(n), InitialMAC: portMAC(n), Device: name, Policy: &plan.Effective{}}
 		p.Policy.ForgedTransmits.V = true
 		p.Policy.Learning.Ageing.V = time.Minute
 		p.Policy.Learning.Limit.V = 4096
@@ -88,7 +88,7 @@ func set(f func(*plan.Switch)) part { return func(r *rig) { f(r.sw) } }
 
 // policy makes a port option of a change to the effective policy.
 func policy(f func(*plan.Effective)) func(*plan.Port, *plan.Fact) {
-	return func(p *plan.Port, _ *plan.Fact) { f(&p.Policy) }
+	return func(p *plan.Port, _ *plan.Fact) { f(p.Policy) }
 }
 
 func fact(f func(*plan.Fact)) func(*plan.Port, *plan.Fact) {

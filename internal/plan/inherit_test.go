@@ -166,7 +166,7 @@ func TestS8_S11_EveryEffectiveValueIsThatOfTheNearestLevelThatSetsIt(t *testing.
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := p.Switches[0].Ports[0].Policy
+		e := *p.Switches[0].Ports[0].Policy
 		for _, w := range wishes() {
 			want, wantFrom := w.builtIn, FromBuiltIn
 			for i, l := range levels {

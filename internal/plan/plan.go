@@ -85,9 +85,10 @@ type Port struct {
 	Number uint32 `json:"number"`
 	Device string `json:"device,omitzero"`
 	// InitialMAC is the configured MAC; zero when neither the file nor the device tells one.
-	InitialMAC MAC       `json:"initialMAC,omitzero"`
-	TxUplink   bool      `json:"txUplink,omitzero"`
-	Policy     Effective `json:"policy"`
+	InitialMAC MAC  `json:"initialMAC,omitzero"`
+	TxUplink   bool `json:"txUplink,omitzero"`
+	// Policy is shared by the ports that have the same from their port group: it is read, and replaced as a whole.
+	Policy *Effective `json:"policy"`
 	// Addresses, MTU: for a host port's interface.
 	Addresses []string `json:"addresses,omitzero"`
 	MTU       int      `json:"mtu,omitzero"`

@@ -20,7 +20,7 @@ func Resolve(cfg *spec.Config, numbers map[PortID]uint32) (*Plan, error) {
 }
 
 // ResolveValid is Resolve of a configuration that was validated already, as one that spec.Parse and spec.WithPorts made is: with a
-// thousand ports, validating takes as long as the rest. Ports with the same effective policy share its lists.
+// thousand ports, validating takes as long as the rest. Ports with the same effective policy share it.
 func ResolveValid(cfg *spec.Config, numbers map[PortID]uint32) (*Plan, error) {
 	next, err := freeNumbers(numbers)
 	if err != nil {
@@ -139,7 +139,7 @@ func vlanSet(list []string) VLANSet {
 // groupPolicies are what the port groups of a switch give a port that sets nothing itself, by name.
 type groupPolicies map[string]struct {
 	levels    []level
-	effective Effective
+	effective *Effective
 }
 
 func groupPoliciesOf(s *spec.Switch) groupPolicies {
@@ -185,7 +185,7 @@ type level struct {
 }
 
 // effective is what the levels, the nearest last, come to on switch s.
-func effective(s *spec.Switch, levels []level) Effective {
+func effective(s *spec.Switch, levels []level) *Effective {
 	e := builtIn(s)
 	for _, l := range levels {
 		p, sec := l.policy, l.policy.Security
@@ -211,8 +211,8 @@ func effective(s *spec.Switch, levels []level) Effective {
 
 // builtIn is what holds where no level says anything: VLAN none, all security rejected (C3), no learning, a team of all
 // uplinks by originating port.
-func builtIn(s *spec.Switch) Effective {
-	return Effective{
+func builtIn(s *spec.Switch) *Effective {
+	return &Effective{
 		Blocked:         Value[bool]{false, FromBuiltIn},
 		VLAN:            Value[VLAN]{VLAN{Mode: VLANNone}, FromBuiltIn},
 		Promiscuous:     Value[bool]{false, FromBuiltIn},

@@ -21,7 +21,7 @@ type Row struct {
 
 // Rows are all effective values of the port, in the order of the configuration file's documentation.
 func (p *Port) Rows() []Row {
-	e := &p.Policy
+	e := p.Policy
 	l, t, s := &e.Learning, &e.Teaming, &e.StormControl
 	return []Row{
 		row(p, "blocked", e.Blocked, yesNo),

@@ -15,7 +15,7 @@ import (
 func id(name string) plan.PortID { return plan.PortID{Switch: "lab", Name: name} }
 
 func TestS52_MembersOfALAGAreOneEntry(t *testing.T) {
-	p := &plan.Port{ID: id("p"), Number: 1}
+	p := &plan.Port{ID: id("p"), Number: 1, Policy: &plan.Effective{}}
 	p.Policy.Teaming.Policy.V, p.Policy.Teaming.Active.V = spec.ExplicitOrder, []string{"lag1"}
 	sw := &plan.Switch{Name: "lab", Ports: []*plan.Port{p}, LAGs: []*plan.LAG{{Name: "lag1", Uplinks: []string{"u1", "u2"}}}}
 	d := dataplane.Desired{Plan: &plan.Plan{Switches: []*plan.Switch{sw}}, Facts: plan.Facts{p.ID: {Up: true}}}
@@ -44,7 +44,7 @@ func TestS42_S45_WhatIsFollowedIsWhatTheKernelDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.Permutation(names).Draw(t, "order")
 		active := rapid.IntRange(0, 4).Draw(t, "active")
-		p := &plan.Port{ID: id("p"), Number: rapid.Uint32Range(1, 40).Draw(t, "number")}
+		p := &plan.Port{ID: id("p"), Number: rapid.Uint32Range(1, 40).Draw(t, "number"), Policy: &plan.Effective{}}
 		team := &p.Policy.Teaming
 		team.Policy.V = rapid.SampledFrom([]spec.TeamingPolicy{spec.OriginatingPort, spec.ExplicitOrder, spec.SourceMAC, spec.IPHash}).Draw(t, "policy")
 		team.Active.V, team.Standby.V = all[:active], all[active:]

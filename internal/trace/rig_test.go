@@ -44,7 +44,7 @@ func host(t testing.TB, text string) *Host {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h.Groups = append(h.Groups, Group{Switch: sw.Name, Name: g.Name, Policy: r.Switches[0].Ports[0].Policy, Overrides: g.Overrides})
+			h.Groups = append(h.Groups, Group{Switch: sw.Name, Name: g.Name, Policy: *r.Switches[0].Ports[0].Policy, Overrides: g.Overrides})
 		}
 	}
 	return h
