@@ -43,7 +43,7 @@ func (a *Agent) movedWithin(b bound, from string, now *teams.Teams) {
 	sw := a.plan.Switch(b.id.Switch)
 	var list []teams.Subject
 	for _, p := range sw.Ports {
-		if u := now.Ports[p.ID]; u.Up && slices.Contains(u.Using, b.id.Name) {
+		if u := now.Of(p.ID); u.Up && slices.Contains(u.Using, b.id.Name) {
 			list = append(list, teams.Subject{Switch: sw, Port: p, Moved: true})
 		}
 	}

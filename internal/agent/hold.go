@@ -45,6 +45,9 @@ type Devices interface {
 // takeHold compares the devices that ports have now with those in hand. What changed is written down, with how new devices
 // were, before anything is done to them, so that a crash cannot lose that. On an error everything in hand is as before.
 func (a *Agent) takeHold(bounds []bound) (changed bool, err error) {
+	if a.holds(bounds) {
+		return false, nil
+	}
 	held, released, departed, overrides, cfg := a.state.Held, slices.Clip(a.state.Released), a.state.Departed, a.state.Overrides, a.cfg
 	a.state.Released, a.state.Overrides = released, maps.Clone(overrides)
 	changed, lost, err := a.compareHold(bounds)
@@ -63,6 +66,22 @@ func (a *Agent) takeHold(bounds []bound) (changed bool, err error) {
 		tell()
 	}
 	return changed, nil
+}
+
+// holds says whether the devices that ports have are plainly those in hand, each in the place where it was, as they are after most
+// changes.
+func (a *Agent) holds(bounds []bound) bool {
+	if len(bounds) != len(a.state.Held) || len(a.born) != len(bounds) {
+		return false
+	}
+	for i := range bounds {
+		b, h := &bounds[i], &a.state.Held[i]
+		born, seen := a.born[h.ID]
+		if b.id != h.ID || b.device.Index != h.Index || !seen || b.device.Born != born || h.MAC.IsZero() && adoptable(h, *b) {
+			return false
+		}
+	}
+	return true
 }
 
 // compareHold makes what is in hand the devices that ports have now; lost tell of the owners that left.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"heddle/internal/dataplane"
 	"heddle/internal/devices"
@@ -174,7 +175,10 @@ func (a *Agent) find(id plan.PortID, name string, role spec.Role) (hostdev.Devic
 // are changes (S3). One that another port of the switch has is not taken.
 func (a *Agent) adoptMACs() {
 	for _, sw := range a.plan.Switches {
-		taken := map[plan.MAC]string{}
+		if !slices.ContainsFunc(sw.Ports, func(p *plan.Port) bool { return p.InitialMAC.IsZero() }) {
+			continue
+		}
+		taken := make(map[plan.MAC]string, len(sw.Ports))
 		for _, p := range sw.Ports {
 			if !p.InitialMAC.IsZero() {
 				taken[p.InitialMAC] = p.ID.Name

@@ -18,11 +18,11 @@ func (a *Agent) report() {
 			now[u.ID] = a.logChange("uplink", u.ID, o)
 		}
 		own := dataplane.EffectiveMACs(sw, a.applied.Facts)
-		for _, p := range sw.Ports {
+		for i, p := range sw.Ports {
 			f, ok := a.applied.Facts[p.ID]
 			o := observation{up: ok && f.Up, blocked: p.Policy.Blocked.V, problem: a.problems[p.ID]}
 			if ok {
-				o.violation = own[p.ID].Violation
+				o.violation = own[i].Violation
 			}
 			now[p.ID] = a.logChange("port", p.ID, o)
 		}

@@ -2,7 +2,7 @@ package dataplane
 
 import (
 	"fmt"
-	"maps"
+	"slices"
 	"time"
 
 	"heddle/internal/abi"
@@ -25,12 +25,11 @@ type image struct {
 
 // compile turns what is desired into tables. It is pure: the same input gives the same image.
 func compile(d Desired, s *slots, ticksPerSecond uint64) (*image, error) {
-	d.Facts = connectedFacts(d)
 	c := &compiler{
 		d: d, slots: s, hz: ticksPerSecond,
 		img:      &image{ports: make([]abi.Port, abi.MaxPorts), segments: map[uint8][]abi.SegmentChunk{}},
-		owners:   make(map[owner]uint32, len(d.Facts)),
-		setIndex: map[plan.VLANSet]uint16{}, teamIndex: map[abi.Team]uint16{}, teamOf: map[teamLists]uint16{},
+		owners:   make([]owned, 0, len(d.Facts)),
+		setIndex: map[plan.VLANSet]uint16{}, teamIndex: map[abi.Team]uint16{}, teamOf: map[teamLists]uint16{}, lists: map[*plan.Effective]entries{},
 	}
 	c.img.groups = []abi.Group{{}}
 	for _, sw := range d.Plan.Switches {
@@ -43,7 +42,7 @@ func compile(d Desired, s *slots, ticksPerSecond uint64) (*image, error) {
 }
 
 type compiler struct {
-	owners    map[owner]uint32
+	owners    []owned
 	d         Desired
 	slots     *slots
 	hz        uint64
@@ -51,57 +50,54 @@ type compiler struct {
 	setIndex  map[plan.VLANSet]uint16
 	teamIndex map[abi.Team]uint16
 	teamOf    map[teamLists]uint16
+	// lists are those of teams of which nothing rests, by the policy that ports share.
+	lists map[*plan.Effective]entries
 }
 
-// connected is the state of a port whose device exists.
+// connected is the state of a port whose device exists. What has no attachment is not there for the kernel.
 func (c *compiler) connected(id plan.PortID) (plan.Fact, Attachment, bool) {
-	f, ok := c.d.Facts[id]
-	return f, c.d.Attachments[id], ok
+	f, known := c.d.Facts[id]
+	a, attached := c.d.Attachments[id]
+	return f, a, known && attached
 }
 
-// connectedFacts leaves out what has no attachment: the device of such a port is not there for the kernel.
-func connectedFacts(d Desired) plan.Facts {
-	without := func(id plan.PortID, _ plan.Fact) bool {
-		_, attached := d.Attachments[id]
-		return !attached
-	}
-	facts := d.Facts
-	for id, f := range d.Facts {
-		if without(id, f) {
-			facts = maps.Clone(d.Facts)
-			maps.DeleteFunc(facts, without)
-			break
-		}
-	}
-	return facts
-}
-
+// compileSwitch looks each port up once: with a thousand of them, that is what compiling takes.
 func (c *compiler) compileSwitch(sw *plan.Switch) error {
 	id := c.slots.switches[sw.Name]
-	owners := EffectiveMACs(sw, c.d.Facts)
-	flags := c.switchFlags(sw)
+	owners := effectiveMACs(sw, func(id plan.PortID) (plan.Fact, bool) { f, _, ok := c.connected(id); return f, ok })
+	flags := switchFlags(sw)
 	receivers := make([]receiver, 0, len(sw.Ports)+len(sw.Uplinks))
-	for _, p := range sw.Ports {
-		rec, ok, err := c.compilePort(sw, p, owners)
-		if err != nil {
-			return fmt.Errorf("port %s: %w", p.ID.Name, err)
-		}
+	for i, p := range sw.Ports {
+		f, a, ok := c.connected(p.ID)
 		if !ok {
 			continue
 		}
+		rec, err := c.compilePort(sw, p, &f, a, owners[i])
+		if err != nil {
+			return fmt.Errorf("port %s: %w", p.ID.Name, err)
+		}
 		rec.SwitchID, rec.SwitchMTU = id, uint32(sw.MTU)
-		rec.Flags |= flags
+		if listens(p, &f) {
+			flags |= abi.SwitchHasPromiscuous
+		}
+		if p.Policy.Learning.Enabled.V {
+			flags |= abi.SwitchLearns
+		}
 		slot := c.slots.ports[p.ID]
 		c.img.ports[slot] = rec
 		receivers = append(receivers, receiver{slot: uint16(slot), port: p, floods: rec.Flags&abi.PortFloods != 0, promiscuous: rec.Flags&abi.PortPromiscuous != 0})
-		if m := owners[p.ID].MAC; !m.IsZero() {
-			c.owners[owner{id, m}] = slot
+		if m := owners[i].MAC; !m.IsZero() {
+			c.owners = append(c.owners, owned{owner{id, m}, slot})
 		}
+	}
+	for _, r := range receivers {
+		c.img.ports[r.slot].Flags |= flags
 	}
 	return c.compileSegments(id, append(receivers, c.compileUplinks(sw, id, flags)...))
 }
 
-func (c *compiler) switchFlags(sw *plan.Switch) uint32 {
+// switchFlags are those that the switch has by itself; its ports bring more.
+func switchFlags(sw *plan.Switch) uint32 {
 	var flags uint32
 	set := func(on bool, flag uint32) {
 		if on {
@@ -113,28 +109,18 @@ func (c *compiler) switchFlags(sw *plan.Switch) uint32 {
 	set(sw.BlockGuestBPDU, abi.SwitchBlocksBPDU)
 	set(len(sw.Uplinks) > 0, abi.SwitchHasUplinks)
 	set(sw.Metered(), abi.SwitchMeters)
-	for _, p := range sw.Ports {
-		if f, _, ok := c.connected(p.ID); ok {
-			set(listens(p, f), abi.SwitchHasPromiscuous)
-			set(p.Policy.Learning.Enabled.V, abi.SwitchLearns)
-		}
-	}
 	return flags
 }
 
 // listens says whether the port gets copies of what is not addressed to it (D1).
-func listens(p *plan.Port, f plan.Fact) bool {
+func listens(p *plan.Port, f *plan.Fact) bool {
 	return p.Policy.Promiscuous.V && f.Promiscuous != plan.AsksNo
 }
 
-// compilePort makes the record of a connected port; ok is false for one that is not connected.
-func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, owners map[plan.PortID]OwnMAC) (rec abi.Port, ok bool, err error) {
-	f, a, ok := c.connected(p.ID)
-	if !ok {
-		return abi.Port{}, false, nil
-	}
-	pol, own := p.Policy, owners[p.ID]
-	rec = abi.Port{Ifindex: a.Ifindex, MAC: own.MAC, MTU: uint32(f.MTU), Flags: abi.PortConnected}
+// compilePort makes the record of a connected port.
+func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a Attachment, own OwnMAC) (abi.Port, error) {
+	pol := p.Policy
+	rec := abi.Port{Ifindex: a.Ifindex, MAC: own.MAC, MTU: uint32(f.MTU), Flags: abi.PortConnected}
 	for _, b := range []struct {
 		on   bool
 		flag uint32
@@ -159,7 +145,7 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, owners map[plan.Po
 	compileMonitoring(&rec, sw, pol.Monitoring)
 	rec.LearnLimit = uint32(pol.Learning.Limit.V)
 	rec.Ageing = uint64(pol.Learning.Ageing.V) * c.hz / uint64(time.Second)
-	switch v := pol.VLAN.V; v.Mode {
+	switch v := &pol.VLAN.V; v.Mode {
 	case plan.VLANNone:
 		rec.VLANMode = abi.VLANNone
 	case plan.VLANAccess:
@@ -168,7 +154,7 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, owners map[plan.Po
 		rec.VLANMode = abi.VLANTrunk
 		rec.VLANSet = c.vlanSet(v.Set)
 	}
-	return rec, true, c.compileTeam(sw, p, &rec)
+	return rec, c.compileTeam(sw, p, f, &rec)
 }
 
 // compileUplinks returns those that are receivers: the hosts behind uplinks that carry the host's own traffic.
@@ -194,9 +180,9 @@ func (c *compiler) compileUplinks(sw *plan.Switch, id uint8, flags uint32) (host
 		}
 		slot := c.slots.ports[u.ID]
 		key := owner{id, f.DeviceMAC}
-		if by, taken := c.owners[key]; !taken && !f.DeviceMAC.IsZero() {
-			c.owners[key] = slot
-		} else if taken && c.img.ports[by].Flags&abi.PortUplink == 0 {
+		if by := slices.IndexFunc(c.owners, func(o owned) bool { return o.owner == key }); by < 0 && !f.DeviceMAC.IsZero() {
+			c.owners = append(c.owners, owned{key, slot})
+		} else if by >= 0 && c.img.ports[c.owners[by].slot].Flags&abi.PortUplink == 0 {
 			f.HostTraffic = false // a host interface has taken the device's MAC over
 		}
 		if f.HostTraffic && f.Up && !u.Blocked && !f.DeviceMAC.IsZero() {

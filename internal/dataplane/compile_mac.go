@@ -18,12 +18,37 @@ type OwnMAC struct {
 // taker is who has a MAC.
 type taker struct{ kind, name string }
 
-// EffectiveMACs are the effective MACs of a switch's ports (docs/reference/frame-rules.md section 1), as the kernel enforces
-// them. Facts holds the connected ports and uplinks.
-func EffectiveMACs(sw *plan.Switch, facts plan.Facts) map[plan.PortID]OwnMAC {
+// EffectiveMACs are the effective MACs of a switch's ports, in their order (docs/reference/frame-rules.md section 1), as the kernel
+// enforces them. Facts holds the connected ports and uplinks.
+func EffectiveMACs(sw *plan.Switch, facts plan.Facts) []OwnMAC {
+	return effectiveMACs(sw, func(id plan.PortID) (plan.Fact, bool) { f, ok := facts[id]; return f, ok })
+}
+
+func effectiveMACs(sw *plan.Switch, fact func(plan.PortID) (plan.Fact, bool)) []OwnMAC {
+	own := make([]OwnMAC, len(sw.Ports))
+	var taken map[plan.MAC]taker // is made for the first port whose adapter has another MAC: mostly there is none
+	for i, p := range sw.Ports {
+		own[i].MAC = p.InitialMAC
+		f, _ := fact(p.ID)
+		if f.SeenMAC.IsZero() || f.SeenMAC == p.InitialMAC {
+			continue
+		}
+		if taken == nil {
+			taken = takenMACs(sw, fact)
+		}
+		own[i] = effectiveMAC(p, f.SeenMAC, taken)
+		if m := own[i].MAC; !m.IsZero() && m != p.InitialMAC {
+			taken[m] = taker{"port", p.ID.Name}
+		}
+	}
+	return own
+}
+
+// takenMACs are those that uplinks' devices have and that ports begin with.
+func takenMACs(sw *plan.Switch, fact func(plan.PortID) (plan.Fact, bool)) map[plan.MAC]taker {
 	taken := make(map[plan.MAC]taker, len(sw.Uplinks)+len(sw.Ports))
 	for _, u := range sw.Uplinks {
-		if f, ok := facts[u.ID]; ok && !f.DeviceMAC.IsZero() {
+		if f, ok := fact(u.ID); ok && !f.DeviceMAC.IsZero() {
 			taken[f.DeviceMAC] = taker{"uplink", u.ID.Name}
 		}
 	}
@@ -32,22 +57,11 @@ func EffectiveMACs(sw *plan.Switch, facts plan.Facts) map[plan.PortID]OwnMAC {
 			taken[p.InitialMAC] = taker{"port", p.ID.Name}
 		}
 	}
-	own := make(map[plan.PortID]OwnMAC, len(sw.Ports))
-	for _, p := range sw.Ports {
-		o := effectiveMAC(p, facts[p.ID].SeenMAC, taken)
-		if !o.MAC.IsZero() && o.MAC != p.InitialMAC {
-			taken[o.MAC] = taker{"port", p.ID.Name}
-		}
-		own[p.ID] = o
-	}
-	return own
+	return taken
 }
 
-// effectiveMAC is one port's, given the address its adapter is seen to use and whose the others are.
+// effectiveMAC is that of a port whose adapter is seen to use another one than the port began with.
 func effectiveMAC(p *plan.Port, seen plan.MAC, taken map[plan.MAC]taker) OwnMAC {
-	if seen.IsZero() || seen == p.InitialMAC {
-		return OwnMAC{MAC: p.InitialMAC}
-	}
 	other, dup := taken[seen]
 	switch {
 	case seen.IsGroup():
@@ -66,6 +80,12 @@ type owner struct {
 	mac      plan.MAC
 }
 
+// owned is an owner's slot.
+type owned struct {
+	owner
+	slot uint32
+}
+
 // key is the owner as the table holds it.
 func (o owner) key() uint64 {
 	var b [8]byte
@@ -75,7 +95,7 @@ func (o owner) key() uint64 {
 
 // buildOwners fills the hash table of owned MACs, trying seeds until every bucket has room. With at most MaxPorts owners in
 // 16,384 places a seed fits nearly always at once; the sequence of seeds is fixed, so that equal owners give equal tables.
-func buildOwners(owners map[owner]uint32) ([]abi.OwnerBucket, uint64) {
+func buildOwners(owners []owned) ([]abi.OwnerBucket, uint64) {
 	for seed := uint64(0x9e3779b97f4a7c15); ; seed = seed*6364136223846793005 + 1442695040888963406 {
 		if t, ok := fillOwners(owners, seed|1); ok {
 			return t, seed | 1
@@ -83,19 +103,19 @@ func buildOwners(owners map[owner]uint32) ([]abi.OwnerBucket, uint64) {
 	}
 }
 
-func fillOwners(owners map[owner]uint32, seed uint64) ([]abi.OwnerBucket, bool) {
+func fillOwners(owners []owned, seed uint64) ([]abi.OwnerBucket, bool) {
 	table := make([]abi.OwnerBucket, abi.OwnerBuckets)
-	for o, slot := range owners {
+	for _, o := range owners {
 		key := o.key()
 		b := &table[key*seed>>(64-abi.OwnerBucketBits)]
 		i := 0
-		for i < abi.OwnersPerBucket && b.Key[i] != 0 {
+		for i < abi.OwnersPerBucket && b.Key[i] != 0 && b.Key[i] != key {
 			i++
 		}
 		if i == abi.OwnersPerBucket {
 			return nil, false
 		}
-		b.Key[i], b.Slot[i] = key, slot
+		b.Key[i], b.Slot[i] = key, o.slot
 	}
 	return table, true
 }

@@ -52,8 +52,8 @@ func pointsOf(d Desired) map[plan.PortID]flow.Point {
 		for _, u := range sw.Uplinks {
 			points[u.ID] = flow.Point{ID: u.ID, Uplink: true, Number: u.Number, Device: u.Device, Ifindex: d.Attachments[u.ID].Ifindex, MAC: d.Facts[u.ID].DeviceMAC}
 		}
-		for _, p := range sw.Ports {
-			mac := macs[p.ID].MAC
+		for i, p := range sw.Ports {
+			mac := macs[i].MAC
 			if mac.IsZero() {
 				mac = p.InitialMAC
 			}

@@ -19,9 +19,9 @@ type entry struct {
 
 // compileTeam walks the port's team once for every value its hash can take (S42, S44–S47, D10), so that the program only
 // indexes.
-func (c *compiler) compileTeam(sw *plan.Switch, p *plan.Port, rec *abi.Port) error {
-	t, f := p.Policy.Teaming, c.d.Facts[p.ID]
-	active, standby := c.entries(sw, t.Active.V, f), c.entries(sw, t.Standby.V, f)
+func (c *compiler) compileTeam(sw *plan.Switch, p *plan.Port, f *plan.Fact, rec *abi.Port) error {
+	t := &p.Policy.Teaming
+	active, standby := c.listsOf(sw, p, f)
 	switch t.Policy.V {
 	case spec.ExplicitOrder:
 		rec.Uplink = rested(func(rest bool) uint16 { return firstUsable(slices.Concat(active, standby), rest) })
@@ -81,11 +81,27 @@ func (c *compiler) team(table abi.Team) uint16 {
 	return i
 }
 
+// entries are a team's under the present facts.
+type entries struct{ active, standby []entry }
+
+// listsOf are the entries of the port's team.
+func (c *compiler) listsOf(sw *plan.Switch, p *plan.Port, f *plan.Fact) (active, standby []entry) {
+	if l, ok := c.lists[p.Policy]; ok && len(f.Resting) == 0 {
+		return l.active, l.standby
+	}
+	t := &p.Policy.Teaming
+	active, standby = c.entries(sw, t.Active.V, f.Resting), c.entries(sw, t.Standby.V, f.Resting)
+	if len(f.Resting) == 0 {
+		c.lists[p.Policy] = entries{active, standby}
+	}
+	return active, standby
+}
+
 // entries are those of a list, in its order.
-func (c *compiler) entries(sw *plan.Switch, names []string, port plan.Fact) []entry {
+func (c *compiler) entries(sw *plan.Switch, names, resting []string) []entry {
 	out := make([]entry, 0, len(names))
 	for _, name := range names {
-		e := entry{name: name, choice: c.uplinkSlot(sw, name), resting: slices.Contains(port.Resting, name)}
+		e := entry{name: name, choice: c.uplinkSlot(sw, name), resting: slices.Contains(resting, name)}
 		if g := sw.LAG(name); g != nil {
 			e.choice = c.lagChoice(sw, g)
 		}
@@ -141,10 +157,11 @@ func (d Desired) UplinksInUse(sw *plan.Switch, p *plan.Port) []string {
 	for i, u := range sw.Uplinks {
 		s.ports[u.ID] = uint32(i + 1)
 	}
-	c := &compiler{d: d, slots: s, img: &image{}, teamIndex: map[abi.Team]uint16{}, teamOf: map[teamLists]uint16{}}
+	c := &compiler{d: d, slots: s, img: &image{}, teamIndex: map[abi.Team]uint16{}, teamOf: map[teamLists]uint16{}, lists: map[*plan.Effective]entries{}}
 	names := []string{}
 	var rec abi.Port
-	if c.compileTeam(sw, p, &rec) != nil {
+	f := d.Facts[p.ID]
+	if c.compileTeam(sw, p, &f, &rec) != nil {
 		return names
 	}
 	used := map[uint16]bool{}

@@ -70,6 +70,7 @@ func (h *Host) note(a address, gone bool) (changed bool) {
 	if a.scope >= unix.RT_SCOPE_LINK {
 		return false
 	}
+	clear(h.shown)
 	had := h.addresses[a.index][a]
 	switch {
 	case gone:

@@ -30,6 +30,8 @@ type Host struct {
 	stacked map[uint32]map[uint32]bool
 	// peers holds the other ends in other namespaces that have been asked for.
 	peers map[linkKey]End
+	// shown is what Device put together of all that, by name, since something changed.
+	shown map[string]*Device
 }
 
 // Open subscribes to notifications, then lists the devices, so that nothing is missed in between.
@@ -105,7 +107,7 @@ func (h *Host) Refresh() error {
 		h.note(a, false)
 	}
 	h.names = make(map[string]uint32, len(links))
-	h.peers = map[linkKey]End{}
+	h.peers, h.shown = map[linkKey]End{}, map[string]*Device{}
 	for _, l := range links {
 		if born, known := before[l.index]; known {
 			h.born[l.index] = born
@@ -163,9 +165,11 @@ func (h *Host) applyForeign(n Note) (bool, error) {
 			return false, err
 		}
 		h.peers[k] = now.end
+		clear(h.shown)
 		return old != now.end, nil
 	}
 	delete(h.peers, k)
+	clear(h.shown)
 	return true, h.reask(func(l link) bool { return l.peerNS == k.nsid && l.peer == k.index })
 }
 
@@ -189,6 +193,7 @@ func (h *Host) reask(match func(link) bool) error {
 }
 
 func (h *Host) put(l link) {
+	clear(h.shown)
 	if old, ok := h.links[l.index]; ok && old.name != l.name && h.names[old.name] == l.index {
 		delete(h.names, old.name)
 	}
@@ -202,6 +207,7 @@ func (h *Host) put(l link) {
 }
 
 func (h *Host) drop(index uint32) {
+	clear(h.shown)
 	l, ok := h.links[index]
 	if !ok {
 		return
@@ -218,6 +224,17 @@ func (h *Host) drop(index uint32) {
 // Device finds a device by its name, with the state of a veth's other end. The other end is asked for once and kept current
 // by notifications from then on.
 func (h *Host) Device(name string) (Device, bool, error) {
+	if d, ok := h.shown[name]; ok {
+		return *d, true, nil
+	}
+	d, ok, err := h.show(name)
+	if ok && err == nil && (d.Kind != Veth || d.Peer.Seen) { // another end that was not seen is asked for again
+		h.shown[name] = &d
+	}
+	return d, ok, err
+}
+
+func (h *Host) show(name string) (Device, bool, error) {
 	index, ok := h.names[name]
 	if !ok {
 		return Device{}, false, nil

@@ -17,12 +17,12 @@ const fewVLANs = 32
 type Round struct {
 	inForce *dataplane.Desired
 	now     *Teams
-	own     map[string]map[plan.PortID]dataplane.OwnMAC // by switch
+	own     map[string]map[plan.PortID]plan.MAC // by switch
 }
 
 // NewRound begins; inForce is what came into force with now.
 func NewRound(inForce *dataplane.Desired, now *Teams) *Round {
-	return &Round{inForce: inForce, now: now, own: map[string]map[plan.PortID]dataplane.OwnMAC{}}
+	return &Round{inForce: inForce, now: now, own: map[string]map[plan.PortID]plan.MAC{}}
 }
 
 // Own are what announces the port's own MAC, and the queries that ask its owner for its multicast groups.
@@ -44,16 +44,19 @@ func (r *Round) Learned(p Subject, mac plan.MAC, tag announce.Tag, first bool) [
 func (r *Round) ownMAC(p Subject) plan.MAC {
 	own, ok := r.own[p.Switch.Name]
 	if !ok {
-		own = dataplane.EffectiveMACs(p.Switch, r.inForce.Facts)
+		own = make(map[plan.PortID]plan.MAC, len(p.Switch.Ports))
+		for i, o := range dataplane.EffectiveMACs(p.Switch, r.inForce.Facts) {
+			own[p.Switch.Ports[i].ID] = o.MAC
+		}
 		r.own[p.Switch.Name] = own
 	}
-	return own[p.Port.ID].MAC
+	return own[p.Port.ID]
 }
 
 // Speaks says whether the port's MACs are to be announced at all. The members of a channel are one port to the physical switch,
 // so that a move within it is none (S52 says the same of a LAG, which is one entry of a team).
 func (r *Round) Speaks(p Subject) bool {
-	u := r.now.Ports[p.Port.ID]
+	u := r.now.Of(p.Port.ID)
 	return u.Up && len(u.Using) > 0 && p.Port.Policy.Teaming.NotifySwitches.V && !(p.Moved && u.Team.Policy == spec.IPHash)
 }
 
@@ -81,7 +84,7 @@ func (r *Round) rarp(p Subject, kind announce.Kind, mac plan.MAC, tag announce.T
 
 // uplink is one by which frames of that source leave: of a LAG, a member.
 func (r *Round) uplink(p Subject, mac plan.MAC) *plan.Uplink {
-	use := r.now.Ports[p.Port.ID]
+	use := r.now.Of(p.Port.ID)
 	entry := use.Using[0]
 	if use.Team.Policy == spec.SourceMAC {
 		entry = use.Team.Choose(uint32(mac[5]), func(e string) bool { return slices.Contains(use.Using, e) })
@@ -102,7 +105,7 @@ func (r *Round) uplink(p Subject, mac plan.MAC) *plan.Uplink {
 // queries ask the port's owner which groups it receives: the answers leave by the new uplink, and what counts receivers there
 // learns the way.
 func (r *Round) queries(p Subject) []announce.Announcement {
-	use := r.now.Ports[p.Port.ID]
+	use := r.now.Of(p.Port.ID)
 	if !use.Up || len(use.Using) == 0 {
 		return nil
 	}

@@ -38,8 +38,9 @@ func Compare(was, now *Teams, inForce *dataplane.Desired, link func(device strin
 }
 
 func (c *Change) add(sw *plan.Switch, p *plan.Port, was, now *Teams, r reasons) {
-	old, had := was.Ports[p.ID]
-	u, connected := now.Ports[p.ID]
+	_, had := was.Ports[p.ID]
+	_, connected := now.Ports[p.ID]
+	old, u := was.Of(p.ID), now.Of(p.ID)
 	stayed := had && connected && (!old.Known || old.Up && old.Device == u.Device)
 	changed := stayed && !slices.Equal(old.Using, u.Using)
 	if changed {
@@ -51,7 +52,7 @@ func (c *Change) add(sw *plan.Switch, p *plan.Port, was, now *Teams, r reasons) 
 	switch {
 	case changed:
 		c.Announced = append(c.Announced, Subject{sw, p, true})
-	case connected && u.Up && (!stayed || old.Known && old.VLAN != u.VLAN):
+	case connected && u.Up && (!stayed || old.Known && *old.VLAN != *u.VLAN):
 		c.Announced = append(c.Announced, Subject{sw, p, false})
 	case had && old.Known && old.Up && !u.Up: // what still waits is forgotten
 		c.Announced = append(c.Announced, Subject{sw, p, false})

@@ -13,7 +13,7 @@ import (
 // Teams is which uplinks and LAGs are usable and which of them each connected port uses.
 type Teams struct {
 	Usable map[plan.PortID]bool
-	Ports  map[plan.PortID]Use
+	Ports  map[plan.PortID]*Use
 }
 
 // Use is what of a port decides where it is announced.
@@ -22,13 +22,14 @@ type Use struct {
 	Team   failover.Team
 	Device uint32 // ifindex
 	Up     bool   // it may send: up and not blocked
-	VLAN   plan.VLAN
+	VLAN   *plan.VLAN
 	Known  bool // false: what was remembered of it says only Use
 }
 
 // Form works out what every connected port uses under these facts, and writes into the facts what rests for it (S44).
 func Form(d *dataplane.Desired, was *Teams) *Teams {
-	now := &Teams{Usable: map[plan.PortID]bool{}, Ports: make(map[plan.PortID]Use, len(d.Facts))}
+	now := &Teams{Usable: map[plan.PortID]bool{}, Ports: make(map[plan.PortID]*Use, len(d.Facts))}
+	room := make([]Use, len(d.Facts)) // of all ports at once: a thousand small pieces of memory take a while to get
 	for _, sw := range d.Plan.Switches {
 		now.weigh(sw, d.Facts)
 		usable := func(entry string) bool { return now.Usable[plan.PortID{Switch: sw.Name, Name: entry}] }
@@ -37,8 +38,10 @@ func Form(d *dataplane.Desired, was *Teams) *Teams {
 			if !connected {
 				continue
 			}
-			use := Use{Team: failover.TeamOf(p, f.Assigned), Device: d.Attachments[p.ID].Ifindex, Up: f.Up && !p.Policy.Blocked.V, VLAN: p.Policy.VLAN.V, Known: true}
-			use.Use = use.Team.Next(was.Ports[p.ID].before(use), usable)
+			use := &room[0]
+			room = room[1:]
+			*use = Use{Team: failover.TeamOf(p, f.Assigned), Device: d.Attachments[p.ID].Ifindex, Up: f.Up && !p.Policy.Blocked.V, VLAN: &p.Policy.VLAN.V, Known: true}
+			use.Use = use.Team.Next(was.Of(p.ID).before(use), usable)
 			if !slices.Equal(f.Resting, use.Resting) {
 				f.Resting = use.Resting
 				d.Facts[p.ID] = f
@@ -49,9 +52,17 @@ func Form(d *dataplane.Desired, was *Teams) *Teams {
 	return now
 }
 
+// Of is what the port uses; the zero Use of one that is not connected.
+func (t *Teams) Of(id plan.PortID) Use {
+	if u, ok := t.Ports[id]; ok {
+		return *u
+	}
+	return Use{}
+}
+
 // before is where a port stands that is about to be used as now says: nowhere when it was just connected or powered on, or its
 // team is another.
-func (u Use) before(now Use) failover.Use {
+func (u Use) before(now *Use) failover.Use {
 	if u.Known && (!u.Up || u.Device != now.Device || !u.Team.Same(now.Team)) {
 		return failover.Use{}
 	}
@@ -73,9 +84,9 @@ func (t *Teams) weigh(sw *plan.Switch, facts plan.Facts) {
 
 // Remembered is what an earlier agent left, with every uplink taken as usable.
 func Remembered(uses []state.PortUse) *Teams {
-	t := &Teams{Usable: map[plan.PortID]bool{}, Ports: make(map[plan.PortID]Use, len(uses))}
+	t := &Teams{Usable: map[plan.PortID]bool{}, Ports: make(map[plan.PortID]*Use, len(uses))}
 	for _, u := range uses {
-		t.Ports[u.ID] = Use{Use: u.Use}
+		t.Ports[u.ID] = &Use{Use: u.Use}
 		for _, entry := range slices.Concat(u.Using, u.Resting) {
 			t.Usable[plan.PortID{Switch: u.ID.Switch, Name: entry}] = true
 		}

@@ -32,7 +32,7 @@ func TestS52_MembersOfALAGAreOneEntry(t *testing.T) {
 		{plan.Fact{Up: true, Out: "not bundled"}, plan.Fact{}, nil},
 	} {
 		d.Facts[id("u1")], d.Facts[id("u2")] = c.one, c.two
-		if got := Form(&d, Remembered(nil)).Ports[p.ID].Using; !slices.Equal(got, c.want) {
+		if got := Form(&d, Remembered(nil)).Of(p.ID).Using; !slices.Equal(got, c.want) {
 			t.Errorf("members %+v and %+v: uses %q, want %q", c.one, c.two, got, c.want)
 		}
 	}
@@ -63,9 +63,9 @@ func TestS42_S45_WhatIsFollowedIsWhatTheKernelDoes(t *testing.T) {
 			}
 			now := Form(&d, was)
 			was = now
-			want := slices.Sorted(slices.Values(now.Ports[p.ID].Using))
+			want := slices.Sorted(slices.Values(now.Of(p.ID).Using))
 			if got := d.UplinksInUse(sw, p); !slices.Equal(got, want) {
-				t.Fatalf("%+v with %+v: the kernel uses %q, followed is %+v", failover.TeamOf(p, ""), d.Facts, got, now.Ports[p.ID].Use)
+				t.Fatalf("%+v with %+v: the kernel uses %q, followed is %+v", failover.TeamOf(p, ""), d.Facts, got, now.Of(p.ID).Use)
 			}
 		}
 	})

@@ -101,8 +101,8 @@ func MACs(p *plan.Plan, facts plan.Facts, learned []dataplane.MACEntry) []api.MA
 	out := []api.MAC{}
 	for _, sw := range p.Switches {
 		own := dataplane.EffectiveMACs(sw, facts)
-		for _, p := range sw.Ports {
-			mac := own[p.ID].MAC
+		for i, p := range sw.Ports {
+			mac := own[i].MAC
 			if _, connected := facts[p.ID]; connected && !mac.IsZero() {
 				out = append(out, api.MAC{Switch: sw.Name, VLAN: ownVLAN(p), MAC: mac.String(), Port: p.ID.Name, Kind: "port"})
 			}

@@ -42,8 +42,8 @@ func (src Source) State() *api.State {
 		}
 		perGroup := map[string][2]int{}
 		own := dataplane.EffectiveMACs(sw, src.Applied.Facts)
-		for _, p := range sw.Ports {
-			pv := src.Port(sw, p, own[p.ID].Violation)
+		for i, p := range sw.Ports {
+			pv := src.Port(sw, p, own[i].Violation)
 			up := one(pv.State == api.Up)
 			n := perGroup[p.PortGroup]
 			perGroup[p.PortGroup] = [2]int{n[0] + 1, n[1] + up}
