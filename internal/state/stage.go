@@ -2,7 +2,6 @@ package state
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -15,18 +14,17 @@ import (
 type Staged struct {
 	store   *Store
 	file    *os.File // nil when the file that counts says the same
-	content []byte
+	content *written
 }
 
 // Stage writes the state beside the file that counts; a disk without room for it is noticed here.
 func (s *Store) Stage(st *State) (*Staged, error) {
-	b, err := json.Marshal(st)
+	w, err := encode(&s.last, st)
 	if err != nil {
-		return nil, fmt.Errorf("write the agent's state: %w", err)
+		return nil, err
 	}
-	b = append(b, '\n')
-	g := &Staged{store: s, content: b}
-	if bytes.Equal(b, s.last) {
+	b, g := w.text, &Staged{store: s, content: w}
+	if bytes.Equal(b, s.last.text) {
 		return g, nil
 	}
 	if g.file, err = os.OpenFile(s.path()+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
@@ -61,7 +59,7 @@ func (g *Staged) Commit() error {
 	if err != nil {
 		return fmt.Errorf("write the agent's state: %w", err)
 	}
-	g.store.last = g.content
+	g.store.last = *g.content
 	return nil
 }
 

@@ -210,7 +210,7 @@ func (s *State) departedBut(id plan.PortID) (list []Held) {
 // Store keeps the state in a directory.
 type Store struct {
 	dir  string
-	last []byte // what the file holds
+	last written // what the file holds
 }
 
 // Open makes the directory, readable by root alone, when it is missing.
@@ -248,7 +248,7 @@ func (s *Store) Load() (*State, error) {
 	if st.Format > stateFormat {
 		return nil, fmt.Errorf("the agent's state in %s has format %d, this program knows %d: use the newer heddle program", s.path(), st.Format, stateFormat)
 	}
-	s.last, st.Format = b, stateFormat
+	s.last, st.Format = written{text: b}, stateFormat
 	if st.Overrides == nil {
 		st.Overrides = map[string]Override{}
 	}

@@ -1,14 +1,19 @@
 package state
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
 
+	"heddle/internal/failover"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -35,6 +40,75 @@ func TestStateComesBackAsItWasSaved(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 1 {
 		t.Errorf("files: %v", left)
+	}
+}
+
+// What is taken over from the text before is what would be written.
+func TestEveryStateIsWrittenWhole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		st, was := &State{Format: stateFormat}, &written{}
+		for range rapid.IntRange(1, 8).Draw(t, "changes") {
+			i := rapid.IntRange(0, 3).Draw(t, "which")
+			id := plan.PortID{Switch: "lab", Name: strings.Repeat("x", i+1)}
+			switch rapid.SampledFrom([]string{"port", "number", "use", "hold", "change", "drop", "nothing"}).Draw(t, "change") {
+			case "port":
+				st.Ports = append(slices.Clone(st.Ports), spec.Port{Name: id.Name})
+			case "number":
+				st.Numbers = append(slices.Clone(st.Numbers), Number{id, uint32(i)})
+			case "use":
+				st.Uses = append(slices.Clone(st.Uses), PortUse{ID: id, Use: failover.Use{Using: []string{id.Name}}})
+			case "hold":
+				st.Held = append(st.Held, Held{ID: id})
+			case "change":
+				if i < len(st.Held) {
+					st.Held[i].Prepared = !st.Held[i].Prepared
+				}
+			case "drop":
+				st.MoveTo(id.Name)
+			}
+			now, err := encode(was, st)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got State
+			if err := json.Unmarshal(now.text, &got); err != nil {
+				t.Fatalf("%s: %v", now.text, err)
+			}
+			if diff := cmp.Diff(st, &got, cmpopts.IgnoreUnexported(State{}), cmpopts.EquateEmpty()); diff != "" {
+				t.Fatal(diff)
+			}
+			if rapid.Bool().Draw(t, "committed") {
+				was = now
+			}
+		}
+	})
+}
+
+// A field of Held that sameHeld does not know would be lost.
+func TestEveryFieldOfADeviceInHandIsCompared(t *testing.T) {
+	of := reflect.TypeFor[Held]()
+	for i := range of.NumField() {
+		var other Held
+		f := reflect.ValueOf(&other).Elem().Field(i)
+		switch f.Kind() {
+		case reflect.Slice:
+			f.Set(reflect.MakeSlice(f.Type(), 1, 1))
+		case reflect.Bool:
+			f.SetBool(true)
+		case reflect.String:
+			f.SetString("x")
+		case reflect.Uint32:
+			f.SetUint(1)
+		case reflect.Array:
+			f.Index(0).SetUint(1)
+		case reflect.Struct:
+			f.Field(0).SetString("x")
+		default:
+			t.Fatalf("%s is of a kind this test does not know", of.Field(i).Name)
+		}
+		if sameHeld(Held{}, other) || !sameHeld(other, other) {
+			t.Errorf("%s is not compared", of.Field(i).Name)
+		}
 	}
 }
 
