@@ -16,6 +16,8 @@ type section struct {
 	pos    map[uint64]position
 	values int // as decoder.values
 	ports  []Port
+	// special are those whose checks go beyond being taken by a switch: host interfaces, and ports with a policy of their own.
+	special []int
 	// whole: it means the same behind any other beginning of a file.
 	whole bool
 }
@@ -35,10 +37,52 @@ func ParseAfter(before *Config, filename string, data []byte) (*Config, error) {
 	if !ok { // to be read as a whole, and be it for the faults
 		return Parse(filename, data)
 	}
-	if faults := cfg.check(true); len(faults) > 0 {
+	if !cfg.takes(s) {
 		return Parse(filename, data)
 	}
 	return cfg, nil
+}
+
+// takes says whether the switches are valid and take the ports of the section, which other switches took: what the ports are by
+// themselves and among one another has been checked then.
+func (c *Config) takes(s *section) bool {
+	v := newValidator(c)
+	v.reading = true
+	v.allSwitches(0)
+	if len(v.faults) > 0 {
+		return false
+	}
+	var last *Port
+	var i int
+	for k := range c.Ports {
+		p := &c.Ports[k]
+		if last == nil || p.Switch != last.Switch || p.PortGroup != last.PortGroup {
+			var known bool
+			if i, known = v.switches[p.Switch]; known {
+				_, known = v.groups[i][p.PortGroup]
+			}
+			if !known {
+				return false
+			}
+			last = p
+		}
+		if _, clash := v.uplinks[i][p.Name]; clash {
+			return false
+		}
+		if _, clash := v.devices[p.ActualDevice()]; clash {
+			return false
+		}
+	}
+	for _, k := range s.special {
+		v.port(at{}.field("ports").item(k, c.Ports[k].Name), &c.Ports[k])
+	}
+	v.room()
+	return len(v.faults) == 0
+}
+
+// isSpecial says whether the checks of the port at a go beyond being taken by a switch.
+func (v *validator) isSpecial(a at, p *Port) bool {
+	return p.ActualRole() == Host || !v.silent(a, &p.Policy)
 }
 
 // behind is the configuration of a file that begins with head and ends with s. ok is false where that cannot be told from the two
@@ -124,6 +168,12 @@ func (s *source) close(data []byte, doc *yaml.Node, ports []Port) {
 	}
 	text := data[start:]
 	s.section.length, s.section.digest, s.section.line, s.section.ports = len(text), sha256.Sum256(text), key.Line, ports
+	v := validator{src: s, reading: true}
+	for i := range ports {
+		if v.isSpecial(at{}.field("ports").item(i, ports[i].Name), &ports[i]) {
+			s.section.special = append(s.section.special, i)
+		}
+	}
 	s.section.whole = s.section.whole && bytes.HasPrefix(text, []byte("ports:"))
 }
 

@@ -40,8 +40,7 @@ type validator struct {
 }
 
 func newValidator(c *Config) *validator {
-	v := &validator{cfg: c, src: c.src, switches: map[string]int{}, devices: make(map[string]string, len(c.Ports)),
-		addresses: map[netip.Addr]string{}, ports: make(map[string]int, len(c.Ports))}
+	v := &validator{cfg: c, src: c.src, switches: map[string]int{}, devices: map[string]string{}, addresses: map[netip.Addr]string{}, ports: map[string]int{}}
 	if v.src == nil {
 		v.src = newSource("")
 	}
@@ -97,13 +96,8 @@ func orList(words []string) string {
 }
 
 func (v *validator) config() {
-	root := at{}.field("switches")
-	if len(v.cfg.Switches) == 0 {
-		v.fault(root, "", "at least one switch is needed")
-	}
-	for i := range v.cfg.Switches {
-		v.oneSwitch(root.item(i, v.cfg.Switches[i].Name), i)
-	}
+	v.devices, v.ports = make(map[string]string, len(v.cfg.Ports)), make(map[string]int, len(v.cfg.Ports))
+	v.allSwitches(len(v.cfg.Ports))
 	for i := range v.cfg.Ports {
 		p := &v.cfg.Ports[i]
 		a := at{}.field("ports").item(i, p.Name)
@@ -111,6 +105,18 @@ func (v *validator) config() {
 		v.claim(i)
 	}
 	v.room()
+}
+
+// allSwitches checks the switches; room is made for what so many ports claim.
+func (v *validator) allSwitches(ports int) {
+	root := at{}.field("switches")
+	if len(v.cfg.Switches) == 0 {
+		v.fault(root, "", "at least one switch is needed")
+	}
+	for i := range v.cfg.Switches {
+		v.macs = append(v.macs, make(map[[6]byte]string, ports/len(v.cfg.Switches)))
+		v.oneSwitch(root.item(i, v.cfg.Switches[i].Name), i)
+	}
 }
 
 func (v *validator) oneSwitch(a at, i int) {
@@ -128,7 +134,6 @@ func (v *validator) oneSwitch(a at, i int) {
 	v.mtu(a, s.MTU)
 	v.groups = append(v.groups, map[string]int{})
 	v.uplinks = append(v.uplinks, map[string]int{})
-	v.macs = append(v.macs, make(map[[6]byte]string, len(v.cfg.Ports)/len(v.cfg.Switches)))
 	for j := range s.Uplinks {
 		v.uplink(a, i, j)
 	}
