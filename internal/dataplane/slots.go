@@ -31,6 +31,9 @@ type assignment struct {
 // assign gives every port, uplink and switch of the plan a place, and names those that left. Nothing changes on an error.
 func (s *slots) assign(p *plan.Plan) (*assignment, error) {
 	a := &assignment{map[plan.PortID]uint32{}, map[string]uint8{}, map[plan.PortID]uint32{}, map[string]uint8{}}
+	if s.has(p) {
+		return a, nil
+	}
 	wantPorts, wantSwitches := wanted(p)
 	var usedSlots [abi.MaxPorts + 1]bool
 	usedSlots[0] = true
@@ -82,6 +85,33 @@ func (s *slots) assign(p *plan.Plan) (*assignment, error) {
 		s.switches[name] = id
 	}
 	return a, nil
+}
+
+// has says whether the members of the plan are just those that have places.
+func (s *slots) has(p *plan.Plan) bool {
+	members := 0
+	for _, sw := range p.Switches {
+		if _, ok := s.switches[sw.Name]; !ok {
+			return false
+		}
+		members += len(sw.Uplinks) + len(sw.Ports)
+	}
+	if members != len(s.ports) || len(p.Switches) != len(s.switches) {
+		return false
+	}
+	for _, sw := range p.Switches {
+		for _, u := range sw.Uplinks {
+			if _, ok := s.ports[u.ID]; !ok {
+				return false
+			}
+		}
+		for _, q := range sw.Ports {
+			if _, ok := s.ports[q.ID]; !ok {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // release frees the places of what left; call it when no run of the program can use them any more.

@@ -66,12 +66,25 @@ type Told struct {
 	Untold int // before this one, of this port
 }
 
+// named are the ports that are told of; they are few, and a host has a thousand.
+func (s *slots) named(batch []abi.Tell) map[uint32]plan.PortID {
+	told := make(map[uint32]bool, 2*len(batch))
+	for _, t := range batch {
+		told[t.Slot] = true
+		told[t.Other] = true // something else, but of a move
+	}
+	ids := make(map[uint32]plan.PortID, len(told))
+	for id, slot := range s.ports {
+		if told[slot] {
+			ids[slot] = id
+		}
+	}
+	return ids
+}
+
 // Name puts names to what was told; ports that are gone are left out.
 func (k *Kernel) Name(batch []abi.Tell) []Told {
-	ids := make(map[uint32]plan.PortID, len(k.slots.ports))
-	for id, slot := range k.slots.ports {
-		ids[slot] = id
-	}
+	ids := k.slots.named(batch)
 	var mono unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono); err != nil {
 		return nil // it has no way to fail
