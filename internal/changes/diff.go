@@ -25,6 +25,7 @@ type field struct{ path, value string }
 // changes or comes, in the order of the new file. A field that is written out, or left out, and means the same as before is no
 // change.
 func Between(from, to *spec.Config) ([]api.Change, error) {
+	from, to = withoutShared(from, to)
 	have, err := objects(from)
 	if err != nil {
 		return nil, err
@@ -54,6 +55,16 @@ func Between(from, to *spec.Config) ([]api.Change, error) {
 		}
 	}
 	return append(changes, coming...), nil
+}
+
+// withoutShared leaves out ports that the two have in common (spec.ParseAfter): a port that is written alike has no change of its own.
+func withoutShared(from, to *spec.Config) (*spec.Config, *spec.Config) {
+	if from == nil || to == nil || len(from.Ports) == 0 || len(from.Ports) != len(to.Ports) || &from.Ports[0] != &to.Ports[0] {
+		return from, to
+	}
+	a, b := *from, *to
+	a.Ports, b.Ports = nil, nil
+	return &a, &b
 }
 
 func diffFields(was, now object) []api.Change {

@@ -10,7 +10,7 @@ import (
 // Effects say what a change of plan means for ports, one line per port group and value, in the order of the new plan and then of
 // the old one: how many ports come, go and change which effective value.
 func Effects(before, after *plan.Plan) []string {
-	t := &tally{count: map[string]int{}, names: map[string]string{}}
+	t := &tally{count: map[string]int{}, names: map[string]string{}, policies: map[policies][]string{}}
 	old := portsOf(before)
 	for _, sw := range after.Switches {
 		for _, p := range sw.Ports {
@@ -48,7 +48,11 @@ type tally struct {
 	order []string
 	count map[string]int
 	names map[string]string // of the only port of a line so far
+	// policies are what one policy that ports share has otherwise than another.
+	policies map[policies][]string
 }
+
+type policies struct{ was, now *plan.Effective }
 
 // add counts a port under its port group and the text, given for one port and for several.
 func (t *tally) add(p *plan.Port, what, one, several string) {
@@ -69,16 +73,29 @@ func (t *tally) compare(was, now *plan.Port) {
 		text := fmt.Sprintf("device %s → %s", said(was.Device), said(now.Device))
 		t.add(now, "changes", text, text)
 	}
+	key := policies{was.Policy, now.Policy}
+	texts, known := t.policies[key]
+	if !known {
+		texts = between(was, now)
+		t.policies[key] = texts
+	}
+	for _, text := range texts {
+		t.add(now, "changes", text, text)
+	}
+}
+
+// between says which effective values of a policy are other ones.
+func between(was, now *plan.Port) (texts []string) {
 	old := map[string]string{}
 	for _, r := range was.Rows() {
 		old[r.Policy] = r.Value
 	}
 	for _, r := range now.Rows() {
 		if v := old[r.Policy]; v != r.Value {
-			text := fmt.Sprintf("%s %s → %s", r.Policy, said(v), said(r.Value))
-			t.add(now, "changes", text, text)
+			texts = append(texts, fmt.Sprintf("%s %s → %s", r.Policy, said(v), said(r.Value)))
 		}
 	}
+	return texts
 }
 
 func said(v string) string {
