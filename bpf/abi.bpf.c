@@ -24,6 +24,7 @@ struct catalogue {
 	enum tell_limits tell_limits;
 	enum tell_kind tell_kind;
 	enum meter_limits meter_limits;
+	enum place_limits place_limits;
 	enum bench_flows bench_flows;
 	enum capture_limits capture_limits;
 	enum capture_stage capture_stage;
@@ -51,6 +52,7 @@ struct catalogue {
 	struct flow_key flow_key;
 	struct wide_flow_key wide_flow_key;
 	struct flow flow;
+	struct flow_place flow_place;
 	struct meter_control meter_control;
 	struct meter_point meter_point;
 	struct flow_room flow_room;

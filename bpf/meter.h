@@ -22,13 +22,6 @@ enum meter_both_what {
 	BOTH_OUT_SAMPLING_SHIFT = 48,
 };
 
-/* The way of the frame, in another: where it came in, where it goes out, its segment, and whose room its flow takes. */
-enum meter_way {
-	WAY_OUT_SHIFT = 16,
-	WAY_VLAN_SHIFT = 32,
-	WAY_ORIGIN_SHIFT = 48,
-};
-
 /* How many of the next n packets are metered, with the last of them or without it. */
 INLINE u32 meter_sample(u32 *skip, u32 n, u32 rate, u32 *last)
 {
@@ -62,20 +55,42 @@ INLINE void add_own(struct flow *v, const struct meter_scratch *s)
 		v->max_ttl = s->ttl;
 }
 
-INLINE struct flow *find_own(struct meter_scratch *s, u64 what, u64 way, u64 round)
+/* The flow of a key on this CPU: at its place, or in the table; 0 = there is none. taken: its place, when another has it. */
+INLINE struct flow *find_by_key(struct flow_places *places, void *tables, const u64 *key, u32 words, u64 tag,
+				struct flow_place **taken)
 {
-	u64 point = (what & (METER_SLOT | METER_EGRESS)) | (u64)(u16)(way >> WAY_VLAN_SHIFT) << 16;
+	struct flow_place *at;
+	u64 round = tag >> 1;
 	void *table;
+
+	if (LIKELY(places)) {
+		at = place_for(places, key, words);
+		REREAD(); /* the key's words in registers would need stack that there is not */
+		if (LIKELY(holds(at, key, words, tag))) {
+			at->patience = place_patience;
+			return &at->flow;
+		}
+		if (is_free(at, round))
+			return 0;
+		*taken = at;
+	}
+	table = table_of_cpu(tables, round);
+	return table ? bpf_map_lookup_elem(table, key) : 0;
+}
+
+INLINE struct flow *find_own(struct meter_scratch *s, struct flow_places *places, const struct meter_ask *ask,
+			     struct flow_place **taken)
+{
+	u64 point = (ask->what & (METER_SLOT | METER_EGRESS)) | (u64)(u16)(ask->way >> WAY_VLAN_SHIFT) << 16;
 
 	if (s->wide) {
 		*(u64 *)&s->wide_key.point = point | (u64) * (u32 *)s->wide_key.macs << 32;
-		table = table_of_cpu(&wide_flows, round);
-		return table ? bpf_map_lookup_elem(table, &s->wide_key) : 0;
+		return find_by_key(places, &wide_flows, (const u64 *)&s->wide_key, WIDE_KEY_WORDS, ask->round << 1 | 1,
+				   taken);
 	}
 	NO_MERGE();
 	*(u64 *)&s->key.point = point | (u64) * (u32 *)s->key.macs << 32;
-	table = table_of_cpu(&flows, round);
-	return table ? bpf_map_lookup_elem(table, &s->key) : 0;
+	return find_by_key(places, &flows, (const u64 *)&s->key, KEY_WORDS, ask->round << 1, taken);
 }
 
 /* What found no room, at a point. */
@@ -107,11 +122,11 @@ INLINE void meter_fresh(struct meter_scratch *s)
 }
 
 /* What of the frame is metered at the point; false = it is sampled out. */
-INLINE bool meter_amount_of(struct meter_scratch *s, u64 what)
+INLINE bool meter_amount_of(struct meter_scratch *s, const struct meter_ask *ask)
 {
-	u32 slot = what & METER_SLOT, direction = what & METER_EGRESS ? 1 : 0, rate = what >> METER_SAMPLING_SHIFT;
-	u32 tag = what & METER_TAGGED ? TAG : 0, n = s->packets, last = 1;
-	struct meter_point *p = meter_point_at(slot);
+	struct meter_point *p = meter_point_at(ask->what & METER_SLOT);
+	u32 direction = ask->what & METER_EGRESS ? 1 : 0, rate = ask->what >> METER_SAMPLING_SHIFT;
+	u32 tag = ask->what & METER_TAGGED ? TAG : 0, n = s->packets, last = 1;
 	struct meter_amount *a = &s->amount;
 
 	if (!p)
@@ -142,21 +157,49 @@ INLINE u64 meter_round(void)
 	return c ? *(volatile u64 *)&c->round : 0;
 }
 
-/* What was read last, at one point; false = this CPU's table has no such flow, s->fresh would be it. */
-INLINE bool meter_flow(struct meter_scratch *s, u64 what, u64 way, u64 now, u64 round)
+/* The flow in the table that was counted last gets the place it asks for, of which the holder goes on in the table: that is if there is
+ * space. It begins there with nothing. */
+SEPARATE u32 meter_yield(u64 round)
 {
+	struct meter_scratch *s = meter_scratch_of_cpu();
+	struct flow_place *at;
+
+	if (!s)
+		return 0;
+	at = place_of_key(s, round);
+	if (!at)
+		return 0;
+	at->patience = place_patience;
+	if (!move_out(at, round))
+		return 0;
+	s->amount.packets = s->amount.bytes = s->amount.frame_bytes = 0;
+	meter_fresh(s);
+	settle(at, s, round);
+	return 0;
+}
+
+/* What was read last, at one point; false = s->fresh is a flow that is to begin, and s->ask.taken says where not. frugal: there is little
+ * stack left, neither for a call nor to keep the places, which are then none. */
+INLINE bool meter_flow(struct meter_scratch *s, struct flow_places *places, const struct meter_ask *ask, bool frugal)
+{
+	struct flow_place *taken = 0;
 	struct flow *v;
 
-	if (!meter_amount_of(s, what))
+	if (!meter_amount_of(s, ask))
 		return true;
-	s->amount.now = now;
-	s->amount.in_out = way;
-	v = find_own(s, what, way, round);
+	s->amount.now = ask->now;
+	s->amount.in_out = ask->way;
+	if (frugal)
+		places = places_of_cpu(ask->round);
+	v = find_own(s, places, ask, &taken);
 	if (UNLIKELY(!v)) {
 		meter_fresh(s);
+		s->ask.taken = taken != 0;
 		return false;
 	}
 	add_own(v, s);
+	if (!frugal && UNLIKELY(taken) && !--taken->patience)
+		meter_yield(ask->round);
 	return true;
 }
 
@@ -165,12 +208,19 @@ INLINE bool meter_flow(struct meter_scratch *s, u64 what, u64 way, u64 now, u64 
 SEPARATE u32 meter_frame(u64 what, u64 way, u64 now)
 {
 	struct meter_scratch *s = meter_scratch_of_cpu();
-	u64 round = meter_round();
+	struct meter_ask *ask;
 
-	if (!s || meter_flow(s, what, way, now, round))
+	if (!s)
 		return 0;
-	if (!begin_flow(s, way >> WAY_ORIGIN_SHIFT, round))
-		meter_lost(s, what & METER_SLOT);
+	ask = &s->ask;
+	ask->what = what;
+	ask->way = way;
+	ask->now = now;
+	ask->round = meter_round();
+	if (meter_flow(s, 0, ask, true))
+		return 0;
+	if (!begin_flow(s, ask))
+		meter_lost(s, ask->what & METER_SLOT);
 	return 0;
 }
 
@@ -178,8 +228,14 @@ SEPARATE u32 meter_frame(u64 what, u64 way, u64 now)
 SEPARATE u32 meter_begin(u64 what, u64 way, u64 round)
 {
 	struct meter_scratch *s = meter_scratch_of_cpu();
+	struct meter_ask *ask;
 
-	if (s && !begin_flow(s, way >> WAY_ORIGIN_SHIFT, round))
+	if (!s)
+		return 0;
+	ask = &s->ask;
+	ask->way = way;
+	ask->round = round;
+	if (!begin_flow(s, ask))
 		meter_lost(s, what & METER_SLOT);
 	return 0;
 }
@@ -189,22 +245,23 @@ SEPARATE u32 meter_begin(u64 what, u64 way, u64 round)
 SEPARATE u32 meter_both(struct __sk_buff *skb, u64 what, u64 way, u64 now)
 {
 	struct meter_scratch *s = meter_scratch_of_cpu();
-	u64 round = meter_round(), part;
+	struct meter_ask ask = { .way = way, .now = now, .round = meter_round() };
+	struct flow_places *places = places_of_cpu(ask.round);
 
 	if (!s || !meter_read_any(skb, s))
 		return 0;
 	if (what & BOTH_OUT) {
-		part = (way >> WAY_OUT_SHIFT & METER_SLOT) | METER_EGRESS |
-		       (what & BOTH_OUT_TAGGED ? METER_TAGGED : 0) |
-		       (what >> BOTH_OUT_SAMPLING_SHIFT) << METER_SAMPLING_SHIFT;
-		if (!meter_flow(s, part, way, now, round))
-			meter_begin(part, way, round);
+		ask.what = (way >> WAY_OUT_SHIFT & METER_SLOT) | METER_EGRESS |
+			   (what & BOTH_OUT_TAGGED ? METER_TAGGED : 0) |
+			   (what >> BOTH_OUT_SAMPLING_SHIFT) << METER_SAMPLING_SHIFT;
+		if (!meter_flow(s, places, &ask, false))
+			meter_begin(ask.what, way, ask.round);
 	}
 	if (what & BOTH_IN) {
-		part = (way & METER_SLOT) | (what & BOTH_IN_TAGGED ? METER_TAGGED : 0) |
-		       (what >> BOTH_IN_SAMPLING_SHIFT & 0xffff) << METER_SAMPLING_SHIFT;
-		if (!meter_flow(s, part, way, now, round))
-			meter_begin(part, way, round);
+		ask.what = (way & METER_SLOT) | (what & BOTH_IN_TAGGED ? METER_TAGGED : 0) |
+			   (what >> BOTH_IN_SAMPLING_SHIFT & 0xffff) << METER_SAMPLING_SHIFT;
+		if (!meter_flow(s, places, &ask, false))
+			meter_begin(ask.what, way, ask.round);
 	}
 	return 0;
 }

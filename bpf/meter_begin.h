@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* A flow that this CPU's table does not have: it begins, in the room of the port whose frame it is, or is lost. */
+/* A flow that this CPU does not have at a place nor in its table: it begins, in the room of the port whose frame it is, or is lost. */
 #pragma once
-#include "meter_tables.h"
-#include "record.h"
+#include "meter_place.h"
 
 enum { ROOM_TRIES = 8 };
 
@@ -20,16 +19,10 @@ INLINE struct meter_point *meter_point_at(u32 slot)
 	return bpf_map_lookup_elem(&meter_points, &slot);
 }
 
-INLINE void *table_of_cpu(void *tables, u64 round)
-{
-	u32 i = (round & 1) * meter_cpus + (recording ? 0 : bpf_get_smp_processor_id());
-
-	return bpf_map_lookup_elem(tables, &i);
-}
-
 /* Takes room for one flow; the rooms of a round that is over are empty. */
 INLINE bool take_from(struct flow_room *r, u64 round)
 {
+#pragma clang loop unroll(disable)
 	for (u32 i = 0; i < ROOM_TRIES; i++) {
 		u64 word = *(volatile u64 *)&r->taken;
 		u32 taken = word >> 32 == (u32)round ? (u32)word : 0;
@@ -60,22 +53,6 @@ INLINE struct flow_room *take_room(u32 origin, u64 round)
 		return 0;
 	r = room_at(r->pool);
 	return r && take_from(r, round) ? r : 0;
-}
-
-/* Adds to a flow that other CPUs add to. */
-INLINE void add_shared(struct flow *v, const struct flow *a)
-{
-	__sync_fetch_and_add(&v->packets, a->packets);
-	__sync_fetch_and_add(&v->bytes, a->bytes);
-	__sync_fetch_and_add(&v->frame_bytes, a->frame_bytes);
-	v->last = a->last;
-	*(u32 *)&v->in = *(const u32 *)&a->in;
-	if (a->tcp_flags & ~v->tcp_flags)
-		v->tcp_flags |= a->tcp_flags;
-	if (a->min_ttl < v->min_ttl)
-		v->min_ttl = a->min_ttl;
-	if (a->max_ttl > v->max_ttl)
-		v->max_ttl = a->max_ttl;
 }
 
 INLINE bool find_shared(struct meter_scratch *s, void *shared)
@@ -116,29 +93,33 @@ INLINE void widen(struct meter_scratch *s)
 	w->protocol = s->key.protocol;
 }
 
-/* A flow that this CPU's table does not have: s->fresh becomes one, or is added to one in the table that all share, or is lost. */
-INLINE bool begin_flow(struct meter_scratch *s, u32 origin, u64 round)
+INLINE u32 origin_of(const struct meter_ask *ask)
+{
+	return ask->way >> WAY_ORIGIN_SHIFT;
+}
+
+INLINE bool begin_in_table(struct meter_scratch *s, const struct meter_ask *ask)
 {
 	u64 *full = s->wide ? &s->full[1] : &s->full[0];
-	u32 i = round & 1;
+	u32 i = ask->round & 1;
 	void *shared = bpf_map_lookup_elem(&shared_flows, &i);
 	struct flow_room *room;
 
 	if (!shared)
 		return false;
-	if (*full == round) {
+	if (*full == ask->round) {
 		if (!s->wide)
 			widen(s);
 		if (find_shared(s, shared))
 			return true;
 	}
-	room = take_room(origin, round);
+	room = take_room(origin_of(ask), ask->round);
 	if (!room)
 		return false;
-	if (*full != round) {
-		if (insert_own(s, round))
+	if (*full != ask->round) {
+		if (insert_own(s, ask->round))
 			return true;
-		*full = round;
+		*full = ask->round;
 		if (!s->wide)
 			widen(s);
 	}
@@ -146,4 +127,17 @@ INLINE bool begin_flow(struct meter_scratch *s, u32 origin, u64 round)
 		return true;
 	__sync_fetch_and_add(&room->taken, -1);
 	return find_shared(s, shared);
+}
+
+/* s->fresh, a flow that this CPU does not have, becomes one, or is added to one in the table that all share, or is lost. */
+INLINE bool begin_flow(struct meter_scratch *s, const struct meter_ask *ask)
+{
+	struct flow_place *at = ask->taken ? 0 : place_of_key(s, ask->round);
+
+	if (!at || !is_free(at, ask->round)) /* also if the places were opened just now */
+		return begin_in_table(s, ask);
+	if (!take_room(origin_of(ask), ask->round))
+		return false;
+	settle(at, s, ask->round);
+	return true;
 }

@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* Where flows are counted. There are two sets of tables: control says which one is written, the agent drains the other (kernel-notes
- * K34). In a set each CPU has tables of its own, small ones that the agent replaces by larger ones as they fill, so that memory follows
- * the traffic and not the number of CPUs; what finds no room there is counted in a table that all share, until those have grown. */
+ * K34). In a set each CPU has a direct-mapped array of places, which costs no call, for the flows that have most of the traffic, and tables
+ * of its own for those whose place is taken: small ones that the agent replaces by larger ones as they fill, so that memory follows
+ * the traffic and not the number of CPUs. What finds no room there is counted in a table that all share, until those have grown. */
 #pragma once
 #include "tables.h"
 
+enum place_limits {
+	FLOW_PLACES_BITS = 10,
+	FLOW_PLACES = 1 << FLOW_PLACES_BITS,
+	PLACE_PATIENCE = 32, /* frames in a row that find a place taken before it is given up */
+};
+
 volatile const u32 meter_cpus = 1; /* possible CPUs */
+volatile const u32 place_mask = FLOW_PLACES - 1; /* smaller: flows share fewer places */
+volatile const u32 place_patience = PLACE_PATIENCE;
 
 enum meter_limits {
 	FLOW_EGRESS = 1 << 15, /* of the point in a key: copies handed to it; without it frames from it */
@@ -52,6 +61,22 @@ struct flow {
 	u8 reserved[7];
 };
 
+/* A place for one flow of a round. Nothing clears it: with the next round it is free. What a frame of an IPv4 flow writes is in the first of
+ * two cache lines. */
+struct flow_place {
+	u64 tag; /* round << 1 | 1 if the key is wide; of another round: free */
+	struct flow flow;
+	u64 patience; /* frames of other flows that may find it taken before it is theirs */
+	struct wide_flow_key key; /* of an IPv4 flow a struct flow_key */
+	u64 reserved;
+};
+
+struct flow_places {
+	struct flow_place at[FLOW_PLACES];
+	u64 open; /* 0: no flow begins here; the agent's, which clears it before it leaves for one that may not look here */
+	u64 reserved[7];
+};
+
 struct meter_control {
 	u64 round; /* the set that is written is round & 1 */
 	u64 drained; /* the last round that was drained; the agent's */
@@ -86,6 +111,22 @@ struct meter_amount {
 	u32 in_out;
 };
 
+/* The way of the frame, in another: where it came in, where it goes out, its segment, and whose room its flow takes. */
+enum meter_way {
+	WAY_OUT_SHIFT = 16,
+	WAY_VLAN_SHIFT = 32,
+	WAY_ORIGIN_SHIFT = 48,
+};
+
+/* What is to be metered of the frame that was read. */
+struct meter_ask {
+	u64 what; /* enum meter_what */
+	u64 way; /* enum meter_way */
+	u64 now;
+	u64 round;
+	u64 taken; /* another flow has the place */
+};
+
 /* Where the headers of an IPv6 packet have been followed to. */
 struct meter_chain {
 	u32 at; /* from the beginning of layer 3 */
@@ -100,6 +141,7 @@ struct meter_scratch {
 	struct wide_flow_key wide_key;
 	struct flow fresh;
 	struct meter_amount amount;
+	struct meter_ask ask;
 	struct meter_chain chain;
 	u8 head[24];
 	u64 full[2]; /* the round in which this CPU's table was full: of IPv4, of others */
@@ -128,6 +170,13 @@ struct wide_flow_table {
 	MAP_TYPE(key, struct wide_flow_key);
 	MAP_TYPE(value, struct flow);
 };
+struct place_table {
+	MAP_UINT(type, MAP_ARRAY);
+	MAP_UINT(max_entries, 1);
+	MAP_UINT(map_flags, MAP_MMAPABLE);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct flow_places[1]); /* the compiler does not describe what is pointed to alone */
+};
 struct shared_flow_table {
 	MAP_UINT(type, MAP_HASH);
 	MAP_UINT(max_entries, 1);
@@ -150,6 +199,13 @@ struct {
 	MAP_TYPE(key, u32);
 	struct wide_flow_table *values[];
 } wide_flows SEC(".maps");
+
+struct {
+	MAP_UINT(type, MAP_ARRAY_OF_MAPS);
+	MAP_UINT(max_entries, 2);
+	MAP_TYPE(key, u32);
+	struct place_table *values[];
+} flow_places SEC(".maps");
 
 struct {
 	MAP_UINT(type, MAP_ARRAY_OF_MAPS);

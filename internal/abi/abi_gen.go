@@ -183,6 +183,13 @@ const (
 	FlowRooms  = 2080
 )
 
+// Values of enum place_limits.
+const (
+	FlowPlacesBits = 10
+	FlowPlaces     = 1024
+	PlacePatience  = 32
+)
+
 // Values of enum bench_flows.
 const (
 	BenchFlowsAsTheyAre = 0
@@ -460,6 +467,16 @@ type Flow struct {
 	MinTtl     uint8
 	MaxTtl     uint8
 	Reserved   [7]uint8
+}
+
+// FlowPlace is struct flow_place.
+type FlowPlace struct {
+	_        structs.HostLayout
+	Tag      uint64
+	Flow     Flow
+	Patience uint64
+	Key      WideFlowKey
+	Reserved uint64
 }
 
 // MeterControl is struct meter_control.

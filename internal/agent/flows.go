@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"heddle/internal/api"
-	"heddle/internal/flow"
+	"heddle/internal/dataplane"
 	"heddle/internal/flowing"
 	"heddle/internal/instance"
 )
@@ -16,7 +16,7 @@ import (
 func flowDir(p instance.Paths, name string) string { return filepath.Join(p.Run, name+".flows") }
 
 // followFlows has flows metered as the plan says.
-func (a *Agent) followFlows(o Options, source flow.Source) error {
+func (a *Agent) followFlows(o Options, source *dataplane.Flows) error {
 	dir := flowDir(o.Paths, o.Name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the directory of the flow tables: %w", err)
@@ -29,7 +29,7 @@ func (a *Agent) followFlows(o Options, source flow.Source) error {
 	if err != nil {
 		return fmt.Errorf("ask for the host's name: %w", err)
 	}
-	a.flows = flowing.Start(flowing.Options{Log: a.log, Dir: dir, Origin: place, Source: source, Export: flowing.Exporters(flowing.ExportOptions{Host: host, Dir: dir, Log: a.log, Publish: a.events.Publish})})
+	a.flows = flowing.Start(flowing.Options{Log: a.log, Dir: dir, Origin: place, Source: source, Retire: source.Retire, Export: flowing.Exporters(flowing.ExportOptions{Host: host, Dir: dir, Log: a.log, Publish: a.events.Publish})})
 	a.follow(a.flows)
 	return nil
 }

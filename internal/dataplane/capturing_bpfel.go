@@ -27,6 +27,7 @@ const (
 	capturingMapCounts              = "counts"
 	capturingMapCountsBefore        = "counts_before"
 	capturingMapEgressStandIn       = "egress_stand_in"
+	capturingMapFlowPlaces          = "flow_places"
 	capturingMapFlowRooms           = "flow_rooms"
 	capturingMapFlows               = "flows"
 	capturingMapGrace               = "grace"
@@ -67,6 +68,8 @@ const (
 	capturingProgHeddleRecordEgress = "heddle_record_egress"
 	capturingProgHeddleSweep        = "heddle_sweep"
 	capturingVarMeterCpus           = "meter_cpus"
+	capturingVarPlaceMask           = "place_mask"
+	capturingVarPlacePatience       = "place_patience"
 	capturingVarRecording           = "recording"
 	capturingVarTicksPerSecond      = "ticks_per_second"
 )
@@ -140,6 +143,7 @@ type capturingMapSpecs struct {
 	Counts            *ebpf.MapSpec `ebpf:"counts"`
 	CountsBefore      *ebpf.MapSpec `ebpf:"counts_before"`
 	EgressStandIn     *ebpf.MapSpec `ebpf:"egress_stand_in"`
+	FlowPlaces        *ebpf.MapSpec `ebpf:"flow_places"`
 	FlowRooms         *ebpf.MapSpec `ebpf:"flow_rooms"`
 	Flows             *ebpf.MapSpec `ebpf:"flows"`
 	Grace             *ebpf.MapSpec `ebpf:"grace"`
@@ -176,6 +180,8 @@ type capturingMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type capturingVariableSpecs struct {
 	MeterCpus      *ebpf.VariableSpec `ebpf:"meter_cpus"`
+	PlaceMask      *ebpf.VariableSpec `ebpf:"place_mask"`
+	PlacePatience  *ebpf.VariableSpec `ebpf:"place_patience"`
 	Recording      *ebpf.VariableSpec `ebpf:"recording"`
 	TicksPerSecond *ebpf.VariableSpec `ebpf:"ticks_per_second"`
 }
@@ -211,6 +217,7 @@ type capturingMaps struct {
 	Counts            *ebpf.Map `ebpf:"counts"`
 	CountsBefore      *ebpf.Map `ebpf:"counts_before"`
 	EgressStandIn     *ebpf.Map `ebpf:"egress_stand_in"`
+	FlowPlaces        *ebpf.Map `ebpf:"flow_places"`
 	FlowRooms         *ebpf.Map `ebpf:"flow_rooms"`
 	Flows             *ebpf.Map `ebpf:"flows"`
 	Grace             *ebpf.Map `ebpf:"grace"`
@@ -255,6 +262,7 @@ func (m *capturingMaps) Close() error {
 		m.Counts,
 		m.CountsBefore,
 		m.EgressStandIn,
+		m.FlowPlaces,
 		m.FlowRooms,
 		m.Flows,
 		m.Grace,
@@ -292,6 +300,8 @@ func (m *capturingMaps) Close() error {
 // It can be passed to loadCapturingObjects or ebpf.CollectionSpec.LoadAndAssign.
 type capturingVariables struct {
 	MeterCpus      *ebpf.Variable `ebpf:"meter_cpus"`
+	PlaceMask      *ebpf.Variable `ebpf:"place_mask"`
+	PlacePatience  *ebpf.Variable `ebpf:"place_patience"`
 	Recording      *ebpf.Variable `ebpf:"recording"`
 	TicksPerSecond *ebpf.Variable `ebpf:"ticks_per_second"`
 }

@@ -64,6 +64,9 @@ func tableLayoutOf(m *ebpf.MapSpec) tableLayout {
 func (l layout) same(as layout) bool { return reflect.DeepEqual(l, as) }
 
 func fieldsOf(t btf.Type) record {
+	if a, ok := btf.UnderlyingType(t).(*btf.Array); ok {
+		t = a.Type
+	}
 	s, ok := btf.UnderlyingType(t).(*btf.Struct)
 	if !ok {
 		return nil

@@ -34,6 +34,7 @@ type Flows struct {
 	draining sync.Mutex // held while tables are drained, made and exchanged
 	tables   [2]*flowTables
 	demand   []demand // by CPU
+	buffer   []abi.FlowPlace
 
 	mu     sync.Mutex // guards what follows
 	points flow.Points
@@ -50,7 +51,8 @@ func (k *Kernel) Flows() *Flows { return k.flows }
 
 // openFlows adopts the tables there are.
 func openFlows(m *vswitchMaps, clock func() (func(uint32) int64, error), grace func() error) (*Flows, error) {
-	f := &Flows{maps: m, clock: clock, grace: grace, step: func(string) error { return nil }, points: flow.Points{}, leaving: map[uint16]uint64{}, demand: make([]demand, m.Flows.MaxEntries()/2)}
+	f := &Flows{maps: m, clock: clock, grace: grace, step: func(string) error { return nil }, points: flow.Points{}, leaving: map[uint16]uint64{},
+		demand: make([]demand, m.Flows.MaxEntries()/2), buffer: make([]abi.FlowPlace, abi.FlowPlaces)}
 	var err error
 	if f.rooms, err = m.FlowRooms.Memory(); err != nil {
 		return nil, fmt.Errorf("map table %s: %w", m.FlowRooms, err)
@@ -75,6 +77,9 @@ func openFlows(m *vswitchMaps, clock func() (func(uint32) int64, error), grace f
 	f.made = f.tables[0] != nil && f.tables[1] != nil
 	for _, t := range f.tables {
 		if t != nil {
+			if err := t.makePlaces(); err != nil { // the tables are those of an agent that knew of none
+				return nil, errors.Join(fmt.Errorf("make places for flows: %w", err), f.close())
+			}
 			f.limit = max(f.limit, t.shared.MaxEntries())
 			t.measure(f.demand)
 		}

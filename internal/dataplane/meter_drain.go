@@ -85,6 +85,13 @@ func (f *Flows) drainRound(c *abi.MeterControl, add func(flow.Batch) error) erro
 	if err != nil {
 		return err
 	}
+	// Places come last: what a flow counted in a table before it was given one is from before that.
+	for cpu := range t.places {
+		d.number++
+		if err := drainPlaces(d, &t.places[cpu], round, f.buffer); err != nil {
+			return err
+		}
+	}
 	if err := f.step("emptied"); err != nil {
 		return err
 	}

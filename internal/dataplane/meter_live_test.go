@@ -24,11 +24,8 @@ func TestTheBytesOfAStreamAreThoseThatWereSent(t *testing.T) {
 	if n := transfer(t, guests[0].ns, guests[1].ns, guests[1].addr, sent); n != sent {
 		t.Fatalf("%d bytes came, %d were sent", n, sent)
 	}
-	silent(t, k)
 	all := newKept(t)
-	if err := k.Flows().Drain(all.add); err != nil {
-		t.Fatal(err)
-	}
+	drainAtRest(t, k, all.add)
 	vm2 := uint16(k.slots.ports[plan.PortID{Switch: "lab", Name: "vm2"}])
 	var c flow.Counts
 	for key, x := range all.flows {

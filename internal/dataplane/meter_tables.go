@@ -51,6 +51,7 @@ type flowTables struct {
 	maps   *vswitchMaps
 	set    int
 	own    [][kinds]flowTable // by CPU
+	places []places           // by CPU
 	shared *ebpf.Map          // what finds no room in those
 }
 
@@ -61,7 +62,8 @@ type flowTable struct {
 }
 
 func newFlowTables(m *vswitchMaps, set int) *flowTables {
-	return &flowTables{maps: m, set: set, own: make([][kinds]flowTable, m.Flows.MaxEntries()/2)}
+	cpus := m.Flows.MaxEntries() / 2
+	return &flowTables{maps: m, set: set, own: make([][kinds]flowTable, cpus), places: make([]places, cpus)}
 }
 
 func (t *flowTables) index(cpu int) uint32 { return uint32(t.set*len(t.own) + cpu) }
@@ -79,6 +81,9 @@ func adoptFlowTables(m *vswitchMaps, set int) (*flowTables, error) {
 				return nil, errors.Join(err, t.close())
 			}
 		}
+	}
+	if err := t.adoptPlaces(); err != nil {
+		return nil, errors.Join(err, t.close())
 	}
 	return t, nil
 }
@@ -109,7 +114,7 @@ func (t *flowTables) close() error {
 			errs = append(errs, t.own[i][k].close())
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, closePlaces(t.places))...)
 }
 
 func (t *flowTable) close() error {
@@ -130,7 +135,7 @@ func (t *flowTable) size() int {
 // the others are there.
 func makeFlowTables(m *vswitchMaps, set int, d []demand, limit uint32) (*flowTables, error) {
 	t := newFlowTables(m, set)
-	if err := t.exchange(d); err != nil {
+	if err := errors.Join(t.exchange(d), t.makePlaces()); err != nil {
 		return nil, errors.Join(err, t.close())
 	}
 	if err := t.makeShared(limit); err != nil {
@@ -169,6 +174,7 @@ func (t *flowTables) discard() error {
 		for k := range kinds {
 			remove(k.outer(t.maps), t.index(cpu))
 		}
+		remove(t.maps.FlowPlaces, t.index(cpu))
 	}
 	return errors.Join(append(errs, t.close())...)
 }

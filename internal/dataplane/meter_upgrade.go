@@ -8,19 +8,29 @@ import (
 	"slices"
 
 	"github.com/cilium/ebpf"
+
+	"heddle/internal/abi"
 )
 
 // meterTables are what flows are counted in. They are adopted together or not at all.
 var meterTables = []string{"flows", "wide_flows", "shared_flows", "meter_control", "meter_points", "flow_rooms"}
 
+// placeTables come with them where they look the same. Else, or where there were none, flows begin at places of their own: they do not mind
+// having counted in the tables as well.
+var placeTables = []string{"flow_places"}
+
 // keepMeters has the new tables share those that flows are counted in with the ones that are taken over, where they look the same: old
 // and new programs count into them side by side, and no flow is lost.
 func (k *Kernel) keepMeters() error {
 	for _, g := range slices.Backward(k.from) {
-		if !sameMeters(g.layout, k.gen.layout) {
+		if !sameTables(meterTables, g.layout, k.gen.layout) {
 			continue
 		}
-		for _, name := range meterTables {
+		names := meterTables
+		if sameTables(placeTables, g.layout, k.gen.layout) {
+			names = slices.Concat(names, placeTables)
+		}
+		for _, name := range names {
 			m, err := ebpf.LoadPinnedMap(filepath.Join(g.dir, name), nil)
 			if err != nil {
 				return fmt.Errorf("open table %s of %s: %w", name, filepath.Base(g.dir), err)
@@ -34,8 +44,8 @@ func (k *Kernel) keepMeters() error {
 	return nil
 }
 
-func sameMeters(a, b layout) bool {
-	return !slices.ContainsFunc(meterTables, func(name string) bool {
+func sameTables(names []string, a, b layout) bool {
+	return !slices.ContainsFunc(names, func(name string) bool {
 		_, had := a.Tables[name]
 		return !had || !reflect.DeepEqual(a.Tables[name], b.Tables[name])
 	})
@@ -45,17 +55,31 @@ func sameMeters(a, b layout) bool {
 // seconds, so that it is what came since.
 func (k *Kernel) tellLostFlows() error {
 	for _, g := range k.from {
-		if _, had := g.layout.Tables["flows"]; !had || sameMeters(g.layout, k.gen.layout) {
-			continue
-		}
 		var flows int
 		var packets uint64
-		for _, name := range []string{"flows", "wide_flows", "shared_flows"} {
-			n, p, err := undrained(g, name)
-			if err != nil {
-				return fmt.Errorf("count the flows in table %s of %s: %w", name, filepath.Base(g.dir), err)
+		add := func(count func(*generation, string) (int, uint64, error), names ...string) error {
+			for _, name := range names {
+				if _, had := g.layout.Tables[name]; !had {
+					continue
+				}
+				n, p, err := count(g, name)
+				if err != nil {
+					return fmt.Errorf("count the flows in table %s of %s: %w", name, filepath.Base(g.dir), err)
+				}
+				flows, packets = flows+n, packets+p
 			}
-			flows, packets = flows+n, packets+p
+			return nil
+		}
+		same := sameTables(meterTables, g.layout, k.gen.layout)
+		if !same {
+			if err := add(undrained, "flows", "wide_flows", "shared_flows"); err != nil {
+				return err
+			}
+		}
+		if !same || !sameTables(placeTables, g.layout, k.gen.layout) {
+			if err := add(undrainedPlaces, placeTables...); err != nil {
+				return err
+			}
 		}
 		if flows > 0 {
 			k.log.Warn("flows that the version before had counted and not yet handed over are lost: its tables look different", "flows", flows, "packets", packets)
@@ -75,27 +99,53 @@ func undrained(g *generation, name string) (flows int, packets uint64, err error
 		return 0, 0, nil
 	}
 	at := t.Inner.ValueField[i].At
+	err = g.eachInner(name, func(value []byte) {
+		flows++
+		packets += uint64(number(value[at:])) | uint64(number(value[at+4:]))<<32
+	})
+	return flows, packets, err
+}
+
+// undrainedPlaces does so for places, where they are like ours: those that were drained are free.
+func undrainedPlaces(g *generation, name string) (flows int, packets uint64, err error) {
+	if inner := g.layout.Tables[name].Inner; inner == nil || int64(inner.Value) != placesSize {
+		return 0, 0, nil
+	}
+	err = g.eachInner(name, func(value []byte) {
+		all := make([]abi.FlowPlace, abi.FlowPlaces)
+		copy(bytesOf(all), value)
+		for i := range all {
+			if all[i].Tag != 0 && all[i].Flow.Packets > 0 {
+				flows++
+				packets += all[i].Flow.Packets
+			}
+		}
+	})
+	return flows, packets, err
+}
+
+// eachInner visits every value in the tables in a table.
+func (g *generation) eachInner(name string, visit func(value []byte)) error {
 	outer, err := ebpf.LoadPinnedMap(filepath.Join(g.dir, name), nil)
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	defer outer.Close()
 	for i := range outer.MaxEntries() {
 		inner, err := innerMap(outer, i)
 		if err != nil {
-			return 0, 0, err
+			return err
 		}
 		if inner == nil {
 			continue
 		}
 		var key, value []byte
 		for it := inner.Iterate(); it.Next(&key, &value); {
-			flows++
-			packets += uint64(number(value[at:])) | uint64(number(value[at+4:]))<<32
+			visit(value)
 		}
 		if err := inner.Close(); err != nil {
-			return 0, 0, err
+			return err
 		}
 	}
-	return flows, packets, nil
+	return nil
 }

@@ -38,10 +38,7 @@ func TestAnUpgradeLosesNoFlow(t *testing.T) {
 	s.end()
 	k := inForce(t, host, dir, d, tweak{spec: sizes[0]})
 	defer k.Close()
-	silent(t, k)
-	if err := k.Flows().Drain(all.add); err != nil {
-		t.Fatal(err)
-	}
+	drainAtRest(t, k, all.add)
 	checkBooks(t, k, all)
 }
 

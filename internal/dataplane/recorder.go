@@ -53,6 +53,12 @@ const recorderMACs = 8192
 // recorderFlows is how many flows it meters between two drains.
 const recorderFlows = 1 << 14
 
+// Few flows are enough to contend for the places of a recorder, so that all ways of counting are gone where programs are compared.
+const (
+	recorderPlaces   = 4
+	recorderPatience = 2
+)
+
 // NewRecorder loads the recording build. It needs the right to load programs and no devices.
 func NewRecorder() (*Recorder, error) { return newRecorder(1000, recorderMACs) }
 
@@ -65,7 +71,7 @@ func newRecorder(hz uint64, macs uint32) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(spec.Variables["recording"].Set(true), spec.Variables["ticks_per_second"].Set(hz), sizeMeter(spec, ebpf.MustPossibleCPU())); err != nil {
+	if err := errors.Join(spec.Variables["recording"].Set(true), spec.Variables["ticks_per_second"].Set(hz), sizeMeter(spec, ebpf.MustPossibleCPU()), setPlaces(spec, recorderPlaces, recorderPatience)); err != nil {
 		return nil, err
 	}
 	spec.Maps["records"].MaxEntries = abi.MaxRecords

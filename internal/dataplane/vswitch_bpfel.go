@@ -22,6 +22,7 @@ const (
 	vswitchMapCounts              = "counts"
 	vswitchMapCountsBefore        = "counts_before"
 	vswitchMapEgressStandIn       = "egress_stand_in"
+	vswitchMapFlowPlaces          = "flow_places"
 	vswitchMapFlowRooms           = "flow_rooms"
 	vswitchMapFlows               = "flows"
 	vswitchMapGrace               = "grace"
@@ -62,6 +63,8 @@ const (
 	vswitchProgHeddleRecordEgress = "heddle_record_egress"
 	vswitchProgHeddleSweep        = "heddle_sweep"
 	vswitchVarMeterCpus           = "meter_cpus"
+	vswitchVarPlaceMask           = "place_mask"
+	vswitchVarPlacePatience       = "place_patience"
 	vswitchVarRecording           = "recording"
 	vswitchVarTicksPerSecond      = "ticks_per_second"
 )
@@ -130,6 +133,7 @@ type vswitchMapSpecs struct {
 	Counts            *ebpf.MapSpec `ebpf:"counts"`
 	CountsBefore      *ebpf.MapSpec `ebpf:"counts_before"`
 	EgressStandIn     *ebpf.MapSpec `ebpf:"egress_stand_in"`
+	FlowPlaces        *ebpf.MapSpec `ebpf:"flow_places"`
 	FlowRooms         *ebpf.MapSpec `ebpf:"flow_rooms"`
 	Flows             *ebpf.MapSpec `ebpf:"flows"`
 	Grace             *ebpf.MapSpec `ebpf:"grace"`
@@ -166,6 +170,8 @@ type vswitchMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type vswitchVariableSpecs struct {
 	MeterCpus      *ebpf.VariableSpec `ebpf:"meter_cpus"`
+	PlaceMask      *ebpf.VariableSpec `ebpf:"place_mask"`
+	PlacePatience  *ebpf.VariableSpec `ebpf:"place_patience"`
 	Recording      *ebpf.VariableSpec `ebpf:"recording"`
 	TicksPerSecond *ebpf.VariableSpec `ebpf:"ticks_per_second"`
 }
@@ -196,6 +202,7 @@ type vswitchMaps struct {
 	Counts            *ebpf.Map `ebpf:"counts"`
 	CountsBefore      *ebpf.Map `ebpf:"counts_before"`
 	EgressStandIn     *ebpf.Map `ebpf:"egress_stand_in"`
+	FlowPlaces        *ebpf.Map `ebpf:"flow_places"`
 	FlowRooms         *ebpf.Map `ebpf:"flow_rooms"`
 	Flows             *ebpf.Map `ebpf:"flows"`
 	Grace             *ebpf.Map `ebpf:"grace"`
@@ -235,6 +242,7 @@ func (m *vswitchMaps) Close() error {
 		m.Counts,
 		m.CountsBefore,
 		m.EgressStandIn,
+		m.FlowPlaces,
 		m.FlowRooms,
 		m.Flows,
 		m.Grace,
@@ -272,6 +280,8 @@ func (m *vswitchMaps) Close() error {
 // It can be passed to loadVswitchObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vswitchVariables struct {
 	MeterCpus      *ebpf.Variable `ebpf:"meter_cpus"`
+	PlaceMask      *ebpf.Variable `ebpf:"place_mask"`
+	PlacePatience  *ebpf.Variable `ebpf:"place_patience"`
 	Recording      *ebpf.Variable `ebpf:"recording"`
 	TicksPerSecond *ebpf.Variable `ebpf:"ticks_per_second"`
 }

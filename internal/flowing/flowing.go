@@ -25,6 +25,8 @@ type Options struct {
 	// Origin names the kernel's tables; see meter.Options.
 	Origin string
 	Source flow.Source
+	// Retire, unless nil, is called before the last drain.
+	Retire func() error
 	// Export begins the export of a switch's records.
 	Export func(now meter.Instant, sw string, x plan.IPFIX) Collectors
 	// Every is how often the kernel's tables are drained; 1 s when 0.
@@ -348,8 +350,11 @@ func (r *Runner) end() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
 	defer cancel()
 	var err error
+	if r.o.Retire != nil {
+		err = r.o.Retire()
+	}
 	if len(r.kept) > 0 || flows(r.meter) > 0 {
-		err = r.meter.Stop(ctx, meter.Now)
+		err = errors.Join(err, r.meter.Stop(ctx, meter.Now))
 	}
 	now, late := meter.Now()
 	for _, k := range r.kept {

@@ -95,19 +95,25 @@ func (r *meterRig) frame(at string, frame []byte) {
 // drained is what was counted since the last time, in a form to compare: by point and flow.
 func (r *meterRig) drained() map[string]string {
 	r.t.Helper()
-	points, all := r.rec.Flows().Points(), map[string]string{}
+	counts := map[flow.Key]flow.Counts{}
 	err := r.rec.Flows().Drain(func(b flow.Batch) error {
 		for i, k := range b.Keys {
-			name := flowText(points, k)
-			if _, ok := all[name]; ok {
-				r.t.Errorf("%s comes twice", name)
-			}
-			all[name] = countText(points, b.Counts[i])
+			c := counts[k] // what it counted in the table before it was given a place
+			c.Add(b.Counts[i])
+			counts[k] = c
 		}
 		return nil
 	})
 	if err != nil {
 		r.t.Fatal(err)
+	}
+	points, all := r.rec.Flows().Points(), map[string]string{}
+	for k, c := range counts {
+		name := flowText(points, k)
+		if _, ok := all[name]; ok {
+			r.t.Errorf("%s comes twice", name)
+		}
+		all[name] = countText(points, c)
 	}
 	return all
 }

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The places of a CPU: where a flow is counted without a call of the kernel's hash. A flow has the place that its key says or none. The
+ * first of a round that asks for a place has it. One that found its place taken is in the CPU's table, and is given the place when so many of its
+ * frames, or of others like it, have come and none of the flow that holds it: that one then goes on in the table. So flows that have most of the
+ * traffic come to be at places, and a flow may be at its place and in the table in one round, each with a part of what was counted. */
+#pragma once
+#include "meter_tables.h"
+#include "record.h"
+
+enum key_words {
+	KEY_WORDS = sizeof(struct flow_key) / 8,
+	WIDE_KEY_WORDS = sizeof(struct wide_flow_key) / 8,
+};
+
+INLINE void *table_of_cpu(void *tables, u64 round)
+{
+	u32 i = (round & 1) * meter_cpus + (recording ? 0 : bpf_get_smp_processor_id());
+
+	return bpf_map_lookup_elem(tables, &i);
+}
+
+/* This CPU's places, 0 = none, or none to be used. */
+INLINE struct flow_places *places_of_cpu(u64 round)
+{
+	void *table = table_of_cpu(&flow_places, round);
+	struct flow_places *p;
+	u32 zero = 0;
+
+	if (!table)
+		return 0;
+	p = bpf_map_lookup_elem(table, &zero);
+	return p && p->open ? p : 0;
+}
+
+/* Each word by an odd number of its own, of which the upper bits depend on all of the word. Who chooses flows that fall on one place gains
+ * nothing but that all but one of them are in the table, where all would be without places. */
+INLINE struct flow_place *place_for(struct flow_places *p, const u64 *key, u32 words)
+{
+	u64 h = key[0] * 0x9e3779b97f4a7c15 + key[1] * 0xbf58476d1ce4e5b9 + key[2] * 0x94d049bb133111eb +
+		key[3] * 0xd6e8feb86659fd93;
+
+	if (words == WIDE_KEY_WORDS)
+		h += key[4] * 0xc2b2ae3d27d4eb4f + key[5] * 0xff51afd7ed558ccd + key[6] * 0xc4ceb9fe1a85ec53;
+	return &p->at[h >> (64 - FLOW_PLACES_BITS) & place_mask];
+}
+
+INLINE u64 tag_of(const struct meter_scratch *s, u64 round)
+{
+	return round << 1 | (s->wide ? 1 : 0);
+}
+
+INLINE bool is_free(const struct flow_place *at, u64 round)
+{
+	return at->tag >> 1 != round;
+}
+
+INLINE bool holds(const struct flow_place *at, const u64 *key, u32 words, u64 tag)
+{
+	const u64 *held = (const u64 *)&at->key;
+
+	if (at->tag != tag)
+		return false;
+	for (u32 i = 0; i < words; i++)
+		if (held[i] != key[i])
+			return false;
+	return true;
+}
+
+INLINE void copy_longs(void *to, const void *from, u32 longs)
+{
+	for (u32 i = 0; i < longs; i++)
+		((u64 *)to)[i] = ((const u64 *)from)[i];
+}
+
+/* s->fresh has the place from now on. */
+INLINE void settle(struct flow_place *at, const struct meter_scratch *s, u64 round)
+{
+	at->flow = s->fresh;
+	if (s->wide)
+		copy_longs(&at->key, &s->wide_key, WIDE_KEY_WORDS);
+	else
+		copy_longs(&at->key, &s->key, KEY_WORDS);
+	at->patience = place_patience;
+	at->tag = tag_of(s, round);
+}
+
+/* The place that is asked for by the key that was read; 0 = there are none. */
+INLINE struct flow_place *place_of_key(struct meter_scratch *s, u64 round)
+{
+	struct flow_places *p = places_of_cpu(round);
+
+	if (!p)
+		return 0;
+	if (s->wide)
+		return place_for(p, (const u64 *)&s->wide_key, WIDE_KEY_WORDS);
+	return place_for(p, (const u64 *)&s->key, KEY_WORDS);
+}
+
+/* Adds to a flow, also one that other CPUs add to. */
+INLINE void add_shared(struct flow *v, const struct flow *a)
+{
+	__sync_fetch_and_add(&v->packets, a->packets);
+	__sync_fetch_and_add(&v->bytes, a->bytes);
+	__sync_fetch_and_add(&v->frame_bytes, a->frame_bytes);
+	v->last = a->last;
+	*(u32 *)&v->in = *(const u32 *)&a->in;
+	if (a->tcp_flags & ~v->tcp_flags)
+		v->tcp_flags |= a->tcp_flags;
+	if (a->min_ttl < v->min_ttl)
+		v->min_ttl = a->min_ttl;
+	if (a->max_ttl > v->max_ttl)
+		v->max_ttl = a->max_ttl;
+}
+
+INLINE bool move_to(void *table, const struct flow_place *at)
+{
+	struct flow *v;
+
+	if (!table)
+		return false;
+	if (!bpf_map_update_elem(table, &at->key, &at->flow, UPDATE_NOEXIST))
+		return true;
+	v = bpf_map_lookup_elem(table, &at->key);
+	if (v)
+		add_shared(v, &at->flow);
+	return v;
+}
+
+/* Who holds the place goes on in the table; false = that has no space. */
+INLINE bool move_out(const struct flow_place *at, u64 round)
+{
+	if (at->tag & 1)
+		return move_to(table_of_cpu(&wide_flows, round), at);
+	NO_MERGE();
+	return move_to(table_of_cpu(&flows, round), at);
+}

@@ -1,0 +1,254 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cilium/ebpf"
+
+	"heddle/internal/abi"
+	"heddle/internal/flow"
+	"heddle/internal/plan"
+)
+
+// placed is a program with so many places and so much patience.
+func placed(places, patience uint32) tweak {
+	return tweak{spec: func(spec *ebpf.CollectionSpec) {
+		if err := setPlaces(spec, places, patience); err != nil {
+			panic(err)
+		}
+	}}
+}
+
+// sorted keeps flows, and says how many packets came from places and how many from tables.
+type sorted struct {
+	*kept
+	fromPlaces, fromTables uint64
+}
+
+func (s *sorted) add(b flow.Batch) error {
+	from := &s.fromTables
+	if int(b.Number&(1<<tableBits-1)) > ebpf.MustPossibleCPU() {
+		from = &s.fromPlaces
+	}
+	for _, c := range b.Counts {
+		*from += c.Packets
+	}
+	return s.kept.add(b)
+}
+
+// Flows that ask for the same place are counted at it, in the table, and one after the other at both, while drains come between: each packet
+// once.
+func TestFlowsThatShareAPlaceAreCountedExactly(t *testing.T) {
+	for _, c := range []struct{ places, patience uint32 }{{1, 2}, {1, 32}, {2, 3}, {abi.FlowPlaces, abi.PlacePatience}} {
+		t.Run(fmt.Sprintf("%d places, patience %d", c.places, c.patience), func(t *testing.T) {
+			dir := bpffs(t)
+			host, guests, d := meteredPorts(t, 1000)
+			k := inForce(t, host, dir, d, placed(c.places, c.patience))
+			defer k.Close()
+			all := &sorted{kept: newKept(t)}
+			streams := []*numbered{startNumbered(t, guests[0], guests[1], 10_000), startNumbered(t, guests[1], guests[0], 10_000), startNumbered(t, guests[0], guests[1], 500)}
+			for range 15 {
+				waitFor(t, k, 200)
+				if err := k.Flows().Drain(all.add); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, s := range streams {
+				s.end()
+			}
+			drainAtRest(t, k, all.add)
+			checkBooks(t, k, all.kept)
+			if all.fromPlaces == 0 || c.places == 1 && all.fromTables == 0 {
+				t.Errorf("%d packets were counted at places, %d in tables", all.fromPlaces, all.fromTables)
+			}
+			if losses, err := k.Flows().Losses(); err != nil || len(losses) > 0 {
+				t.Errorf("losses %v, %v", losses, err)
+			}
+		})
+	}
+}
+
+// What another round left at a place is nobody's: the place is free.
+func TestAPlaceOfAnotherRoundIsFree(t *testing.T) {
+	dir := bpffs(t)
+	host, guests, d := meteredPorts(t, 1000)
+	k := inForce(t, host, dir, d, tweak{})
+	defer k.Close()
+	all := &sorted{kept: newKept(t)}
+	s := startNumbered(t, guests[0], guests[1], 5000)
+	for range 4 {
+		leaveAtPlaces(t, k.flows)
+		waitFor(t, k, 100)
+		if err := k.Flows().Drain(all.add); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.end()
+	drainAtRest(t, k, all.add)
+	checkBooks(t, k, all.kept)
+	if all.fromTables > 0 {
+		t.Errorf("%d packets were counted in tables, though there were places", all.fromTables)
+	}
+}
+
+// leaveAtPlaces leaves a flow of the round before at every place of the set that is not written.
+func leaveAtPlaces(t *testing.T, f *Flows) {
+	t.Helper()
+	c, err := f.control()
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := make([]abi.FlowPlace, abi.FlowPlaces)
+	for i := range left {
+		left[i] = abi.FlowPlace{Tag: (c.Round - 1) << 1, Flow: abi.Flow{Packets: 1000}}
+	}
+	for _, p := range f.tables[(c.Round+1)&1].places {
+		if err := put(p.memory, left, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A process may die at any step for any of the tables: those of each CPU, and each CPU's places.
+func TestADrainOfPlacesThatIsKilledIsDoneAgain(t *testing.T) {
+	dir := bpffs(t)
+	host, guests, d := meteredPorts(t, 1000)
+	all := &sorted{kept: newKept(t)}
+	w := placed(1, 2)
+	if err := life(t, host, dir, d, w, nil); err != nil {
+		t.Fatal(err)
+	}
+	streams := []*numbered{startNumbered(t, guests[0], guests[1], 5000), startNumbered(t, guests[1], guests[0], 5000)}
+	died := 0
+	for _, step := range []string{"added", "removed"} {
+		for nth := 1; nth <= 6; nth++ {
+			k := inForce(t, host, dir, d, w)
+			waitFor(t, k, 100)
+			seen := 0
+			k.flows.step = func(name string) error {
+				if name == step {
+					seen++
+				}
+				if seen == nth {
+					return errDied
+				}
+				return nil
+			}
+			switch err := k.Flows().Drain(all.add); {
+			case errors.Is(err, errDied):
+				died++
+			case err != nil:
+				t.Fatal(err)
+			}
+			if err := k.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, s := range streams {
+		s.end()
+	}
+	k := inForce(t, host, dir, d, w)
+	defer k.Close()
+	drainAtRest(t, k, all.add)
+	checkBooks(t, k, all.kept)
+	if died < 4 || all.fromPlaces == 0 || all.fromTables == 0 {
+		t.Errorf("%d drains died, %d packets came from places, %d from tables", died, all.fromPlaces, all.fromTables)
+	}
+}
+
+// withoutPlaces makes of an agent, and of what it will leave, those that know of no places.
+func withoutPlaces(t *testing.T, k *Kernel) {
+	t.Helper()
+	for _, tables := range k.flows.tables {
+		if err := closePlaces(tables.places); err != nil {
+			t.Fatal(err)
+		}
+		clear(tables.places)
+	}
+	delete(k.gen.layout.Tables, "flow_places")
+	if err := errors.Join(k.gen.setPhase(complete), os.Remove(filepath.Join(k.gen.dir, "flow_places"))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An agent that stops leaves all that is counted since where also one without places finds it, and one with places takes over from one
+// without: nothing is lost and nothing doubled.
+func TestAnUpgradeFromAndToTablesWithoutPlacesLosesNoFlow(t *testing.T) {
+	dir := bpffs(t)
+	host, guests, d := meteredPorts(t, 1000)
+	all := &sorted{kept: newKept(t)}
+	drain := func(k *Kernel) {
+		t.Helper()
+		waitFor(t, k, 100)
+		if err := k.Flows().Drain(all.add); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k := inForce(t, host, dir, d, tweak{})
+	s := startNumbered(t, guests[0], guests[1], 5000)
+	for range 2 {
+		drain(k)
+		if err := k.Flows().Retire(); err != nil {
+			t.Fatal(err)
+		}
+		drain(k)
+		withoutPlaces(t, k)
+		fromPlaces, fromTables := all.fromPlaces, all.fromTables
+		drain(k)
+		drain(k)
+		if all.fromPlaces != fromPlaces || all.fromTables == fromTables {
+			t.Errorf("%d packets came from places and %d from tables, where there were no places", all.fromPlaces-fromPlaces, all.fromTables-fromTables)
+		}
+		waitFor(t, k, 100)
+		if err := k.Close(); err != nil {
+			t.Fatal(err)
+		}
+		k = inForce(t, host, dir, d, tweak{})
+		drain(k)
+		drain(k)
+		if all.fromPlaces == fromPlaces {
+			t.Error("the places are not used after the upgrade")
+		}
+	}
+	defer k.Close()
+	s.end()
+	drainAtRest(t, k, all.add)
+	checkBooks(t, k, all.kept)
+	if out := all.at(k.slots.ports[plan.PortID{Switch: "lab", Name: "vm2"}], flow.Egress); out.Packets < 1000 {
+		t.Errorf("%d packets metered", out.Packets)
+	}
+}
+
+// An agent that is started where another has stopped opens the places again.
+func TestPlacesAreUsedAgainByTheNextAgent(t *testing.T) {
+	dir := bpffs(t)
+	host, guests, d := meteredPorts(t, 1000)
+	all := &sorted{kept: newKept(t)}
+	if err := life(t, host, dir, d, tweak{}, func(k *Kernel) {
+		if err := errors.Join(k.Flows().Retire(), k.Flows().Drain(all.add)); err != nil {
+			t.Error(err)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s := startNumbered(t, guests[0], guests[1], 2000)
+	k := inForce(t, host, dir, d, tweak{})
+	defer k.Close()
+	for range 3 {
+		waitFor(t, k, 100)
+		if err := k.Flows().Drain(all.add); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.end()
+	drainAtRest(t, k, all.add)
+	checkBooks(t, k, all.kept)
+	if all.fromPlaces == 0 {
+		t.Error("nothing was counted at places")
+	}
+}
