@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"heddle/internal/state"
+)
+
+// releaseAll gives devices back as they were. One that is gone, or that another port has taken over, is left alone.
+func (a *Agent) releaseAll() error {
+	var errs []error
+	var left []state.Held
+	for _, h := range a.state.Released {
+		if slices.ContainsFunc(a.state.Held, func(other state.Held) bool { return other.Index == h.Index }) {
+			continue
+		}
+		if d, ok, err := a.dev.Device(h.Device); err == nil && (!ok || d.Index != h.Index) {
+			a.depart(h)
+		}
+		if err := giveBack(a.dev, h); err != nil {
+			left = append(left, h)
+			errs = append(errs, fmt.Errorf("give back device %s of port %s: %w", h.Device, h.ID, err))
+		}
+	}
+	a.state.Released = left
+	return errors.Join(errs...)
+}
+
+// giveBack undoes what prepare did.
+func giveBack(dev Devices, h state.Held) error {
+	d, ok, err := dev.Device(h.Device)
+	if err != nil || !ok || d.Index != h.Index {
+		return err
+	}
+	if h.Made {
+		return dev.Delete(d)
+	}
+	var errs []error
+	if h.Uplink && !h.WasPromiscuous && d.FlagPromiscuous {
+		errs = append(errs, dev.SetPromiscuous(d, false))
+	}
+	if h.WasARPIgnore != "" {
+		errs = append(errs, dev.SetARPIgnore(d, h.WasARPIgnore))
+	}
+	errs = append(errs, giveOffloadsBack(dev, h))
+	if !h.Uplink && h.WasIPv6 {
+		errs = append(errs, dev.SetIPv6(d, true))
+	}
+	if !h.WasUp && d.AdminUp {
+		errs = append(errs, dev.SetUp(d, false))
+	}
+	if err := errors.Join(errs...); !errors.Is(err, unix.ENODEV) { // gone in the meantime: there is nothing to give back
+		return err
+	}
+	return nil
+}

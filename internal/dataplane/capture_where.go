@@ -1,0 +1,72 @@
+package dataplane
+
+import (
+	"errors"
+	"maps"
+	"unsafe"
+
+	"heddle/internal/abi"
+)
+
+// compile makes the kernel's form of a selection, with the places ports have now.
+func (c *Captures) compile(s Selection) abi.Capture {
+	r := abi.Capture{Reasons: ^uint32(0), Snap: uint32(s.Snap), WakeAt: captureRing / 8, FilterLength: uint32(len(s.Filter))}
+	for _, stage := range s.Stages {
+		r.Stages |= 1 << stage
+	}
+	if len(s.Reasons) > 0 {
+		r.Reasons = 0
+		for _, reason := range s.Reasons {
+			r.Reasons |= 1 << reason
+		}
+	}
+	if len(s.Ports) == 0 {
+		r.Flags |= abi.CaptureAllPorts
+	}
+	if len(s.Segments) == 0 {
+		r.Flags |= abi.CaptureAllSegments
+	}
+	copy(r.Filter[:], s.Filter)
+	r.Ports, r.SwitchNumber, r.Segments = c.where(s)
+	return r
+}
+
+// where says at which places the selection's ports and segments are at present.
+func (c *Captures) where(s Selection) (ports [abi.MaxPorts / 64]uint64, switchNumber uint32, segments [abi.SegmentsPerSwitch / 64]uint64) {
+	for _, id := range s.Ports {
+		if slot, ok := c.places.ports[id]; ok {
+			ports[slot/64] |= 1 << (slot % 64)
+		}
+	}
+	if id, ok := c.places.switches[s.Switch]; ok && len(s.Segments) > 0 {
+		switchNumber = uint32(id) + 1
+	}
+	for _, seg := range s.Segments {
+		n := uint32(seg.VLAN) & abi.VIDMask
+		if seg.AD {
+			n |= abi.SegmentAD
+		}
+		segments[n/64] |= 1 << (n % 64)
+	}
+	return ports, switchNumber, segments
+}
+
+// follow takes in where ports and switches are now; a place that was given up is captured no more before another port gets it.
+func (c *Captures) follow(s *slots) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.places = slots{ports: maps.Clone(s.ports), switches: maps.Clone(s.switches)}
+	var errs []error
+	for id, run := range c.running {
+		if run == nil {
+			continue
+		}
+		ports, number, _ := c.where(run.selection)
+		at := int64(id) * int64(unsafe.Sizeof(abi.Capture{}))
+		_, err := run.build.captures.WriteAt(bytesOf(ports[:]), at+int64(unsafe.Offsetof(abi.Capture{}.Ports)))
+		errs = append(errs, err)
+		_, err = run.build.captures.WriteAt(bytesOf([]uint32{number}), at+int64(unsafe.Offsetof(abi.Capture{}.SwitchNumber)))
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,57 @@
+package plan
+
+import "slices"
+
+// Switch is the switch of that name, nil when there is none.
+func (p *Plan) Switch(name string) *Switch {
+	for _, s := range p.Switches {
+		if s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// LAG is the LAG of that name, nil when there is none.
+func (s *Switch) LAG(name string) *LAG {
+	for _, g := range s.LAGs {
+		if g.Name == name {
+			return g
+		}
+	}
+	return nil
+}
+
+// LAGOf is the LAG that the uplink of that name is a member of, nil when it is in none.
+func (s *Switch) LAGOf(uplink string) *LAG {
+	for _, g := range s.LAGs {
+		if slices.Contains(g.Uplinks, uplink) {
+			return g
+		}
+	}
+	return nil
+}
+
+// Port is the port of that id, nil when there is none.
+func (p *Plan) Port(id PortID) *Port {
+	if s := p.Switch(id.Switch); s != nil {
+		for _, port := range s.Ports {
+			if port.ID == id {
+				return port
+			}
+		}
+	}
+	return nil
+}
+
+// Uplink is the uplink of that id, nil when there is none.
+func (p *Plan) Uplink(id PortID) *Uplink {
+	if s := p.Switch(id.Switch); s != nil {
+		for _, u := range s.Uplinks {
+			if u.ID == id {
+				return u
+			}
+		}
+	}
+	return nil
+}
