@@ -94,6 +94,8 @@ type FlowList struct {
 	Metered bool `json:"metered"`
 	// Note says why none can be there of those asked for, and what to do: nothing is metered there. "" where some can.
 	Note string `json:"note,omitempty"`
+	// SamplingRate is that of the switches that are asked for, the largest: one of 1 + rate packets is metered, and counts are of those.
+	SamplingRate int `json:"samplingRate,omitzero"`
 }
 
 // FlowTopQuery asks for the flows with the highest rates, again and again.
@@ -134,6 +136,8 @@ type FlowTop struct {
 	// Metered says whether any port or uplink is metered.
 	Metered bool   `json:"metered"`
 	Note    string `json:"note,omitempty"` // as in FlowList
+	// SamplingRate is as in FlowList; rates are of the packets that are metered.
+	SamplingRate int `json:"samplingRate,omitzero"`
 }
 
 // FlowRecord is a record as it was made.
@@ -181,6 +185,8 @@ type FlowSwitch struct {
 	Flows     int   `json:"flows"`
 	MaxFlows  int   `json:"maxFlows"`
 	TableSize int64 `json:"tableBytes"`
+	// SamplingRate is how many packets are left out after each that is metered: counts are of those that are.
+	SamplingRate int `json:"samplingRate,omitzero"`
 	// Records is how many were made; Overflow what was put in records at once because the table was full.
 	Records  uint64     `json:"records"`
 	Overflow FlowCounts `json:"overflow"`

@@ -95,11 +95,23 @@ func flowTable(w io.Writer, list *api.FlowList, now time.Time) error {
 	case list.Total == 0 && list.Kept > 0:
 		note = fmt.Sprintf("none of the %d flows matches", list.Kept)
 	}
-	if note == "" {
-		return nil
+	for _, line := range []string{note, sampled(list.SamplingRate)} {
+		if line == "" {
+			continue
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
 	}
-	_, err := fmt.Fprintln(w, note)
-	return err
+	return nil
+}
+
+// sampled says what counts are of, "" when they are of all packets.
+func sampled(rate int) string {
+	if rate == 0 {
+		return ""
+	}
+	return fmt.Sprintf("one packet in %d is metered (samplingRate: %d): counts are of those alone", rate+1, rate)
 }
 
 // seenAt is the port where a flow was seen; ^ marks an uplink.

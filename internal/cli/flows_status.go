@@ -37,6 +37,9 @@ func flowStatus(w io.Writer, s *api.FlowStatus) error {
 	for _, sw := range s.Switches {
 		tab.add(sw.Switch, strconv.Itoa(sw.Metered), strconv.Itoa(sw.Flows), strconv.Itoa(sw.MaxFlows), strconv.FormatUint(sw.Records, 10),
 			strconv.FormatUint(sw.Counted.Packets, 10), strconv.FormatUint(sw.InRecords.Packets, 10), strconv.FormatUint(sw.Overflow.Packets, 10))
+		if text := sampled(sw.SamplingRate); text != "" {
+			problems = append(problems, "switch "+sw.Switch+": "+text)
+		}
 		if sw.Problem != "" {
 			problems = append(problems, "switch "+sw.Switch+": "+sw.Problem)
 		}

@@ -92,7 +92,8 @@ func TestFlowsListShowsTheEndsOfEveryKindOfFlow(t *testing.T) {
 			t.Errorf("a line of %d characters: %s", n, line)
 		}
 	}
-	for text, list := range map[string]api.FlowList{"nothing is metered": {Note: "nothing is metered: do this"}, "none of the 5 flows matches": {Kept: 5, Metered: true}} {
+	for text, list := range map[string]api.FlowList{"nothing is metered": {Note: "nothing is metered: do this"}, "none of the 5 flows matches": {Kept: 5, Metered: true},
+		"one packet in 10 is metered (samplingRate: 9)": {Kept: 5, Metered: true, SamplingRate: 9}} {
 		s.flows.list = list
 		if out := c.must("flows", "list"); !strings.Contains(out, text) {
 			t.Errorf("no %q in %s", text, out)
@@ -158,11 +159,11 @@ func (s *standIn) watch(t *testing.T, args ...string) (out, errs string) {
 
 func TestFlowsTopPrintsRates(t *testing.T) {
 	web, ping, _ := someFlows()
-	s := &standIn{flows: flowAnswers{tops: []api.FlowTop{{Time: time.Now(), Metered: true, Matching: 9, Active: 2, Sum: api.FlowRates{Packets: 1001, Bits: 8e6},
+	s := &standIn{flows: flowAnswers{tops: []api.FlowTop{{Time: time.Now(), Metered: true, SamplingRate: 9, Matching: 9, Active: 2, Sum: api.FlowRates{Packets: 1001, Bits: 8e6},
 		Flows: []api.FlowRate{{Flow: web, Rates: api.FlowRates{Packets: 1, Bits: 8e6}}, {Flow: ping, Rates: api.FlowRates{Packets: 1000, Bits: 7}}}}, {Metered: true}}}}
 	c := newConsole(t, s)
 	text := c.must("flows", "top", "--batch", "--count", "1", "--protocol", "tcp")
-	for _, part := range []string{"every 1s  only protocol tcp", "9 flows, 2 active   1.0k pkt/s   8M bit/s", "BIT/s↓", "vm1/eth0      in  tcp"} {
+	for _, part := range []string{"every 1s  only protocol tcp", "9 flows, 2 active   1.0k pkt/s   8M bit/s   of one packet in 10", "BIT/s↓", "vm1/eth0      in  tcp"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("no %q in\n%s", part, text)
 		}
@@ -182,7 +183,7 @@ func TestFlowsTopPrintsRates(t *testing.T) {
 }
 
 func TestFlowsStatusShowsTablesCollectorsAndLosses(t *testing.T) {
-	s := &standIn{flows: flowAnswers{status: api.FlowStatus{Switches: []api.FlowSwitch{{Switch: "lab", Metered: 3, Flows: 7, MaxFlows: 1000, Records: 50,
+	s := &standIn{flows: flowAnswers{status: api.FlowStatus{Switches: []api.FlowSwitch{{Switch: "lab", Metered: 3, Flows: 7, MaxFlows: 1000, Records: 50, SamplingRate: 1,
 		Counted: api.FlowCounts{Packets: 900}, InRecords: api.FlowCounts{Packets: 800}, Overflow: api.FlowCounts{Packets: 5}, Problem: "no room",
 		Collectors: []api.FlowCollector{{Collector: "flows.example.net:4739", Shape: "standard", State: "resolving", Lost: 12, LastError: "no such host"}},
 		Losses:     []api.FlowLoss{{Port: "vm1/eth0", FlowCounts: api.FlowCounts{Packets: 66}}}}}}}}
@@ -194,6 +195,7 @@ func TestFlowsStatusShowsTablesCollectorsAndLosses(t *testing.T) {
 		"collector flows.example.net:4739 of switch lab: no such host\n\n" +
 		"SWITCH  PORT      NOT RECORDED  BYTES  FRAME BYTES\n" +
 		"lab     vm1/eth0            66      0            0\n" +
+		"switch lab: one packet in 2 is metered (samplingRate: 1): counts are of those alone\n" +
 		"switch lab: no room\n"
 	if d := cmp.Diff(want, c.must("flows", "status")); d != "" {
 		t.Error(d)

@@ -39,7 +39,7 @@ func (r *Runner) Flows(q api.FlowQuery) (*api.FlowList, error) {
 		return nil, invalid("limit %d: it is 1–%d", q.Limit, api.MaxFlowList)
 	}
 	m, metered := r.opened()
-	out := &api.FlowList{Flows: []api.Flow{}, Metered: metered}
+	out := &api.FlowList{Flows: []api.Flow{}, Metered: metered, SamplingRate: r.samplingRate(only)}
 	if out.Note, err = r.asked(only, pointsOf(m)); err != nil || m == nil {
 		return out, err
 	}
@@ -207,7 +207,7 @@ func (r *Runner) Status() (*api.FlowStatus, error) {
 	points, statistics := r.meter.Points(), r.meter.Statistics()
 	for name, w := range wanted {
 		st, k := statistics[name], r.kept[name]
-		s := api.FlowSwitch{Switch: name, Metered: len(w.metered), Flows: st.Flows, MaxFlows: w.settings.MaxFlows, TableSize: st.FileBytes, Records: st.Records,
+		s := api.FlowSwitch{Switch: name, Metered: len(w.metered), Flows: st.Flows, MaxFlows: w.settings.MaxFlows, TableSize: st.FileBytes, SamplingRate: w.settings.SamplingRate, Records: st.Records,
 			Counted: sum(st.Folded), InRecords: sum(st.InRecords), Overflow: sum(st.Overflow), Excluded: sum(st.Excluded),
 			Collectors: []api.FlowCollector{}, Losses: lossesOf(name, losses, points)}
 		export := r.exports[name]

@@ -61,6 +61,20 @@ func (r *Runner) asked(m *matcher, points flow.Points) (note string, err error) 
 	return m.unmetered(wanted), nil
 }
 
+// samplingRate is that of the switches whose flows the filter means, the largest.
+func (r *Runner) samplingRate(m *matcher) (rate int) {
+	for name, w := range r.wish() {
+		if m.Switch == "" || m.Switch == name {
+			for id := range w.metered {
+				if m.about(id, w.places[id]) {
+					rate = max(rate, w.settings.SamplingRate)
+				}
+			}
+		}
+	}
+	return rate
+}
+
 // unmetered is the note for a filter that means ports or uplinks none of which is metered, while others are.
 func (m *matcher) unmetered(wanted map[string]wish) string {
 	for _, w := range wanted {

@@ -68,6 +68,31 @@ func TestWhoWatchesIsToldThatNothingIsMeteredAndWhenSomethingIs(t *testing.T) {
 	}
 }
 
+func TestS66_WhoLooksIsToldThatPacketsAreSampled(t *testing.T) {
+	g := newRig(t)
+	g.settle(idle, "vm1")
+	g.plan.Switches[0].IPFIX.SamplingRate = 9
+	g.Settled(uplinks.InForce{Plan: g.plan})
+	g.await("the flows' table", func() bool { s, _ := g.Status(); return len(s.Switches) == 1 && s.Switches[0].SamplingRate == 9 })
+	for f, want := range map[api.FlowFilter]int{{}: 9, {Port: "vm1"}: 9, {Port: "vm2"}: 0} {
+		q := query()
+		q.FlowFilter = f
+		if l, err := g.Flows(q); err != nil || l.SamplingRate != want {
+			t.Errorf("%+v: %+v %v", f, l, err)
+		}
+	}
+	enough := errors.New("enough")
+	err := g.Top(t.Context(), api.FlowTopQuery{Sort: "bits", Limit: 1, Interval: every}, func(f api.FlowTop) error {
+		if f.SamplingRate != 9 {
+			t.Errorf("%+v", f)
+		}
+		return enough
+	})
+	if !errors.Is(err, enough) {
+		t.Error(err)
+	}
+}
+
 // Drains and views have the same period, each its own phase: no view may fall between two drains.
 func TestEveryViewOfRatesHasADrainInIt(t *testing.T) {
 	g := newRig(t)

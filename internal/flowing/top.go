@@ -67,7 +67,7 @@ func (v *topView) look(now time.Time) (*api.FlowTop, error) {
 	if err != nil && v.last.IsZero() { // a port that goes later is no error
 		return nil, err
 	}
-	out := &api.FlowTop{Time: now, Flows: []api.FlowRate{}, Metered: metered, Note: note}
+	out := &api.FlowTop{Time: now, Flows: []api.FlowRate{}, Metered: metered, Note: note, SamplingRate: v.r.samplingRate(v.only)}
 	if v.last.IsZero() {
 		v.last = now
 	}

@@ -109,7 +109,11 @@ func (m *FlowModel) first() string {
 }
 
 func (m *FlowModel) sums() string {
-	return fmt.Sprintf("%d flows, %d active   %spkt/s   %sbit/s", m.last.Matching, m.last.Active, spaced(m.last.Sum.Packets), spaced(m.last.Sum.Bits))
+	text := fmt.Sprintf("%d flows, %d active   %spkt/s   %sbit/s", m.last.Matching, m.last.Active, spaced(m.last.Sum.Packets), spaced(m.last.Sum.Bits))
+	if n := m.last.SamplingRate; n > 0 {
+		text += fmt.Sprintf("   of one packet in %d", n+1)
+	}
+	return text
 }
 
 // spaced is a number with a space behind it, or between it and its prefix.
