@@ -17,7 +17,7 @@ type FlowFilter struct {
 	PortGroup string `json:"portGroup,omitempty"`
 	// Address is of either end: an address, or a prefix such as 192.0.2.0/24.
 	Address string `json:"address,omitempty"`
-	// Protocol is tcp, udp, icmp, icmp6, sctp or another name, a number of IP, or an EtherType such as 0x0806 or arp.
+	// Protocol is tcp, udp, icmp, icmp6, sctp or another name, a number of IP, an EtherType such as 0x0806 or arp, or llc.
 	Protocol string `json:"protocol,omitempty"`
 	// L4Port is of either end: 1–65535; 0 is any.
 	L4Port int `json:"l4port,omitempty"`
@@ -53,7 +53,7 @@ type Flow struct {
 	Direction string `json:"direction"`
 	// VLAN is "untagged", the VLAN id, or "ad:100" for an 802.1ad one.
 	VLAN string `json:"vlan"`
-	// Protocol is tcp, udp, icmp and so on, a number of IP, or for what is no IP the EtherType: arp, 0x88cc.
+	// Protocol is tcp, udp, icmp and so on, a number of IP, or for what is no IP the EtherType: arp, 0x88b5; llc.
 	Protocol       string     `json:"protocol"`
 	Source         netip.Addr `json:"source,omitzero"`
 	Destination    netip.Addr `json:"destination,omitzero"`

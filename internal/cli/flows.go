@@ -38,7 +38,7 @@ func flowFilterFlags(c *cobra.Command, f *api.FlowFilter) {
 	flags.StringVar(&f.Uplink, "uplink", "", "only what was seen at this uplink")
 	flags.StringVar(&f.PortGroup, "port-group", "", "only what was seen at ports of this port group")
 	flags.StringVar(&f.Address, "address", "", "only flows from or to this address, or prefix such as 192.0.2.0/24")
-	flags.StringVar(&f.Protocol, "protocol", "", "only of this protocol: tcp, udp, icmp, icmp6, sctp, arp, or a number")
+	flags.StringVar(&f.Protocol, "protocol", "", "only of this protocol: tcp, udp, icmp, icmp6, sctp, arp, llc, a number of IP, or an EtherType such as 0x88cc")
 	flags.IntVar(&f.L4Port, "l4port", 0, "only from or to this port of TCP, UDP or SCTP")
 	flags.StringVar(&f.Direction, "direction", "", "only ingress or egress, seen from the switch")
 	_ = c.RegisterFlagCompletionFunc("direction", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -22,11 +22,12 @@ func TestFlowsAreFilteredSortedAndCut(t *testing.T) {
 	}
 	g.src.pass(flow.Key{Point: 1, EtherType: 0x0806, DstMAC: plan.MAC{255, 255, 255, 255, 255, 255}}, 100)
 	g.src.pass(flow.Key{Point: 2, EtherType: flow.IPv6, Protocol: 58, Src: [16]byte{0x20, 1, 0xd, 0xb8}, DstPort: 128 << 8}, 200)
-	g.await("22 flows", func() bool { l, _ := g.Flows(query()); return l.Total == 22 })
+	g.src.pass(flow.Key{Point: 2, EtherType: 39}, 1)
+	g.await("23 flows", func() bool { l, _ := g.Flows(query()); return l.Total == 23 })
 	q := query()
 	q.Limit, q.Sort = 3, "packets"
 	l, err := g.Flows(q)
-	if err != nil || l.Total != 22 || l.Kept != 22 || len(l.Flows) != 3 || l.Flows[0].ICMP != "128/0" || l.Flows[1].Protocol != "arp" || l.Flows[2].Packets != 20 {
+	if err != nil || l.Total != 23 || l.Kept != 23 || len(l.Flows) != 3 || l.Flows[0].ICMP != "128/0" || l.Flows[1].Protocol != "arp" || l.Flows[2].Packets != 20 {
 		t.Errorf("%+v %v", l, err)
 	}
 	last := l.Flows[2]
@@ -34,7 +35,7 @@ func TestFlowsAreFilteredSortedAndCut(t *testing.T) {
 		t.Errorf("%+v", last)
 	}
 	for f, want := range map[api.FlowFilter]int{
-		{Port: "vm1"}: 7, {Port: "u1"}: 7, {Uplink: "u1"}: 7, {PortGroup: "db"}: 8, {Switch: "lab"}: 22, {Direction: "egress"}: 10,
+		{Port: "vm1"}: 7, {Port: "u1"}: 7, {Uplink: "u1"}: 7, {PortGroup: "db"}: 9, {Switch: "lab"}: 23, {Protocol: "llc"}: 1, {Protocol: "0x0027"}: 1, {Direction: "egress"}: 10,
 		{Protocol: "tcp"}: 20, {Protocol: "6"}: 20, {Protocol: "UDP"}: 0, {Protocol: "arp"}: 1, {Protocol: "0x0806"}: 1, {Protocol: "icmp6"}: 1,
 		{Address: "192.0.2.7"}: 1, {Address: "192.0.2.0/29"}: 7, {Address: "198.51.100.1"}: 20, {Address: "2001:db8::/32"}: 1, {L4Port: 443}: 20, {L4Port: 1003}: 1, {L4Port: 128 << 8}: 0,
 		{Port: "vm1", Protocol: "tcp", L4Port: 1003}: 1,

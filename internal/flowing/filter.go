@@ -16,6 +16,7 @@ type matcher struct {
 	api.FlowFilter
 	prefix    netip.Prefix
 	etherType uint16 // 0 = any
+	llc       bool   // only frames of IEEE 802.3 with a length in place of an EtherType
 	protocol  int    // -1 = any
 	direction int    // -1 = any
 }
@@ -65,6 +66,10 @@ func (m *matcher) setProtocol(word string) error {
 			return nil
 		}
 	}
+	if word == llc {
+		m.llc = true
+		return nil
+	}
 	for n, name := range etherTypeNames() {
 		if name == word {
 			m.etherType = n
@@ -94,6 +99,7 @@ func (m *matcher) match(at *flow.Point, k *flow.Key) bool {
 		m.PortGroup != "" && (at.Uplink || at.PortGroup != m.PortGroup),
 		m.direction >= 0 && int(k.Direction) != m.direction,
 		m.etherType != 0 && k.EtherType != m.etherType,
+		m.llc && !isLength(k.EtherType),
 		m.protocol >= 0 && (!isIP(k) || int(k.Protocol) != m.protocol),
 		m.L4Port != 0 && (!hasPorts(k) || int(k.SrcPort) != m.L4Port && int(k.DstPort) != m.L4Port):
 		return false
@@ -106,6 +112,11 @@ func (m *matcher) match(at *flow.Point, k *flow.Key) bool {
 }
 
 func isIP(k *flow.Key) bool { return k.EtherType == flow.IPv4 || k.EtherType == flow.IPv6 }
+
+// llc is what has a length in place of an EtherType, such as a spanning tree's frames (IEEE 802.3 clause 3.2.6).
+const llc = "llc"
+
+func isLength(etherType uint16) bool { return etherType < 0x0600 }
 
 // Protocols of IP.
 const (

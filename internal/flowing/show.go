@@ -66,6 +66,9 @@ func (w words) protocol(k *flow.Key) string {
 	if name, ok := w.etherTypes[k.EtherType]; ok {
 		return name
 	}
+	if isLength(k.EtherType) {
+		return llc
+	}
 	return fmt.Sprintf("0x%04x", k.EtherType)
 }
 
