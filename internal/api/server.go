@@ -168,6 +168,7 @@ func request[Q any](w http.ResponseWriter, r *http.Request) (Q, error) {
 		err = readBehind(d, body, t.takeBehind)
 	}
 	if err != nil {
+		_, _ = io.Copy(io.Discard, body) // a caller that is still writing would see a broken pipe in place of the answer
 		return q, NewError(Invalid, "unreadable request: "+err.Error())
 	}
 	// The server goes on reading, to notice a caller that leaves.
