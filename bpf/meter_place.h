@@ -32,8 +32,9 @@ INLINE struct flow_places *places_of_cpu(u64 round)
 	return p && p->open ? p : 0;
 }
 
-/* Each word by an odd number of its own, of which the upper bits depend on all of the word. Who chooses flows that fall on one place gains
- * nothing but that all but one of them are in the table, where all would be without places. */
+/* Each word is multiplied by an odd number of its own, and the sum mixed: flows that differ in few bits, such as those of neighbouring addresses,
+ * spread as if by chance. Who chooses flows that fall on one place gains nothing but that all but one of them are in the table, where all would be
+ * without places. */
 INLINE struct flow_place *place_for(struct flow_places *p, const u64 *key, u32 words)
 {
 	u64 h = key[0] * 0x9e3779b97f4a7c15 + key[1] * 0xbf58476d1ce4e5b9 + key[2] * 0x94d049bb133111eb +
@@ -41,6 +42,7 @@ INLINE struct flow_place *place_for(struct flow_places *p, const u64 *key, u32 w
 
 	if (words == WIDE_KEY_WORDS)
 		h += key[4] * 0xc2b2ae3d27d4eb4f + key[5] * 0xff51afd7ed558ccd + key[6] * 0xc4ceb9fe1a85ec53;
+	h = (h ^ h >> 32) * 0x9e3779b97f4a7c15;
 	return &p->at[h >> (64 - FLOW_PLACES_BITS) & place_mask];
 }
 

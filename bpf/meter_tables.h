@@ -61,8 +61,8 @@ struct flow {
 	u8 reserved[7];
 };
 
-/* A place for one flow of a round. Nothing clears it: with the next round it is free. What a frame of an IPv4 flow writes is in the first of
- * two cache lines. */
+/* A place for one flow of a round. Nothing clears it: with the next round it is free. What a frame of a flow writes is in the first of two cache
+ * lines. The description of the tables has its size alone: a change that keeps that has to change the layout of flow_places. */
 struct flow_place {
 	u64 tag; /* round << 1 | 1 if the key is wide; of another round: free */
 	struct flow flow;

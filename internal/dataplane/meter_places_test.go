@@ -3,6 +3,7 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/flow"
 	"heddle/internal/plan"
+	"heddle/internal/spec"
 )
 
 // placed is a program with so many places and so much patience.
@@ -92,6 +94,55 @@ func TestAPlaceOfAnotherRoundIsFree(t *testing.T) {
 	checkBooks(t, k, all.kept)
 	if all.fromTables > 0 {
 		t.Errorf("%d packets were counted in tables, though there were places", all.fromTables)
+	}
+}
+
+// Flows that differ in little spread over the places as if by chance: 1,000 take some 640 of 1,024.
+func TestFlowsThatAreAlikeSpreadOverThePlaces(t *testing.T) {
+	_, guests, d := meteredPorts(t, 10_000)
+	const flows = 1000
+	b, err := NewFrameBench(flows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	ports := d.Plan.Switches[0].Ports
+	for _, p := range ports {
+		p.Policy.Monitoring.Observe.V = spec.ObserveEgress
+	}
+	frame := make([]byte, 60)
+	frame[12], frame[14], frame[17], frame[22], frame[23], frame[39] = 8, 0x45, 46, 64, 17, 26
+	for what, address := range map[string]func(uint32) uint32{
+		"neighbouring addresses": func(i uint32) uint32 { return bits.ReverseBytes32(0x0a000000 + i) },
+		"neighbouring networks":  func(i uint32) uint32 { return 0x0a + i<<8 },
+		"every 256th address":    func(i uint32) uint32 { return bits.ReverseBytes32(0x0a000001 + i<<8) },
+	} {
+		if err := errors.Join(b.Apply(d), b.Flows().Drain(func(flow.Batch) error { return nil })); err != nil {
+			t.Fatal(err)
+		}
+		cycle := make([]BenchFrame, flows)
+		for i := range cycle {
+			cycle[i] = BenchFrame{From: ports[0].ID, Dst: guests[1].mac, Src: guests[0].mac, Flow: address(uint32(i))}
+		}
+		if err := errors.Join(b.SetCycle(cycle), b.SetFlows(GivenFlows)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Cycle(frame, flows, false); err != nil {
+			t.Fatal(err)
+		}
+		var at, all int
+		if err := b.Flows().Drain(func(batch flow.Batch) error {
+			all += len(batch.Keys)
+			if int(batch.Number&(1<<tableBits-1)) > ebpf.MustPossibleCPU() {
+				at += len(batch.Keys)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if all < flows || at < flows*58/100 {
+			t.Errorf("%s: of %d flows %d are at places", what, all, at)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sync/errgroup"
 
 	"heddle/internal/abi"
 )
@@ -161,22 +162,29 @@ func (t *flowTables) makeShared(limit uint32) error {
 	return nil
 }
 
-// discard takes the tables of the set out of the kernel.
+// discardAtOnce is how many tables are taken out at the same time: each takes a grace period of the kernel, which they share.
+const discardAtOnce = 16
+
+// discard takes the tables of the set out of the kernel, first the one that shows that the others are there.
 func (t *flowTables) discard() error {
-	var errs []error
-	remove := func(outer *ebpf.Map, i uint32) {
+	remove := func(outer *ebpf.Map, i uint32) error {
 		if err := outer.Delete(i); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			errs = append(errs, err)
+			return err
 		}
+		return nil
 	}
-	remove(t.maps.SharedFlows, uint32(t.set))
+	if err := remove(t.maps.SharedFlows, uint32(t.set)); err != nil {
+		return err
+	}
+	var all errgroup.Group
+	all.SetLimit(discardAtOnce)
 	for cpu := range t.own {
 		for k := range kinds {
-			remove(k.outer(t.maps), t.index(cpu))
+			all.Go(func() error { return remove(k.outer(t.maps), t.index(cpu)) })
 		}
-		remove(t.maps.FlowPlaces, t.index(cpu))
+		all.Go(func() error { return remove(t.maps.FlowPlaces, t.index(cpu)) })
 	}
-	return errors.Join(append(errs, t.close())...)
+	return errors.Join(all.Wait(), t.close())
 }
 
 // demand is how large the tables of one CPU should be, in either set.
