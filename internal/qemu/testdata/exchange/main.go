@@ -101,17 +101,15 @@ func tcp(addr string, size int) error {
 		return err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		return err
-	}
 	own := random(size, 1)
-	if _, err := conn.Write(own); err != nil {
+	// In pieces, as the patience is with each; a bytes.Reader would write itself in one.
+	if _, err := io.CopyBuffer(steady{conn}, struct{ io.Reader }{bytes.NewReader(own)}, make([]byte, 64<<10)); err != nil {
 		return err
 	}
 	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 		return err
 	}
-	reply, err := io.ReadAll(conn)
+	reply, err := io.ReadAll(steady{conn})
 	if err != nil {
 		return err
 	}
@@ -130,12 +128,32 @@ func tcp(addr string, size int) error {
 	return nil
 }
 
+// patience is how long nothing at all may move: an emulated guest on a busy machine is slow, but not dead.
+const patience = 30 * time.Second
+
+// steady is a connection that may take as long as it needs while bytes move.
+type steady struct{ net.Conn }
+
+func (s steady) Read(b []byte) (int, error) {
+	if err := s.SetDeadline(time.Now().Add(patience)); err != nil {
+		return 0, err
+	}
+	return s.Conn.Read(b)
+}
+
+func (s steady) Write(b []byte) (int, error) {
+	if err := s.SetDeadline(time.Now().Add(patience)); err != nil {
+		return 0, err
+	}
+	return s.Conn.Write(b)
+}
+
 // dial tries until the server listens.
 func dial(addr string) (net.Conn, error) {
 	var err error
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		var conn net.Conn
-		if conn, err = net.DialTimeout("tcp", addr, 2*time.Second); err == nil {
+		if conn, err = net.DialTimeout("tcp", addr, patience/2); err == nil {
 			return conn, nil
 		}
 	}
@@ -156,7 +174,7 @@ func udp(addr string, size int) error {
 		copy(want, out)
 		invert(want)
 		for tries := 0; ; tries++ {
-			if tries == 20 {
+			if tries == 6 {
 				return fmt.Errorf("no right answer to the datagram at byte %d", sent)
 			}
 			if _, err := conn.Write(out); err != nil {
@@ -176,9 +194,9 @@ func udp(addr string, size int) error {
 	return nil
 }
 
-// awaitAnswer waits a second for the answer. Others are late ones, to a datagram that was repeated, and say nothing of this one.
+// awaitAnswer waits so long for the answer that it is lost and not late. Others are late ones, to a datagram that was repeated, and say nothing of this one.
 func awaitAnswer(conn net.Conn, want, buf []byte) (bool, error) {
-	if err := conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(patience / 6)); err != nil {
 		return false, err
 	}
 	for {
