@@ -3,6 +3,7 @@ package flowing
 import (
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,22 +60,16 @@ func (e *exporting) lose() uint64 {
 	return all[0].Lost.Records
 }
 
-// closedPort is a collector on this machine where nobody listens.
-func closedPort(t *testing.T) plan.IPFIX {
-	t.Helper()
-	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := uint16(c.LocalAddr().(*net.UDPAddr).Port)
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return plan.IPFIX{Collectors: []plan.Collector{{Address: "127.0.0.1", Port: port, Shape: spec.ShapeStandard}}, TemplateEvery: time.Minute}
+// closedPort is a collector on this machine where nobody listens, nor will: it is at an address of this process alone, and no port that the
+// kernel hands out.
+func closedPort() plan.IPFIX {
+	pid := os.Getpid() // 22 bits at most
+	own := netip.AddrFrom4([4]byte{127, byte(64 | pid>>16&63), byte(pid >> 8), byte(pid)})
+	return plan.IPFIX{Collectors: []plan.Collector{{Address: own.String(), Port: 4739, Shape: spec.ShapeStandard}}, TemplateEvery: time.Minute}
 }
 
 func TestWhatWasLostIsKnownToTheNextSessionAndTheNextAgent(t *testing.T) {
-	dir, x := t.TempDir(), closedPort(t)
+	dir, x := t.TempDir(), closedPort()
 	e := newExporting(t, dir, x)
 	e.pass(20)
 	if n := e.lose(); n != 1 {
@@ -104,7 +99,7 @@ func TestWhatWasLostIsKnownToTheNextSessionAndTheNextAgent(t *testing.T) {
 }
 
 func TestCollectorsThatComeAndGoAreEvents(t *testing.T) {
-	x := closedPort(t)
+	x := closedPort()
 	x.Collectors = append(x.Collectors, plan.Collector{Address: "nonesuch.invalid", Port: 2055, Shape: spec.ShapeStandard})
 	e := newExporting(t, t.TempDir(), x)
 	of := func(address, to string) *event.Event {
@@ -115,18 +110,19 @@ func TestCollectorsThatComeAndGoAreEvents(t *testing.T) {
 		}
 		return nil
 	}
-	for deadline := time.Now().Add(30 * time.Second); of("127.0.0.1", "away") == nil || of("nonesuch", "resolving") == nil; e.pass(1) {
+	for deadline := time.Now().Add(30 * time.Second); of(x.Collectors[0].Address, "away") == nil || of("nonesuch", "resolving") == nil; e.pass(1) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%+v", e.events)
 		}
 	}
-	away, name := of("127.0.0.1", "away"), of("nonesuch.invalid:2055", "resolving")
+	away, name := of(x.Collectors[0].Address, "away"), of("nonesuch.invalid:2055", "resolving")
 	if away.Kind != event.Collector || away.Switch != "lab" || !strings.Contains(away.Text, "refused") || !strings.Contains(name.Text, "nonesuch.invalid:2055 has no address: ") {
 		t.Errorf("%+v %+v", away, name)
 	}
-	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(x.Collectors[0].Port)})
+	at := netip.AddrPortFrom(netip.MustParseAddr(x.Collectors[0].Address), x.Collectors[0].Port)
+	c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
 	if err != nil {
-		t.Skipf("another has the port: %v", err)
+		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
 	last := func() event.Event { return e.events[len(e.events)-1] }
