@@ -1,0 +1,153 @@
+package export
+
+import (
+	"errors"
+
+	"heddle/internal/flow"
+	"heddle/internal/ipfix"
+	"heddle/internal/meter"
+)
+
+// export sends records, or counts them as lost.
+func (s *session) export(now meter.Instant, records []flow.Record) {
+	if s.status.State == Sending && (s.fresh || s.manySince()) {
+		s.announce(now)
+	}
+	for i := range records {
+		l, r := s.shape.of(&records[i])
+		if l == nil {
+			s.status.Unshaped++
+			continue
+		}
+		loss := Loss{1, r.Delta.Packets, r.Delta.Bytes}
+		if both := r.Reverse; both != nil && l.biflow != (ipfix.Place{}) {
+			loss.add(Loss{0, both.Delta.Packets, both.Delta.Bytes})
+		}
+		rec := s.record(l.t, now)
+		if rec == nil {
+			s.status.Lost.add(loss)
+			continue
+		}
+		l.fill(rec, r, &s.x.ports)
+		s.underWay.add(loss)
+	}
+	s.flush(now)
+	s.listen(now)
+}
+
+// record gets room for a record in a message, nil when the collector can't be sent any.
+func (s *session) record(t *ipfix.Template, now meter.Instant) []byte {
+	for range 2 {
+		if s.status.State != Sending {
+			return nil
+		}
+		if rec := s.b.Record(t); rec != nil {
+			return rec
+		}
+		s.flush(now)
+		if s.manySince() {
+			s.announce(now)
+		}
+	}
+	return nil
+}
+
+// manySince says whether so many messages were sent since the templates that they have to be sent again (S70).
+func (s *session) manySince() bool {
+	n := s.x.c.TemplateMessages
+	return n > 0 && s.messages >= n
+}
+
+// flush sends the message under way. What can't be sent is lost.
+func (s *session) flush(now meter.Instant) {
+	if s.b == nil {
+		return
+	}
+	sequence := s.b.Sequence()
+	message := s.b.Message(now.Wall)
+	if message == nil {
+		return
+	}
+	loss := s.underWay
+	s.underWay = Loss{}
+	if err := s.socket.send(message); err != nil {
+		s.status.Lost.add(loss)
+		s.fault(err)
+		s.enter(Away, now)
+		return
+	}
+	s.messages++
+	s.status.Messages++
+	s.status.Octets += uint64(len(message))
+	s.status.Records += loss.Records
+	if len(s.recent) == remembered {
+		s.recent = append(s.recent[:0], s.recent[remembered/2:]...)
+	}
+	s.recent = append(s.recent, sent{sequence, loss})
+	if s.messages%16 == 0 {
+		s.listen(now)
+	}
+}
+
+// shorten has messages keep to the MTU that the kernel has learned of the path. What is under way goes out as it is: the kernel divides it.
+func (s *session) shorten() {
+	if s.b.Len() > 0 {
+		return // the next refusal, or opening, will
+	}
+	if b, err := ipfix.NewBuilder(s.x.c.Domain, s.b.Sequence(), s.bound(s.socket)); err == nil {
+		s.b, s.fresh = b, true // what was dropped may have been the templates
+	}
+}
+
+// announce sends the templates, and the options if the shape has them.
+func (s *session) announce(now meter.Instant) {
+	s.flush(now)
+	s.fresh, s.announced = false, now.Up
+	all := s.shape.templates()
+	if s.shape.options() {
+		all = append(all[:len(all):len(all)], s.x.options...)
+	}
+	for _, t := range all {
+		if t.Options() {
+			s.b.EndSet() // pmacct reads one options template of a set
+		}
+		if err := s.add(now, func() error { return s.b.Template(t) }); err != nil {
+			s.fault(err)
+		}
+	}
+	s.flush(now)
+	if s.shape.options() && s.status.State == Sending {
+		s.untold = changed(nil, s.x.state.Points)
+		s.tellOptions(now)
+	}
+	s.messages = 0
+}
+
+// tellOptions sends the options, and the next of the ports' names.
+func (s *session) tellOptions(now meter.Instant) {
+	o := optionsOf{templates: s.x.options, add: func(t *ipfix.Template, rec []byte) error {
+		return s.add(now, func() error { return s.b.Append(t, rec) })
+	}}
+	o.write(s, &s.x.state)
+	n := min(namesAtOnce, len(s.untold))
+	for _, slot := range s.untold[:n] {
+		if p, ok := s.x.state.Points[slot]; ok {
+			o.name(p)
+		}
+	}
+	s.untold = s.untold[n:]
+	if o.err != nil {
+		s.fault(o.err)
+	}
+	s.flush(now)
+}
+
+// add adds to the message under way, or to the next.
+func (s *session) add(now meter.Instant, try func() error) error {
+	err := try()
+	if errors.Is(err, ipfix.ErrFull) {
+		s.flush(now)
+		err = try()
+	}
+	return err
+}

@@ -1,0 +1,102 @@
+package meter
+
+import (
+	"time"
+
+	"heddle/internal/flow"
+)
+
+// folded is what became of counts that came.
+type folded uint8
+
+const (
+	added   folded = iota
+	already        // the batch came before
+	noRoom
+)
+
+// fold adds what was counted of a flow until now.
+func (t *table) fold(k *flow.Key, c *flow.Counts, batch uint64, now Instant) folded {
+	seen := ceilTick(now.Up - t.age(c.Last, now))
+	hash := t.hash(k)
+	if t.live > 0 {
+		if i, ok := t.findHash(hash, k); ok {
+			e := &t.file.entries[i]
+			if !e.fold(c, batch, seen) {
+				return already
+			}
+			if c.TCPFlags&(finFlag|rstFlag) != 0 {
+				t.due.s[i] = min(t.due.s[i], e.current().seen+quiet)
+			}
+			return added
+		}
+	}
+	if err := t.room(); err != nil {
+		t.refuse(err)
+		return noRoom
+	}
+	i, _ := t.places.take()
+	e := &t.file.entries[i]
+	e.begin(k, c, batch, seen)
+	t.place(hash, i)
+	t.due.s[i] = max(1, t.expiry(e.current(), seen).at)
+	return added
+}
+
+// begin notes which batch is about to be added. The lock is held.
+func (t *table) begin(batch uint64) {
+	t.batch = max(t.batch, batch)
+	if t.file != nil {
+		t.file.header.highest.Store(t.batch)
+	}
+	t.settled = max(t.settled, batch-1)
+}
+
+// drained notes that a drain is over, and whether everything it brought is forgotten where it came from.
+func (t *table) drained(now Instant, whole bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.since = floorTick(now.Up)
+	if whole {
+		t.settled = max(t.settled, t.batch)
+	}
+}
+
+// renumbered is whether a batch with that number shows that what is in the file was counted in other tables of the kernel: numbers
+// only go up.
+func (t *table) renumbered(batch uint64) bool {
+	if batch >= t.batch {
+		return false
+	}
+	t.foreign = true
+	return true
+}
+
+// portion is how many keys are looked up ahead.
+const portion = 256
+
+// ahead reads what folding the keys will read, at most portion of them: the reads do not wait for each other as those of folding do, one flow
+// behind the other. It returns what it read only so that it is not left out.
+func (t *table) ahead(keys []flow.Key) (read uint64) {
+	if t.live == 0 {
+		return 0
+	}
+	var cells [portion]uint64
+	for i := range keys {
+		cells[i] = t.idx.mem.s[t.hash(&keys[i])&t.idx.mask]
+	}
+	for i := range keys {
+		if c := cells[i]; c != 0 {
+			e := &t.file.entries[uint32(c)-1]
+			read += e.head.Load() + e.slots[0].batch + e.slots[1].batch
+		}
+	}
+	return read
+}
+
+// age is how long ago the last packet was. The clock of the host may have been set meanwhile, so that no more is believed than the time
+// since the drain before.
+func (t *table) age(last int64, now Instant) time.Duration {
+	between := now.Up - time.Duration(t.since)*tickLength
+	return min(max(0, now.Wall.Sub(time.UnixMilli(last))), max(0, between))
+}
