@@ -29,7 +29,7 @@ func compile(d Desired, s *slots, ticksPerSecond uint64) (*image, error) {
 		d: d, slots: s, hz: ticksPerSecond,
 		img:      &image{ports: make([]abi.Port, abi.MaxPorts), segments: map[uint8][]abi.SegmentChunk{}},
 		owners:   make([]owned, 0, len(d.Facts)),
-		setIndex: map[plan.VLANSet]uint16{}, teamIndex: map[abi.Team]uint16{}, teamOf: map[teamLists]uint16{}, lists: map[*plan.Effective]entries{},
+		setIndex: map[plan.VLANSet]uint16{}, teamIndex: map[abi.Team]uint16{}, teamOf: map[teamLists]uint16{}, teamShared: map[sharedTeam]uint16{}, lists: map[*plan.Effective]entries{},
 	}
 	c.img.groups = []abi.Group{{}}
 	for _, sw := range d.Plan.Switches {
@@ -42,14 +42,15 @@ func compile(d Desired, s *slots, ticksPerSecond uint64) (*image, error) {
 }
 
 type compiler struct {
-	owners    []owned
-	d         Desired
-	slots     *slots
-	hz        uint64
-	img       *image
-	setIndex  map[plan.VLANSet]uint16
-	teamIndex map[abi.Team]uint16
-	teamOf    map[teamLists]uint16
+	owners     []owned
+	d          Desired
+	slots      *slots
+	hz         uint64
+	img        *image
+	setIndex   map[plan.VLANSet]uint16
+	teamIndex  map[abi.Team]uint16
+	teamOf     map[teamLists]uint16
+	teamShared map[sharedTeam]uint16
 	// lists are those of teams of which nothing rests, by the policy that ports share.
 	lists map[*plan.Effective]entries
 }

@@ -44,22 +44,40 @@ func (c *compiler) compileTeam(sw *plan.Switch, p *plan.Port, f *plan.Fact, rec 
 	default:
 		return fmt.Errorf("unknown teaming policy %q", t.Policy.V)
 	}
-	lists := strings.Join(t.Active.V, "\x00") + "\x01" + strings.Join(t.Standby.V, "\x00") + "\x01" + strings.Join(f.Resting, "\x00")
-	i, walked := c.teamOf[teamLists{sw.Name, lists}]
-	if !walked {
-		var table abi.Team
-		for h := range table.Uplink {
-			table.Uplink[h] = rested(func(rest bool) uint16 { return walk(active, standby, uint32(h), rest) })
-		}
-		i = c.team(table)
-		c.teamOf[teamLists{sw.Name, lists}] = i
-	}
-	rec.Team = i
+	rec.Team = c.hashed(sw, p.Policy, entries{active, standby}, f.Resting)
 	return nil
 }
 
-// teamLists are the lists of teams that choose alike by any hash: a thousand ports share few.
-type teamLists struct{ switchName, lists string }
+// hashed is the place of the table of a team that chooses by a hash. A thousand ports share few policies, and those few lists.
+func (c *compiler) hashed(sw *plan.Switch, policy *plan.Effective, of entries, resting []string) uint16 {
+	rest := strings.Join(resting, "\x00")
+	alike := sharedTeam{policy, rest}
+	if i, walked := c.teamShared[alike]; walked {
+		return i
+	}
+	t := &policy.Teaming
+	lists := teamLists{sw.Name, strings.Join(t.Active.V, "\x00") + "\x01" + strings.Join(t.Standby.V, "\x00") + "\x01" + rest}
+	i, walked := c.teamOf[lists]
+	if !walked {
+		var table abi.Team
+		for h := range table.Uplink {
+			table.Uplink[h] = rested(func(rest bool) uint16 { return walk(of.active, of.standby, uint32(h), rest) })
+		}
+		i = c.team(table)
+		c.teamOf[lists] = i
+	}
+	c.teamShared[alike] = i
+	return i
+}
+
+// teamLists are the lists of teams that choose alike by any hash; sharedTeam is the policy of ports that have it from their port group.
+type (
+	teamLists  struct{ switchName, lists string }
+	sharedTeam struct {
+		policy  *plan.Effective
+		resting string
+	}
+)
 
 // rested makes a choice without what rests and, only when that yields nothing, with it (S44).
 func rested(choose func(rest bool) uint16) uint16 {
@@ -157,7 +175,7 @@ func (d Desired) UplinksInUse(sw *plan.Switch, p *plan.Port) []string {
 	for i, u := range sw.Uplinks {
 		s.ports[u.ID] = uint32(i + 1)
 	}
-	c := &compiler{d: d, slots: s, img: &image{}, teamIndex: map[abi.Team]uint16{}, teamOf: map[teamLists]uint16{}, lists: map[*plan.Effective]entries{}}
+	c := &compiler{d: d, slots: s, img: &image{}, teamIndex: map[abi.Team]uint16{}, teamOf: map[teamLists]uint16{}, teamShared: map[sharedTeam]uint16{}, lists: map[*plan.Effective]entries{}}
 	names := []string{}
 	var rec abi.Port
 	f := d.Facts[p.ID]
