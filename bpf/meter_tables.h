@@ -7,13 +7,13 @@
 #include "tables.h"
 
 enum place_limits {
-	FLOW_PLACES_BITS = 10,
-	FLOW_PLACES = 1 << FLOW_PLACES_BITS,
+	FLOW_PLACES_BITS = 15,
+	FLOW_PLACES = 1 << FLOW_PLACES_BITS, /* the most that a CPU has */
 	PLACE_PATIENCE = 32, /* frames in a row that find a place taken before it is given up */
 };
 
 volatile const u32 meter_cpus = 1; /* possible CPUs */
-volatile const u32 place_mask = FLOW_PLACES - 1; /* smaller: flows share fewer places */
+volatile const u32 place_mask = FLOW_PLACES - 1; /* places of a CPU - 1: the fewer, the more CPUs there are */
 volatile const u32 place_patience = PLACE_PATIENCE;
 
 enum meter_limits {
@@ -72,9 +72,9 @@ struct flow_place {
 };
 
 struct flow_places {
-	struct flow_place at[FLOW_PLACES];
 	u64 open; /* 0: no flow begins here; the agent's, which clears it before it leaves for one that may not look here */
 	u64 reserved[7];
+	struct flow_place at[FLOW_PLACES]; /* of which there are place_mask + 1 */
 };
 
 struct meter_control {

@@ -185,8 +185,8 @@ const (
 
 // Values of enum place_limits.
 const (
-	FlowPlacesBits = 10
-	FlowPlaces     = 1024
+	FlowPlacesBits = 15
+	FlowPlaces     = 32768
 	PlacePatience  = 32
 )
 

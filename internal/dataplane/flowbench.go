@@ -29,7 +29,7 @@ func NewFlowBench(flows int, ofIPv4 bool, points flow.Points) (*FlowBench, error
 	if err != nil {
 		return nil, err
 	}
-	if err := sizeMeter(spec, 1); err != nil {
+	if err := sizeMeter(spec, 1, placesOf(1)); err != nil {
 		return nil, err
 	}
 	b := &FlowBench{}
@@ -37,7 +37,7 @@ func NewFlowBench(flows int, ofIPv4 bool, points flow.Points) (*FlowBench, error
 		return nil, explainLoad(err)
 	}
 	clock := func() (func(uint32) int64, error) { return func(uint32) int64 { return b.now }, nil }
-	if b.Flows, err = openFlows(&b.maps, clock, func() error { return awaitGrace(b.maps.Grace) }); err != nil {
+	if b.Flows, err = openFlows(&b.maps, placesOf(1), clock, func() error { return awaitGrace(b.maps.Grace) }); err != nil {
 		return nil, errors.Join(err, b.maps.Close())
 	}
 	b.points = points

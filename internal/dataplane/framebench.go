@@ -42,7 +42,7 @@ func NewFrameBench(frames int) (*FrameBench, error) {
 	if b.hz, err = jiffiesPerSecond(spec.Copy()); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(spec.Variables["ticks_per_second"].Set(b.hz), sizeMeter(spec, ebpf.MustPossibleCPU())); err != nil {
+	if err := errors.Join(spec.Variables["ticks_per_second"].Set(b.hz), sizeMeter(spec, ebpf.MustPossibleCPU(), placesOf(ebpf.MustPossibleCPU()))); err != nil {
 		return nil, err
 	}
 	spec.Maps["bench_frames"].MaxEntries = uint32(max(frames, 1))
@@ -67,7 +67,7 @@ func (b *FrameBench) load(spec *ebpf.CollectionSpec) error {
 	b.objects.HeddleIngress, b.objects.HeddleBench = live.HeddleIngress, live.HeddleBench
 	b.objects.HeddleSweep, b.objects.HeddleClocks = live.HeddleSweep, live.HeddleClocks
 	var err error
-	if b.flows, err = openFlows(&b.objects.vswitchMaps, ticksAsTime, func() error { return nil }); err != nil {
+	if b.flows, err = openFlows(&b.objects.vswitchMaps, placesOf(ebpf.MustPossibleCPU()), ticksAsTime, func() error { return nil }); err != nil {
 		return err
 	}
 	if b.tables, err = openPlanTables(&b.objects.vswitchMaps); err != nil {

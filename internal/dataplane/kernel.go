@@ -86,7 +86,7 @@ func (k *Kernel) load() error {
 	if k.hz, err = jiffiesPerSecond(spec.Copy()); err != nil {
 		return err
 	}
-	if err := errors.Join(spec.Variables["ticks_per_second"].Set(k.hz), sizeMeter(spec, ebpf.MustPossibleCPU())); err != nil {
+	if err := errors.Join(spec.Variables["ticks_per_second"].Set(k.hz), sizeMeter(spec, ebpf.MustPossibleCPU(), placesOf(ebpf.MustPossibleCPU()))); err != nil {
 		return err
 	}
 	for _, name := range privateMaps {
@@ -114,7 +114,7 @@ func (k *Kernel) load() error {
 	if k.tables, err = openPlanTables(&k.objects.vswitchMaps); err != nil {
 		return err
 	}
-	if k.flows, err = openFlows(&k.objects.vswitchMaps, k.wallClock, func() error { return awaitGrace(k.objects.Grace) }); err != nil {
+	if k.flows, err = openFlows(&k.objects.vswitchMaps, placesOf(ebpf.MustPossibleCPU()), k.wallClock, func() error { return awaitGrace(k.objects.Grace) }); err != nil {
 		return err
 	}
 	k.flows.step = k.step

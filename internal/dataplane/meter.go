@@ -34,7 +34,8 @@ type Flows struct {
 	draining sync.Mutex // held while tables are drained, made and exchanged
 	tables   [2]*flowTables
 	demand   []demand // by CPU
-	buffer   []abi.FlowPlace
+	each     uint32   // places of a CPU
+	read     placesRead
 
 	mu     sync.Mutex // guards what follows
 	points flow.Points
@@ -49,10 +50,10 @@ type Flows struct {
 // Flows is where flows are counted.
 func (k *Kernel) Flows() *Flows { return k.flows }
 
-// openFlows adopts the tables there are.
-func openFlows(m *vswitchMaps, clock func() (func(uint32) int64, error), grace func() error) (*Flows, error) {
+// openFlows adopts the tables there are; each CPU has so many places.
+func openFlows(m *vswitchMaps, places uint32, clock func() (func(uint32) int64, error), grace func() error) (*Flows, error) {
 	f := &Flows{maps: m, clock: clock, grace: grace, step: func(string) error { return nil }, points: flow.Points{}, leaving: map[uint16]uint64{},
-		demand: make([]demand, m.Flows.MaxEntries()/2), buffer: make([]abi.FlowPlace, abi.FlowPlaces)}
+		demand: make([]demand, m.Flows.MaxEntries()/2), each: places, read: placesRead{part: make([]abi.FlowPlace, placesPart)}}
 	var err error
 	if f.rooms, err = m.FlowRooms.Memory(); err != nil {
 		return nil, fmt.Errorf("map table %s: %w", m.FlowRooms, err)
@@ -70,7 +71,7 @@ func openFlows(m *vswitchMaps, clock func() (func(uint32) int64, error), grace f
 		}
 	}
 	for set := range f.tables {
-		if f.tables[set], err = adoptFlowTables(m, set); err != nil {
+		if f.tables[set], err = adoptFlowTables(m, set, places); err != nil {
 			return nil, errors.Join(err, f.close())
 		}
 	}
@@ -143,7 +144,7 @@ func (f *Flows) make(limit uint32) error {
 		if t != nil {
 			continue
 		}
-		t, err := makeFlowTables(f.maps, set, f.demand, limit)
+		t, err := makeFlowTables(f.maps, set, f.each, f.demand, limit)
 		if err != nil {
 			return fmt.Errorf("make tables for flows: %w", err)
 		}

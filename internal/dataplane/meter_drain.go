@@ -88,7 +88,7 @@ func (f *Flows) drainRound(c *abi.MeterControl, add func(flow.Batch) error) erro
 	// Places come last: what a flow counted in a table before it was given one is from before that.
 	for cpu := range t.places {
 		d.number++
-		if err := drainPlaces(d, &t.places[cpu], round, f.buffer); err != nil {
+		if err := drainPlaces(d, &t.places[cpu], round, &f.read); err != nil {
 			return err
 		}
 	}

@@ -2,20 +2,63 @@ package dataplane
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+
+	"heddle/internal/abi"
 )
 
-// sizeMeter makes a program's tables of flow tables right for a host of so many CPUs.
-func sizeMeter(spec *ebpf.CollectionSpec, cpus int) error {
+// How many places for flows there are: so many on a host, but for hosts of so many CPUs that each would have too few.
+const (
+	placesOfHost = 1 << 16
+	fewestPlaces = 1 << 10 // of a CPU
+)
+
+// placesOf is how many places each of so many CPUs has: a power of two.
+func placesOf(cpus int) uint32 {
+	n := uint32(abi.FlowPlaces)
+	for n > fewestPlaces && n*uint32(cpus) > placesOfHost {
+		n /= 2
+	}
+	return n
+}
+
+// sizeMeter makes a program's tables of flow tables right for a host of so many CPUs with so many places each, a power of two.
+func sizeMeter(spec *ebpf.CollectionSpec, cpus int, places uint32) error {
 	for _, name := range []string{"flows", "wide_flows", "flow_places"} {
 		spec.Maps[name].MaxEntries = 2 * uint32(cpus)
 	}
-	return spec.Variables["meter_cpus"].Set(uint32(cpus))
+	var mask uint32 // setPlaces may have set fewer
+	if err := spec.Variables["place_mask"].Get(&mask); err != nil {
+		return err
+	}
+	return errors.Join(sizePlaces(spec.Maps["flow_places"].InnerMap, places), spec.Variables["place_mask"].Set(min(mask, places-1)),
+		spec.Variables["meter_cpus"].Set(uint32(cpus)))
 }
 
-// setPlaces has flows share so many places of a CPU, a power of two, and gives one up to a flow that so many frames of other flows have asked
-// for it before.
+// sizePlaces has the table that stands for those of the CPUs be as large as they are, and its type say so.
+func sizePlaces(inner *ebpf.MapSpec, places uint32) error {
+	value, ok := btf.Copy(inner.Value).(*btf.Array) // of one
+	if !ok {
+		return fmt.Errorf("the program's places are a %T", inner.Value)
+	}
+	t, ok := value.Type.(*btf.Struct)
+	if !ok || len(t.Members) == 0 {
+		return fmt.Errorf("the program's places are of a %T", value.Type)
+	}
+	at, ok := t.Members[len(t.Members)-1].Type.(*btf.Array)
+	if !ok {
+		return fmt.Errorf("the program's places end with a %T", t.Members[len(t.Members)-1].Type)
+	}
+	inner.ValueSize = uint32(placesSize(places))
+	at.Nelems, t.Size, inner.Value = places, inner.ValueSize, value
+	return nil
+}
+
+// setPlaces has flows share so many places of a CPU, a power of two and no more than there are, and gives one up to a flow that so many frames
+// of other flows have asked for it before.
 func setPlaces(spec *ebpf.CollectionSpec, n uint32, patience uint32) error {
 	return errors.Join(spec.Variables["place_mask"].Set(n-1), spec.Variables["place_patience"].Set(patience))
 }

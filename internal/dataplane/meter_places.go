@@ -11,8 +11,8 @@ import (
 	"heddle/internal/flow"
 )
 
-// places are one CPU's of one set (struct flow_places): where a frame finds the flows that have most of its traffic without a call. They
-// are 132 kB, of any number of flows, and are read and written through memory.
+// places are one CPU's of one set (struct flow_places): where a frame finds the flows that have most of its traffic without a call. They are
+// read and written through memory.
 type places struct {
 	*ebpf.Map // nil while there are none: the tables take all
 	memory    *ebpf.Memory
@@ -20,18 +20,24 @@ type places struct {
 
 const (
 	placeSize    = int64(unsafe.Sizeof(abi.FlowPlace{}))
-	openAt       = abi.FlowPlaces * placeSize
-	placesSize   = openAt + 64
+	firstPlace   = 64      // behind whether they are open
+	placesPart   = 1 << 10 // places that are read at once
 	memoryMapped = 1 << 10 // BPF_F_MMAPABLE
 )
 
-func placesSpec() *ebpf.MapSpec {
-	return &ebpf.MapSpec{Name: "flow_places", Type: ebpf.Array, KeySize: 4, ValueSize: uint32(placesSize), MaxEntries: 1, Flags: memoryMapped}
+// placesSize is how many bytes so many places take.
+func placesSize(n uint32) int64 { return firstPlace + int64(n)*placeSize }
+
+func placesSpec(n uint32) *ebpf.MapSpec {
+	return &ebpf.MapSpec{Name: "flow_places", Type: ebpf.Array, KeySize: 4, ValueSize: uint32(placesSize(n)), MaxEntries: 1, Flags: memoryMapped}
 }
 
-// makePlaces makes those of one CPU; they are free and open.
-func makePlaces() (p places, err error) {
-	if p.Map, err = ebpf.NewMap(placesSpec()); err != nil {
+// count is how many there are.
+func (p *places) count() int { return int((int64(p.ValueSize()) - firstPlace) / placeSize) }
+
+// makePlaces makes so many for one CPU; they are free and open.
+func makePlaces(n uint32) (p places, err error) {
+	if p.Map, err = ebpf.NewMap(placesSpec(n)); err != nil {
 		return places{}, err
 	}
 	if err := p.open(); err != nil {
@@ -49,7 +55,7 @@ func (p *places) open() (err error) {
 }
 
 func (p *places) setOpen(to uint64) error {
-	return put(p.memory, []uint64{to}, openAt/8)
+	return put(p.memory, []uint64{to}, 0)
 }
 
 func (p *places) close() error {
@@ -67,7 +73,7 @@ func (t *flowTables) makePlaces() error {
 		if t.places[cpu].Map != nil {
 			continue
 		}
-		p, err := makePlaces()
+		p, err := makePlaces(t.each)
 		if err != nil {
 			return errors.Join(err, closePlaces(made))
 		}
@@ -133,43 +139,56 @@ func (f *Flows) Retire() error {
 	return nil
 }
 
-// drainPlaces adds the flow of every place that was taken in the round, and frees it when all have been added: it must not come again with the
-// number of this batch when a later one has been added.
-func drainPlaces(d *drain, p *places, round uint64, buffer []abi.FlowPlace) error {
+// drainPlaces adds the flow of every place that was taken in the round, and frees those when all have been added: none must come again with
+// the number of this batch when a later one has been added.
+func drainPlaces(d *drain, p *places, round uint64, read *placesRead) error {
 	if p.Map == nil {
 		return nil
 	}
-	if _, err := p.memory.ReadAt(bytesOf(buffer), 0); err != nil {
-		return fmt.Errorf("read counted flows: %w", err)
+	read.taken = read.taken[:0]
+	for from := 0; from < p.count(); from += len(read.part) {
+		part := read.part[:min(len(read.part), p.count()-from)]
+		if _, err := p.memory.ReadAt(bytesOf(part), firstPlace+int64(from)*placeSize); err != nil {
+			return fmt.Errorf("read counted flows: %w", err)
+		}
+		before := len(read.taken)
+		for i := range part {
+			if counts(&part[i], round) {
+				read.taken = append(read.taken, uint32(from+i))
+			}
+		}
+		taken := read.taken[before:]
+		if len(taken) == 0 {
+			continue
+		}
+		entry := func(i int) (flow.Key, *abi.Flow) {
+			at := &part[int(taken[i])-from]
+			return keyAtPlace(at), &at.Flow
+		}
+		if err := errors.Join(d.add(d.batch(len(taken), entry)), d.step("added")); err != nil {
+			return err
+		}
 	}
-	taken := takenPlaces(buffer, round)
-	if len(taken) == 0 {
+	if len(read.taken) == 0 {
 		return nil
 	}
-	entry := func(i int) (flow.Key, *abi.Flow) {
-		at := &buffer[taken[i]]
-		return keyAtPlace(at), &at.Flow
-	}
-	if err := errors.Join(d.add(d.batch(len(taken), entry)), d.step("added")); err != nil {
-		return err
-	}
-	for _, i := range taken {
-		if err := put(p.memory, []uint64{0}, int64(i)*placeSize/8); err != nil {
+	for _, i := range read.taken {
+		if err := put(p.memory, []uint64{0}, (firstPlace+int64(i)*placeSize)/8); err != nil {
 			return fmt.Errorf("free the place of a drained flow: %w", err)
 		}
 	}
 	return d.step("removed")
 }
 
-// takenPlaces are those whose flow has counted something: one that was given the place of another begins there with nothing.
-func takenPlaces(all []abi.FlowPlace, round uint64) (taken []int) {
-	for i := range all {
-		if all[i].Tag>>1 == round && all[i].Flow.Packets > 0 {
-			taken = append(taken, i)
-		}
-	}
-	return taken
+// placesRead is what reading places needs, kept for the next time.
+type placesRead struct {
+	part  []abi.FlowPlace
+	taken []uint32
 }
+
+// counts says whether a flow has the place in the round and has counted something: one that was given the place of another begins there with
+// nothing.
+func counts(at *abi.FlowPlace, round uint64) bool { return at.Tag>>1 == round && at.Flow.Packets > 0 }
 
 // keyAtPlace reads the key of the flow that has the place.
 func keyAtPlace(at *abi.FlowPlace) flow.Key {

@@ -51,6 +51,7 @@ const noPrealloc = 1 // BPF_F_NO_PREALLOC
 type flowTables struct {
 	maps   *vswitchMaps
 	set    int
+	each   uint32             // places of a CPU
 	own    [][kinds]flowTable // by CPU
 	places []places           // by CPU
 	shared *ebpf.Map          // what finds no room in those
@@ -62,16 +63,16 @@ type flowTable struct {
 	used int // entries that the last drain found
 }
 
-func newFlowTables(m *vswitchMaps, set int) *flowTables {
+func newFlowTables(m *vswitchMaps, set int, each uint32) *flowTables {
 	cpus := m.Flows.MaxEntries() / 2
-	return &flowTables{maps: m, set: set, own: make([][kinds]flowTable, cpus), places: make([]places, cpus)}
+	return &flowTables{maps: m, set: set, each: each, own: make([][kinds]flowTable, cpus), places: make([]places, cpus)}
 }
 
 func (t *flowTables) index(cpu int) uint32 { return uint32(t.set*len(t.own) + cpu) }
 
 // adoptFlowTables finds the tables of a set; nil when it has none.
-func adoptFlowTables(m *vswitchMaps, set int) (*flowTables, error) {
-	t := newFlowTables(m, set)
+func adoptFlowTables(m *vswitchMaps, set int, each uint32) (*flowTables, error) {
+	t := newFlowTables(m, set, each)
 	var err error
 	if t.shared, err = innerMap(m.SharedFlows, uint32(set)); err != nil || t.shared == nil {
 		return nil, err
@@ -134,8 +135,8 @@ func (t *flowTable) size() int {
 
 // makeFlowTables makes a set, with one table for all CPUs that has room for limit flows. That one is put in its place last: it shows that
 // the others are there.
-func makeFlowTables(m *vswitchMaps, set int, d []demand, limit uint32) (*flowTables, error) {
-	t := newFlowTables(m, set)
+func makeFlowTables(m *vswitchMaps, set int, each uint32, d []demand, limit uint32) (*flowTables, error) {
+	t := newFlowTables(m, set, each)
 	if err := errors.Join(t.exchange(d), t.makePlaces()); err != nil {
 		return nil, errors.Join(err, t.close())
 	}

@@ -108,12 +108,13 @@ func undrained(g *generation, name string) (flows int, packets uint64, err error
 
 // undrainedPlaces does so for places, where they are like ours: those that were drained are free.
 func undrainedPlaces(g *generation, name string) (flows int, packets uint64, err error) {
-	if inner := g.layout.Tables[name].Inner; inner == nil || int64(inner.Value) != placesSize {
+	inner := g.layout.Tables[name].Inner
+	if inner == nil || !slices.ContainsFunc(inner.ValueField, func(f recordField) bool { return f.Name == "at" && f.At == firstPlace }) {
 		return 0, 0, nil
 	}
 	err = g.eachInner(name, func(value []byte) {
-		all := make([]abi.FlowPlace, abi.FlowPlaces)
-		copy(bytesOf(all), value)
+		all := make([]abi.FlowPlace, (int64(inner.Value)-firstPlace)/placeSize)
+		copy(bytesOf(all), value[firstPlace:])
 		for i := range all {
 			if all[i].Tag != 0 && all[i].Flow.Packets > 0 {
 				flows++

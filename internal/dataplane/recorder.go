@@ -71,7 +71,7 @@ func newRecorder(hz uint64, macs uint32) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(spec.Variables["recording"].Set(true), spec.Variables["ticks_per_second"].Set(hz), sizeMeter(spec, ebpf.MustPossibleCPU()), setPlaces(spec, recorderPlaces, recorderPatience)); err != nil {
+	if err := errors.Join(spec.Variables["recording"].Set(true), spec.Variables["ticks_per_second"].Set(hz), sizeMeter(spec, ebpf.MustPossibleCPU(), recorderPlaces), setPlaces(spec, recorderPlaces, recorderPatience)); err != nil {
 		return nil, err
 	}
 	spec.Maps["records"].MaxEntries = abi.MaxRecords
@@ -101,7 +101,7 @@ func (r *Recorder) load(spec *ebpf.CollectionSpec) error {
 		now := r.now.Milliseconds()
 		return func(at uint32) int64 { return now - int64(int32(uint32(now)-at)) }, nil
 	}
-	if r.flows, err = openFlows(&r.objects.vswitchMaps, clock, func() error { return nil }); err != nil {
+	if r.flows, err = openFlows(&r.objects.vswitchMaps, recorderPlaces, clock, func() error { return nil }); err != nil {
 		return err
 	}
 	r.flows.fixed = recorderFlows

@@ -85,7 +85,7 @@ func measureBuild(b build) ([]ProgramCost, error) {
 	if err := errors.Join(spec.Variables["recording"].Set(b == recording), spec.Variables["ticks_per_second"].Set(uint64(1000))); err != nil {
 		return nil, err
 	}
-	if err := sizeMeter(spec, 1); err != nil {
+	if err := sizeMeter(spec, 1, placesOf(1)); err != nil {
 		return nil, err
 	}
 	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelStats}})
