@@ -104,11 +104,7 @@ func (a *Agent) save() error {
 // bind finds the device of every port and uplink. Host interfaces are made where they are missing; with fresh they are also
 // held against the plan in every respect.
 func (a *Agent) bind(fresh bool) ([]bound, error) {
-	members := 0
-	for _, sw := range a.plan.Switches {
-		members += len(sw.Uplinks) + len(sw.Ports)
-	}
-	all := make([]bound, 0, members)
+	all := make([]bound, 0, a.plan.Members())
 	for _, sw := range a.plan.Switches {
 		for _, u := range sw.Uplinks {
 			d, ok, err := a.find(u.ID, u.Device, spec.Host)

@@ -59,7 +59,7 @@ func Between(from, to *spec.Config) ([]api.Change, error) {
 
 // withoutShared leaves out ports that the two have in common (spec.ParseAfter): a port that is written alike has no change of its own.
 func withoutShared(from, to *spec.Config) (*spec.Config, *spec.Config) {
-	if from == nil || to == nil || len(from.Ports) == 0 || len(from.Ports) != len(to.Ports) || &from.Ports[0] != &to.Ports[0] {
+	if from == nil || to == nil || !spec.SamePorts(from.Ports, to.Ports) {
 		return from, to
 	}
 	a, b := *from, *to

@@ -134,7 +134,7 @@ func (k *Kernel) wantedLinks(d Desired) map[uint32]uint32 {
 		}
 	}
 	for _, sw := range d.Plan.Switches {
-		for _, id := range membersOf(sw) {
+		for id := range membersOf(sw) {
 			add(id)
 		}
 	}

@@ -50,7 +50,7 @@ func (k *Kernel) loadBeside(object func() (*ebpf.CollectionSpec, error), program
 	if k.tweak.spec != nil {
 		k.tweak.spec(spec)
 	}
-	if err := errors.Join(spec.Variables["ticks_per_second"].Set(k.hz), sizeMeter(spec, ebpf.MustPossibleCPU(), placesOf(ebpf.MustPossibleCPU()))); err != nil {
+	if err := fit(spec, k.hz); err != nil {
 		return nil, err
 	}
 	some := map[string]*ebpf.ProgramSpec{}

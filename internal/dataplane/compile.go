@@ -29,7 +29,7 @@ func compile(d Desired, s *slots, ticksPerSecond uint64) (*image, error) {
 		d: d, slots: s, hz: ticksPerSecond,
 		img:      &image{ports: make([]abi.Port, abi.MaxPorts), segments: map[uint8][]abi.SegmentChunk{}},
 		owners:   make([]owned, 0, len(d.Facts)),
-		setIndex: map[plan.VLANSet]uint16{}, teamIndex: map[abi.Team]uint16{}, teamOf: map[teamLists]uint16{}, teamShared: map[sharedTeam]uint16{}, lists: map[*plan.Effective]entries{},
+		setIndex: map[plan.VLANSet]uint16{}, teamIndex: map[abi.Team]uint16{}, teamOf: map[teamLists]uint16{}, lists: map[*plan.Effective]*entries{},
 	}
 	c.img.groups = []abi.Group{{}}
 	for _, sw := range d.Plan.Switches {
@@ -42,17 +42,16 @@ func compile(d Desired, s *slots, ticksPerSecond uint64) (*image, error) {
 }
 
 type compiler struct {
-	owners     []owned
-	d          Desired
-	slots      *slots
-	hz         uint64
-	img        *image
-	setIndex   map[plan.VLANSet]uint16
-	teamIndex  map[abi.Team]uint16
-	teamOf     map[teamLists]uint16
-	teamShared map[sharedTeam]uint16
+	owners    []owned
+	d         Desired
+	slots     *slots
+	hz        uint64
+	img       *image
+	setIndex  map[plan.VLANSet]uint16
+	teamIndex map[abi.Team]uint16
+	teamOf    map[teamLists]uint16
 	// lists are those of teams of which nothing rests, by the policy that ports share.
-	lists map[*plan.Effective]entries
+	lists map[*plan.Effective]*entries
 }
 
 // connected is the state of a port whose device exists. What has no attachment is not there for the kernel.
@@ -62,7 +61,7 @@ func (c *compiler) connected(id plan.PortID) (plan.Fact, Attachment, bool) {
 	return f, a, known && attached
 }
 
-// compileSwitch looks each port up once: with a thousand of them, that is what compiling takes.
+// compileSwitch looks ports up as seldom as it can: with a thousand of them, that is what compiling takes.
 func (c *compiler) compileSwitch(sw *plan.Switch) error {
 	id := c.slots.switches[sw.Name]
 	owners := effectiveMACs(sw, func(id plan.PortID) (plan.Fact, bool) { f, _, ok := c.connected(id); return f, ok })

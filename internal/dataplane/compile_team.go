@@ -21,7 +21,8 @@ type entry struct {
 // indexes.
 func (c *compiler) compileTeam(sw *plan.Switch, p *plan.Port, f *plan.Fact, rec *abi.Port) error {
 	t := &p.Policy.Teaming
-	active, standby := c.listsOf(sw, p, f)
+	e := c.listsOf(sw, p, f)
+	active, standby := e.active, e.standby
 	switch t.Policy.V {
 	case spec.ExplicitOrder:
 		rec.Uplink = rested(func(rest bool) uint16 { return firstUsable(slices.Concat(active, standby), rest) })
@@ -44,40 +45,30 @@ func (c *compiler) compileTeam(sw *plan.Switch, p *plan.Port, f *plan.Fact, rec 
 	default:
 		return fmt.Errorf("unknown teaming policy %q", t.Policy.V)
 	}
-	rec.Team = c.hashed(sw, p.Policy, entries{active, standby}, f.Resting)
+	if !e.walked {
+		e.team, e.walked = c.hashed(sw, t, e, f.Resting), true
+	}
+	rec.Team = e.team
 	return nil
 }
 
-// hashed is the place of the table of a team that chooses by a hash. A thousand ports share few policies, and those few lists.
-func (c *compiler) hashed(sw *plan.Switch, policy *plan.Effective, of entries, resting []string) uint16 {
-	rest := strings.Join(resting, "\x00")
-	alike := sharedTeam{policy, rest}
-	if i, walked := c.teamShared[alike]; walked {
-		return i
-	}
-	t := &policy.Teaming
-	lists := teamLists{sw.Name, strings.Join(t.Active.V, "\x00") + "\x01" + strings.Join(t.Standby.V, "\x00") + "\x01" + rest}
+// hashed is the place of the table of a team that chooses by a hash.
+func (c *compiler) hashed(sw *plan.Switch, t *plan.Teaming, e *entries, resting []string) uint16 {
+	lists := teamLists{sw.Name, strings.Join(t.Active.V, "\x00") + "\x01" + strings.Join(t.Standby.V, "\x00") + "\x01" + strings.Join(resting, "\x00")}
 	i, walked := c.teamOf[lists]
 	if !walked {
 		var table abi.Team
 		for h := range table.Uplink {
-			table.Uplink[h] = rested(func(rest bool) uint16 { return walk(of.active, of.standby, uint32(h), rest) })
+			table.Uplink[h] = rested(func(rest bool) uint16 { return walk(e.active, e.standby, uint32(h), rest) })
 		}
 		i = c.team(table)
 		c.teamOf[lists] = i
 	}
-	c.teamShared[alike] = i
 	return i
 }
 
-// teamLists are the lists of teams that choose alike by any hash; sharedTeam is the policy of ports that have it from their port group.
-type (
-	teamLists  struct{ switchName, lists string }
-	sharedTeam struct {
-		policy  *plan.Effective
-		resting string
-	}
-)
+// teamLists are the lists of teams that choose alike by any hash: a thousand ports share few.
+type teamLists struct{ switchName, lists string }
 
 // rested makes a choice without what rests and, only when that yields nothing, with it (S44).
 func rested(choose func(rest bool) uint16) uint16 {
@@ -100,19 +91,24 @@ func (c *compiler) team(table abi.Team) uint16 {
 }
 
 // entries are a team's under the present facts.
-type entries struct{ active, standby []entry }
+type entries struct {
+	active, standby []entry
+	// team is the place of its table once it has been walked.
+	team   uint16
+	walked bool
+}
 
-// listsOf are the entries of the port's team.
-func (c *compiler) listsOf(sw *plan.Switch, p *plan.Port, f *plan.Fact) (active, standby []entry) {
-	if l, ok := c.lists[p.Policy]; ok && len(f.Resting) == 0 {
-		return l.active, l.standby
+// listsOf are the entries of the port's team. Ports that share a policy share them, unless something rests for one.
+func (c *compiler) listsOf(sw *plan.Switch, p *plan.Port, f *plan.Fact) *entries {
+	if e, ok := c.lists[p.Policy]; ok && len(f.Resting) == 0 {
+		return e
 	}
 	t := &p.Policy.Teaming
-	active, standby = c.entries(sw, t.Active.V, f.Resting), c.entries(sw, t.Standby.V, f.Resting)
+	e := &entries{active: c.entries(sw, t.Active.V, f.Resting), standby: c.entries(sw, t.Standby.V, f.Resting)}
 	if len(f.Resting) == 0 {
-		c.lists[p.Policy] = entries{active, standby}
+		c.lists[p.Policy] = e
 	}
-	return active, standby
+	return e
 }
 
 // entries are those of a list, in its order.
@@ -175,7 +171,7 @@ func (d Desired) UplinksInUse(sw *plan.Switch, p *plan.Port) []string {
 	for i, u := range sw.Uplinks {
 		s.ports[u.ID] = uint32(i + 1)
 	}
-	c := &compiler{d: d, slots: s, img: &image{}, teamIndex: map[abi.Team]uint16{}, teamOf: map[teamLists]uint16{}, teamShared: map[sharedTeam]uint16{}, lists: map[*plan.Effective]entries{}}
+	c := &compiler{d: d, slots: s, img: &image{}, teamIndex: map[abi.Team]uint16{}, teamOf: map[teamLists]uint16{}, lists: map[*plan.Effective]*entries{}}
 	names := []string{}
 	var rec abi.Port
 	f := d.Facts[p.ID]

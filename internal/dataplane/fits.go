@@ -17,7 +17,7 @@ func Fits(p *plan.Plan) error {
 func fits(p *plan.Plan) error {
 	d := Desired{Plan: p, Facts: plan.Facts{}, Attachments: map[plan.PortID]Attachment{}}
 	for _, sw := range p.Switches {
-		for _, id := range membersOf(sw) {
+		for id := range membersOf(sw) {
 			d.Facts[id] = plan.Fact{Up: true, MTU: sw.MTU}
 			d.Attachments[id] = Attachment{Ifindex: 1}
 		}

@@ -42,7 +42,7 @@ func NewFrameBench(frames int) (*FrameBench, error) {
 	if b.hz, err = jiffiesPerSecond(spec.Copy()); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(spec.Variables["ticks_per_second"].Set(b.hz), sizeMeter(spec, ebpf.MustPossibleCPU(), placesOf(ebpf.MustPossibleCPU()))); err != nil {
+	if err := fit(spec, b.hz); err != nil {
 		return nil, err
 	}
 	spec.Maps["bench_frames"].MaxEntries = uint32(max(frames, 1))

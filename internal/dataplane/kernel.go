@@ -86,7 +86,7 @@ func (k *Kernel) load() error {
 	if k.hz, err = jiffiesPerSecond(spec.Copy()); err != nil {
 		return err
 	}
-	if err := errors.Join(spec.Variables["ticks_per_second"].Set(k.hz), sizeMeter(spec, ebpf.MustPossibleCPU(), placesOf(ebpf.MustPossibleCPU()))); err != nil {
+	if err := fit(spec, k.hz); err != nil {
 		return err
 	}
 	for _, name := range privateMaps {

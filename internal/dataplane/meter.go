@@ -116,7 +116,7 @@ func (f *Flows) prepare(p *plan.Plan, s *slots) error {
 		if err := f.setRoom(pool, r.shared, 0); err != nil {
 			return err
 		}
-		for _, id := range membersOf(sw) {
+		for id := range membersOf(sw) {
 			if err := f.setRoom(s.ports[id], r.own, pool); err != nil {
 				return err
 			}

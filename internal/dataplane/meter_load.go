@@ -25,6 +25,12 @@ func placesOf(cpus int) uint32 {
 	return n
 }
 
+// fit makes a program right for this host: its clock, and its tables of flow tables.
+func fit(spec *ebpf.CollectionSpec, ticksPerSecond uint64) error {
+	cpus := ebpf.MustPossibleCPU()
+	return errors.Join(spec.Variables["ticks_per_second"].Set(ticksPerSecond), sizeMeter(spec, cpus, placesOf(cpus)))
+}
+
 // sizeMeter makes a program's tables of flow tables right for a host of so many CPUs with so many places each, a power of two.
 func sizeMeter(spec *ebpf.CollectionSpec, cpus int, places uint32) error {
 	for _, name := range []string{"flows", "wide_flows", "flow_places"} {

@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"fmt"
+	"iter"
 
 	"heddle/internal/abi"
 	"heddle/internal/plan"
@@ -65,7 +66,7 @@ func (s *slots) assign(p *plan.Plan) (*assignment, error) {
 			}
 			usedIDs[nextID], a.newSwitches[sw.Name] = true, nextID
 		}
-		for _, id := range membersOf(sw) {
+		for id := range membersOf(sw) {
 			if _, ok := s.ports[id]; ok {
 				continue
 			}
@@ -89,24 +90,15 @@ func (s *slots) assign(p *plan.Plan) (*assignment, error) {
 
 // has says whether the members of the plan are just those that have places.
 func (s *slots) has(p *plan.Plan) bool {
-	members := 0
+	if p.Members() != len(s.ports) || len(p.Switches) != len(s.switches) {
+		return false
+	}
 	for _, sw := range p.Switches {
 		if _, ok := s.switches[sw.Name]; !ok {
 			return false
 		}
-		members += len(sw.Uplinks) + len(sw.Ports)
-	}
-	if members != len(s.ports) || len(p.Switches) != len(s.switches) {
-		return false
-	}
-	for _, sw := range p.Switches {
-		for _, u := range sw.Uplinks {
-			if _, ok := s.ports[u.ID]; !ok {
-				return false
-			}
-		}
-		for _, q := range sw.Ports {
-			if _, ok := s.ports[q.ID]; !ok {
+		for id := range membersOf(sw) {
+			if _, ok := s.ports[id]; !ok {
 				return false
 			}
 		}
@@ -135,27 +127,28 @@ func (s *slots) undo(a *assignment) {
 }
 
 func wanted(p *plan.Plan) (map[plan.PortID]bool, map[string]bool) {
-	members := 0
-	for _, sw := range p.Switches {
-		members += len(sw.Uplinks) + len(sw.Ports)
-	}
-	ports, switches := make(map[plan.PortID]bool, members), make(map[string]bool, len(p.Switches))
+	ports, switches := make(map[plan.PortID]bool, p.Members()), make(map[string]bool, len(p.Switches))
 	for _, sw := range p.Switches {
 		switches[sw.Name] = true
-		for _, id := range membersOf(sw) {
+		for id := range membersOf(sw) {
 			ports[id] = true
 		}
 	}
 	return ports, switches
 }
 
-func membersOf(sw *plan.Switch) []plan.PortID {
-	ids := make([]plan.PortID, 0, len(sw.Uplinks)+len(sw.Ports))
-	for _, u := range sw.Uplinks {
-		ids = append(ids, u.ID)
+// membersOf are the uplinks and then the ports of a switch.
+func membersOf(sw *plan.Switch) iter.Seq[plan.PortID] {
+	return func(yield func(plan.PortID) bool) {
+		for _, u := range sw.Uplinks {
+			if !yield(u.ID) {
+				return
+			}
+		}
+		for _, p := range sw.Ports {
+			if !yield(p.ID) {
+				return
+			}
+		}
 	}
-	for _, p := range sw.Ports {
-		ids = append(ids, p.ID)
-	}
-	return ids
 }

@@ -2,6 +2,14 @@ package plan
 
 import "slices"
 
+// Members is how many uplinks and ports there are on all switches.
+func (p *Plan) Members() (n int) {
+	for _, s := range p.Switches {
+		n += len(s.Uplinks) + len(s.Ports)
+	}
+	return n
+}
+
 // Switch is the switch of that name, nil when there is none.
 func (p *Plan) Switch(name string) *Switch {
 	for _, s := range p.Switches {

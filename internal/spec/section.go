@@ -85,6 +85,11 @@ func (v *validator) isSpecial(a at, p *Port) bool {
 	return p.ActualRole() == Host || !v.silent(a, &p.Policy)
 }
 
+// SamePorts says whether two lists of ports are one, as those are that ParseAfter took over: then no port of them differs.
+func SamePorts(a, b []Port) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
 // behind is the configuration of a file that begins with head and ends with s. ok is false where that cannot be told from the two
 // apart.
 //

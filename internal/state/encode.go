@@ -45,7 +45,7 @@ func encode(was *written, st *State) (*written, error) {
 	w := &written{text: make([]byte, 0, max(len(was.text), len(b))+1<<10)}
 	w.text = append(w.text, b[:len(b)-1]...) // without the closing bracket
 	// Ports, numbers and uses are replaced and not changed in place; devices in hand are.
-	ports, numbers := sameArray(was.ports.of, st.Ports), slices.Equal(was.numbers.of, st.Numbers)
+	ports, numbers := spec.SamePorts(was.ports.of, st.Ports), slices.Equal(was.numbers.of, st.Numbers)
 	uses, held := slices.EqualFunc(was.uses.of, st.Uses, sameUse), slices.EqualFunc(was.held.of, st.Held, sameHeld)
 	err = errors.Join(
 		add(w, "ports", &w.ports, st.Ports, was, &was.ports, ports),
@@ -80,11 +80,6 @@ func add[T any](w *written, name string, l *list[T], of []T, was *written, befor
 	}
 	l.to = len(w.text)
 	return nil
-}
-
-// sameArray says whether two lists are one.
-func sameArray[T any](a, b []T) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 func sameUse(a, b PortUse) bool {

@@ -38,9 +38,8 @@ func Compare(was, now *Teams, inForce *dataplane.Desired, link func(device strin
 }
 
 func (c *Change) add(sw *plan.Switch, p *plan.Port, was, now *Teams, r reasons) {
-	_, had := was.Ports[p.ID]
-	_, connected := now.Ports[p.ID]
-	old, u := was.Of(p.ID), now.Of(p.ID)
+	old, had := was.find(p.ID)
+	u, connected := now.find(p.ID)
 	stayed := had && connected && (!old.Known || old.Up && old.Device == u.Device)
 	changed := stayed && !slices.Equal(old.Using, u.Using)
 	if changed {

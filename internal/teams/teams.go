@@ -54,10 +54,15 @@ func Form(d *dataplane.Desired, was *Teams) *Teams {
 
 // Of is what the port uses; the zero Use of one that is not connected.
 func (t *Teams) Of(id plan.PortID) Use {
-	if u, ok := t.Ports[id]; ok {
-		return *u
+	u, _ := t.find(id)
+	return u
+}
+
+func (t *Teams) find(id plan.PortID) (u Use, connected bool) {
+	if p, ok := t.Ports[id]; ok {
+		return *p, true
 	}
-	return Use{}
+	return Use{}, false
 }
 
 // before is where a port stands that is about to be used as now says: nowhere when it was just connected or powered on, or its
