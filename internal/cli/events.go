@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,9 +13,6 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/event"
 )
-
-// redialEvery is how often a follower asks whether an agent that ended is back.
-const redialEvery = time.Second
 
 // follower is one "heddle events".
 type follower struct {
@@ -82,25 +78,20 @@ func eventKinds() []string {
 // run follows the agent, and the one after it.
 func (f *follower) run(ctx context.Context) error {
 	q := api.Follow{Last: f.last, NoFollow: f.once}
-	followed := false
-	for {
-		err := f.client.Events(ctx, q, func(b api.Events) error { followed = true; return f.print(b) })
-		switch {
-		case ctx.Err() != nil || err == nil && f.once:
-			return nil
-		case err != nil && (!followed || !errors.Is(err, api.ErrNoAgent) && !errors.Is(err, api.ErrEnded)):
+	if f.once {
+		if err := f.client.Events(ctx, q, f.print); ctx.Err() == nil {
 			return err
-		case err == nil:
-			followed = true
-			fmt.Fprintln(f.d.Stderr, "the agent has ended; the switch goes on, and its events are followed when it is back")
 		}
-		q = api.Follow{After: 0, Last: -1}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(redialEvery):
-		}
+		return nil
 	}
+	ended := func() {
+		fmt.Fprintln(f.d.Stderr, "the agent has ended; the switch goes on, and its events are followed when it is back")
+	}
+	return followAgents(ctx, ended, func(heard func()) error {
+		err := f.client.Events(ctx, q, func(b api.Events) error { heard(); return f.print(b) })
+		q = api.Follow{After: 0, Last: -1}
+		return err
+	})
 }
 
 func (f *follower) print(b api.Events) error {

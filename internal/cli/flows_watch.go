@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -48,24 +46,12 @@ type flowWatcher struct {
 
 // run follows the records of the agent, and of the one after it.
 func (w *flowWatcher) run(ctx context.Context) error {
-	followed := false
-	for {
-		err := w.client.FlowRecords(ctx, w.only, func(b api.FlowRecords) error { followed = true; return w.print(&b) })
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil && (!followed || !errors.Is(err, api.ErrNoAgent) && !errors.Is(err, api.ErrEnded)):
-			return err
-		case err == nil:
-			followed = true
-			fmt.Fprintln(w.d.Stderr, "the agent has ended; the switch goes on counting, and records are followed when it is back")
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(redialEvery):
-		}
+	ended := func() {
+		fmt.Fprintln(w.d.Stderr, "the agent has ended; the switch goes on counting, and records are followed when it is back")
 	}
+	return followAgents(ctx, ended, func(heard func()) error {
+		return w.client.FlowRecords(ctx, w.only, func(b api.FlowRecords) error { heard(); return w.print(&b) })
+	})
 }
 
 func (w *flowWatcher) print(b *api.FlowRecords) error {
