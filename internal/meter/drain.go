@@ -22,6 +22,7 @@ func (m *Meter) drain(now Instant) error {
 	err := m.o.Source.Drain(func(b flow.Batch) error { return m.fold(b, now) })
 	for _, k := range m.switches {
 		k.table.drained(now, err == nil)
+		k.table.giveBack()
 	}
 	m.mu.Lock()
 	m.drained, m.began = now.Up, true
@@ -108,15 +109,16 @@ func (m *Meter) foldRun(k *kept, b flow.Batch, i int, now Instant) int {
 	t := k.table
 	t.mu.Lock()
 	t.begin(b.Number)
+	var hashes [portion]uint32
 	for from := i; i < len(b.Keys) && len(m.overflow.records) < slice && m.at(b.Keys[i].Point) == k; i++ {
 		if (i-from)%portion == 0 {
-			t.ahead(b.Keys[i:min(i+portion, len(b.Keys))])
+			t.ahead(b.Keys[i:min(i+portion, len(b.Keys))], &hashes)
 		}
 		c := &b.Counts[i]
 		if c.Packets == 0 {
 			continue
 		}
-		switch t.fold(&b.Keys[i], c, b.Number, now) {
+		switch t.fold(&b.Keys[i], hashes[(i-from)%portion], c, b.Number, now) {
 		case already:
 			continue
 		case noRoom:

@@ -98,6 +98,10 @@ func (e *entry) begin(k *flow.Key, c *flow.Counts, batch uint64, seen tick) {
 
 func (e *entry) free() { e.head.Store(0) }
 
+// over notes that the flow's last record was made. It is one byte of the content that counts: who is killed here leaves an entry that is as it was,
+// or one that the successor frees.
+func (e *entry) over() { e.current().ended = true }
+
 // sane says whether the entry can be what this package wrote.
 func (e *entry) sane() bool {
 	s := e.current()
@@ -128,9 +132,9 @@ func (s *slot) add(c *flow.Counts, batch uint64, seen tick) {
 }
 
 // sent notes that a record told of everything there is.
-func (s *slot) sent(now tick, ended bool) {
+func (s *slot) sent(now tick) {
 	s.sentPackets, s.sentBytes, s.sentFrameBytes = s.packets, s.bytes, s.frameBytes
-	s.reported, s.ended = now, ended
+	s.reported = now
 }
 
 // unsent is whether there is something that no record told of.

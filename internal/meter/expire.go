@@ -113,26 +113,42 @@ func (t *table) free(s *slot, partner int) bool {
 	return s.batch <= t.settled && (partner < 0 || t.file.entries[partner].current().batch <= t.settled)
 }
 
-// settle notes that the records went out, and frees the entries of those that ended. Both entries of a pair are noted before one is
-// freed, so that a kill between leaves nothing that would be told again in another form.
+// settle notes that the records went out, and frees the entries of those that ended.
+//
+// An entry of its own is freed by one store: a kill before it leaves a flow that is told again with the same totals, a kill behind it a free entry.
+// Both entries of a pair are marked before one is freed, so that a kill between leaves nothing that would be told again in another form.
 func (t *table) settle(items []expired, now tick) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, x := range items {
-		for _, i := range []int{x.first, x.second} {
-			if i >= 0 {
-				t.file.entries[i].change(func(s *slot) { s.sent(now, x.end) })
-				t.due.s[i] = max(1, t.expiry(t.file.entries[i].current(), now).at)
+	var hashes [portion]uint32
+	for len(items) > 0 {
+		n := min(len(items), portion/2)
+		t.aheadOfRemoval(items[:n], &hashes)
+		for k, x := range items[:n] {
+			if !x.end {
+				t.goOn(x.first, now)
+				t.goOn(x.second, now)
+				continue
 			}
+			if x.second >= 0 {
+				t.file.entries[x.first].over()
+				t.file.entries[x.second].over()
+				t.remove(x.second, hashes[2*k+1])
+			}
+			t.remove(x.first, hashes[2*k])
 		}
-		if !x.end {
-			continue
-		}
-		t.remove(x.first)
-		if x.second >= 0 {
-			t.remove(x.second)
-		}
+		items = items[n:]
 	}
+}
+
+// goOn notes that an entry, unless it is -1, was told of, and that there will be more of it.
+func (t *table) goOn(i int, now tick) {
+	if i < 0 {
+		return
+	}
+	e := &t.file.entries[i]
+	e.change(func(s *slot) { s.sent(now) })
+	t.due.s[i] = max(1, t.expiry(e.current(), now).at)
 }
 
 // look has every entry be looked at anew, after the timeouts have changed. The lock is held.

@@ -15,10 +15,9 @@ const (
 	noRoom
 )
 
-// fold adds what was counted of a flow until now.
-func (t *table) fold(k *flow.Key, c *flow.Counts, batch uint64, now Instant) folded {
+// fold adds what was counted of a flow until now; hash is that of its key.
+func (t *table) fold(k *flow.Key, hash uint32, c *flow.Counts, batch uint64, now Instant) folded {
 	seen := ceilTick(now.Up - t.age(c.Last, now))
-	hash := t.hash(k)
 	if t.live > 0 {
 		if i, ok := t.findHash(hash, k); ok {
 			e := &t.file.entries[i]
@@ -31,11 +30,11 @@ func (t *table) fold(k *flow.Key, c *flow.Counts, batch uint64, now Instant) fol
 			return added
 		}
 	}
-	if err := t.room(); err != nil {
+	i, err := t.room()
+	if err != nil {
 		t.refuse(err)
 		return noRoom
 	}
-	i, _ := t.places.take()
 	e := &t.file.entries[i]
 	e.begin(k, c, batch, seen)
 	t.place(hash, i)
@@ -70,28 +69,6 @@ func (t *table) renumbered(batch uint64) bool {
 	}
 	t.foreign = true
 	return true
-}
-
-// portion is how many keys are looked up ahead.
-const portion = 256
-
-// ahead reads what folding the keys will read, at most portion of them: the reads do not wait for each other as those of folding do, one flow
-// behind the other. It returns what it read only so that it is not left out.
-func (t *table) ahead(keys []flow.Key) (read uint64) {
-	if t.live == 0 {
-		return 0
-	}
-	var cells [portion]uint64
-	for i := range keys {
-		cells[i] = t.idx.mem.s[t.hash(&keys[i])&t.idx.mask]
-	}
-	for i := range keys {
-		if c := cells[i]; c != 0 {
-			e := &t.file.entries[uint32(c)-1]
-			read += e.head.Load() + e.slots[0].batch + e.slots[1].batch
-		}
-	}
-	return read
 }
 
 // age is how long ago the last packet was. The clock of the host may have been set meanwhile, so that no more is believed than the time

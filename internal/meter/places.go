@@ -35,6 +35,27 @@ func (p *places) take() (int, bool) {
 	return 0, false
 }
 
+// next lists the entries that are taken next, as many as there is room for, and returns how many.
+func (p *places) next(to []int32) (n int) {
+	for f := p.from; f < len(p.full) && n < len(to); f++ {
+		for free := ^p.full[f]; free != 0 && n < len(to); free &= free - 1 {
+			w := f*64 + bits.TrailingZeros64(free)
+			if w >= len(p.words) {
+				return n
+			}
+			for at := ^p.words[w]; at != 0 && n < len(to); at &= at - 1 {
+				i := w*64 + bits.TrailingZeros64(at)
+				if i >= p.size {
+					return n
+				}
+				to[n] = int32(i)
+				n++
+			}
+		}
+	}
+	return n
+}
+
 func (p *places) set(i int) {
 	w := i / 64
 	p.words[w] |= 1 << (i % 64)

@@ -43,6 +43,28 @@ type table struct {
 type chunk struct {
 	live     int32
 	reserved bool
+	idle     uint8 // for how many calls of giveBack it has had its room for nothing
+}
+
+// keepIdle is for how many calls of giveBack, one a second, a chunk keeps its room when no entry in it is in use: where flows come and go all the
+// time, to get it anew costs more than to keep it.
+const keepIdle = 10
+
+// giveBack returns the room of chunks that have not been in use for long, some at a time. What the file system does not take back stays.
+func (t *table) giveBack() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, left := 0, 16; i < len(t.chunks) && left > 0; i++ {
+		c := &t.chunks[i]
+		if c.live > 0 || !c.reserved {
+			c.idle = 0
+			continue
+		}
+		if c.idle++; c.idle <= keepIdle {
+			continue
+		}
+		*c, left = chunk{reserved: t.file.giveBack(i) != nil}, left-1
+	}
 }
 
 // hash is of 32 bits, by a seed that guests cannot know.
@@ -127,6 +149,7 @@ func (t *table) adoptChunk(c int) error {
 		if err := t.idx.fit(t.live + 1); err != nil {
 			return err
 		}
+		t.places.set(i)
 		t.place(hash, i)
 		t.due.s[i] = 1
 	}
@@ -137,9 +160,9 @@ func (t *table) adoptChunk(c int) error {
 	return nil
 }
 
+// place notes that an entry that was taken is in use.
 func (t *table) place(hash uint32, i int) {
 	t.idx.put(hash, uint32(i))
-	t.places.set(i)
 	t.chunks[i/chunkEntries].live++
 	t.live++
 }
@@ -231,32 +254,32 @@ func (t *table) tidy(expected bool) error {
 // errFull is that the configured number of flows is reached.
 var errFull = errors.New("maxFlows is reached")
 
-// room sees to it that the next entry can be used.
-func (t *table) room() error {
+// room is an entry that can be used: it is taken.
+func (t *table) room() (int, error) {
 	if t.live >= t.set.MaxFlows {
-		return errFull
+		return 0, errFull
 	}
 	if t.file == nil {
 		if err := t.create(); err != nil {
 			t.release()
-			return err
+			return 0, err
 		}
 	}
 	if err := t.idx.fit(t.live + 1); err != nil {
-		return err
+		return 0, err
 	}
 	i, ok := t.places.take()
 	if !ok {
-		return errFull
+		return 0, errFull
 	}
-	t.places.clear(i)
 	if c := &t.chunks[i/chunkEntries]; !c.reserved {
 		if err := t.file.reserveChunk(i / chunkEntries); err != nil {
-			return err
+			t.places.clear(i)
+			return 0, err
 		}
 		c.reserved = true
 	}
-	return nil
+	return i, nil
 }
 
 // refuse tells once why flows get no entry.
@@ -268,18 +291,14 @@ func (t *table) refuse(err error) {
 	t.refused = err
 }
 
-// remove frees an entry.
-func (t *table) remove(i int) {
-	e := &t.file.entries[i]
-	t.idx.remove(t.hash(&e.key), uint32(i))
-	e.free()
+// remove frees an entry whose key has that hash.
+func (t *table) remove(i int, hash uint32) {
+	t.idx.remove(hash, uint32(i))
+	t.file.entries[i].free()
 	t.due.s[i] = 0
 	t.places.clear(i)
 	t.live--
-	c := &t.chunks[i/chunkEntries]
-	if c.live--; c.live == 0 {
-		c.reserved = t.file.giveBack(i/chunkEntries) != nil
-	}
+	t.chunks[i/chunkEntries].live--
 	if t.refused != nil && t.live < t.set.MaxFlows*9/10 {
 		t.refused = nil
 	}

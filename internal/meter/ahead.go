@@ -1,0 +1,64 @@
+package meter
+
+import "heddle/internal/flow"
+
+// Memory that is not in a cache is read ahead here, for many flows at once: the reads do not wait for each other, as those of folding and removing do,
+// one flow behind the other. Functions return what they read only so that it is not left out.
+
+// portion is how many keys are looked up ahead.
+const portion = 256
+
+// ahead notes the hashes of keys, at most portion of them, and reads what folding them will read and write.
+func (t *table) ahead(keys []flow.Key, hashes *[portion]uint32) (read uint64) {
+	for i := range keys {
+		hashes[i] = t.hash(&keys[i])
+	}
+	if t.live == 0 {
+		return 0
+	}
+	var cells [portion]uint64
+	for i := range keys {
+		cells[i] = t.idx.mem.s[hashes[i]&t.idx.mask]
+	}
+	fresh := 0
+	for i := range keys {
+		if c := cells[i]; uint32(c>>32) == hashes[i] && c != 0 {
+			e := &t.file.entries[uint32(c)-1]
+			read += e.head.Load() + e.slots[0].packets + e.slots[0].batch + e.slots[1].batch
+		} else {
+			fresh++
+		}
+	}
+	return read + t.aheadOfBeginning(fresh)
+}
+
+// aheadOfBeginning reads the entries that the next n flows get, at most portion of them; of those that have room in the file.
+func (t *table) aheadOfBeginning(n int) (read uint64) {
+	var next [portion]int32
+	for _, i := range next[:t.places.next(next[:n])] {
+		if t.chunks[i/chunkEntries].reserved {
+			e := &t.file.entries[i]
+			read += e.head.Load() + e.slots[0].packets + e.slots[0].batch
+		}
+	}
+	return read
+}
+
+// aheadOfRemoval reads where the entries of records that ended are in the index, and notes the hashes of both entries of each: at most portion/2
+// records.
+func (t *table) aheadOfRemoval(items []expired, hashes *[portion]uint32) (read uint64) {
+	for k, x := range items {
+		if !x.end {
+			continue
+		}
+		h := t.hash(&t.file.entries[x.first].key)
+		hashes[2*k] = h
+		read += t.idx.mem.s[h&t.idx.mask]
+		if x.second >= 0 {
+			h = t.hash(&t.file.entries[x.second].key)
+			hashes[2*k+1] = h
+			read += t.idx.mem.s[h&t.idx.mask]
+		}
+	}
+	return read
+}
