@@ -130,7 +130,7 @@ func TestMessagesKeepToThePathMTU(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.r.pass(0) // templates fill messages of 1500 bytes, which the router drops
-	for end := time.Now().Add(10 * time.Second); w.r.x.sessions[0].socket.mtu() != 1000; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); w.r.x.sessions[0].socket.sender.PathMTU() != 1000; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the kernel does not learn the path's MTU")
 		}

@@ -32,6 +32,7 @@ func (s *session) export(now meter.Instant, records []flow.Record) {
 		s.underWay.add(loss)
 	}
 	s.flush(now)
+	s.push(now)
 	s.listen(now)
 }
 
@@ -58,7 +59,7 @@ func (s *session) manySince() bool {
 	return n > 0 && s.messages >= n
 }
 
-// flush sends the message under way. What can't be sent is lost.
+// flush finishes the message under way, which is sent with the burst, and sends the burst before it would be too large.
 func (s *session) flush(now meter.Instant) {
 	if s.b == nil {
 		return
@@ -68,24 +69,45 @@ func (s *session) flush(now meter.Instant) {
 	if message == nil {
 		return
 	}
-	loss := s.underWay
+	m := sent{sequence: sequence, loss: s.underWay}
 	s.underWay = Loss{}
-	if err := s.socket.send(message); err != nil {
-		s.status.Lost.add(loss)
-		s.fault(err)
-		s.enter(Away, now)
+	if before := s.status.State; s.burst.Full(len(message)) {
+		s.push(now)
+		if s.listen(now); s.status.State != before {
+			s.status.Lost.add(m.loss)
+			return
+		}
+	}
+	s.burst.Add(message)
+	s.waiting = append(s.waiting, m)
+	s.messages++
+}
+
+// push sends the burst. What can't be sent is lost.
+func (s *session) push(now meter.Instant) {
+	if s.burst.Len() == 0 {
 		return
 	}
-	s.messages++
-	s.status.Messages++
-	s.status.Octets += uint64(len(message))
-	s.status.Records += loss.Records
-	if len(s.recent) == remembered {
-		s.recent = append(s.recent[:0], s.recent[remembered/2:]...)
+	n, err := s.socket.sender.Send(&s.burst, stall)
+	for i, m := range s.waiting {
+		if i >= n {
+			s.status.Lost.add(m.loss)
+			continue
+		}
+		s.status.Messages++
+		s.status.Octets += uint64(len(s.burst.Datagram(i)))
+		s.status.Records += m.loss.Records
+		if len(s.recent) == remembered {
+			s.recent = append(s.recent[:0], s.recent[remembered/2:]...)
+		}
+		m.behind = s.burst.Behind(i)
+		s.recent = append(s.recent, m)
 	}
-	s.recent = append(s.recent, sent{sequence, loss})
-	if s.messages%16 == 0 {
-		s.listen(now)
+	s.waiting = s.waiting[:0]
+	s.burst.Reset()
+	if err != nil {
+		s.fault(err)
+		s.enter(Away, now)
 	}
 }
 
@@ -116,6 +138,7 @@ func (s *session) announce(now meter.Instant) {
 		}
 	}
 	s.flush(now)
+	s.push(now)
 	if s.shape.options() && s.status.State == Sending {
 		s.untold = changed(nil, s.x.state.Points)
 		s.tellOptions(now)
@@ -123,7 +146,7 @@ func (s *session) announce(now meter.Instant) {
 	s.messages = 0
 }
 
-// tellOptions sends the options, and the next of the ports' names.
+// tellOptions sends the options, and the next of the ports' names. They tell of everything that was sent before.
 func (s *session) tellOptions(now meter.Instant) {
 	o := optionsOf{templates: s.x.options, add: func(t *ipfix.Template, rec []byte) error {
 		return s.add(now, func() error { return s.b.Append(t, rec) })
@@ -140,6 +163,7 @@ func (s *session) tellOptions(now meter.Instant) {
 		s.fault(o.err)
 	}
 	s.flush(now)
+	s.push(now)
 }
 
 // add adds to the message under way, or to the next.

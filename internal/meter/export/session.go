@@ -11,6 +11,7 @@ import (
 
 	"heddle/internal/ipfix"
 	"heddle/internal/meter"
+	"heddle/internal/udpbatch"
 )
 
 // session is what there is of one collector.
@@ -23,7 +24,9 @@ type session struct {
 
 	socket    *socket
 	b         *ipfix.Builder
-	underWay  Loss // told of in the message under way
+	underWay  Loss           // told of in the message under way
+	burst     udpbatch.Batch // finished messages that were not sent yet; none when the exporter returns
+	waiting   []sent         // what the messages of the burst tell of
 	recent    []sent
 	announced time.Duration // when the templates were sent, by meter.Instant.Up
 	fresh     bool          // templates must be sent before anything else
@@ -37,6 +40,7 @@ type session struct {
 // sent is a message that may still be refused.
 type sent struct {
 	sequence uint32
+	behind   int // so many messages left in one piece with it and behind it
 	loss     Loss
 }
 
@@ -45,6 +49,7 @@ const (
 	patience = 5 * time.Second  // how long records wait for a collector that is away
 	steady   = 10 * time.Second // how long it must have been there before, to be waited for
 	probing  = 900 * time.Millisecond
+	stall    = 100 * time.Millisecond // how long a burst may wait for room in the socket's buffer
 	// remembered is how many messages may be found to have been refused.
 	remembered = 256
 )
@@ -90,7 +95,7 @@ func (s *session) bound(k *socket) int {
 	mtu := s.x.c.MTU
 	if mtu == 0 {
 		mtu = usual
-		if path := k.mtu(); path > 0 {
+		if path := k.sender.PathMTU(); path > 0 {
 			mtu = min(path, usual)
 		}
 	}
@@ -146,14 +151,7 @@ func (s *session) listen(now meter.Instant) {
 	}
 	for r, ok := s.socket.refused(); ok; r, ok = s.socket.refused() {
 		tooLong := errors.Is(r.err, unix.EMSGSIZE)
-		for i := range s.recent {
-			m := &s.recent[i]
-			if behind := int32(m.sequence - r.sequence); behind == 0 || behind > 0 && !tooLong || !r.exact && i == len(s.recent)-1 {
-				s.status.Lost.add(m.loss)
-				s.status.Records -= m.loss.Records
-				m.loss = Loss{}
-			}
-		}
+		s.lose(r, tooLong)
 		if tooLong {
 			s.shorten()
 			continue
@@ -161,6 +159,24 @@ func (s *session) listen(now meter.Instant) {
 		s.fault(fmt.Errorf("a message was refused: %w", r.err))
 		s.probed = false
 		s.enter(Away, now)
+	}
+}
+
+// lose counts what a refusal says is lost: of a message that was too long, what left in one piece with it, which is as long.
+func (s *session) lose(r refusal, tooLong bool) {
+	piece := 0
+	for i := range s.recent {
+		m := &s.recent[i]
+		behind := int32(m.sequence - r.sequence)
+		if behind == 0 {
+			piece = max(piece, 1+m.behind)
+		}
+		if behind >= 0 && !tooLong || piece > 0 || !r.exact && i == len(s.recent)-1 {
+			s.status.Lost.add(m.loss)
+			s.status.Records -= m.loss.Records
+			m.loss = Loss{}
+		}
+		piece = max(0, piece-1)
 	}
 }
 

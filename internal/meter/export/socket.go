@@ -7,26 +7,24 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"heddle/internal/udpbatch"
 )
 
 // socket is a connected UDP socket that tells which of its messages were refused.
 type socket struct {
 	conn   *net.UDPConn
 	raw    syscall.RawConn
+	sender *udpbatch.Sender
 	remote netip.AddrPort
 	local  netip.AddrPort
 	oob    []byte
 	quoted []byte
 }
-
-// stall is how long a send may wait for room in the socket's buffer.
-const stall = 100 * time.Millisecond
 
 // dial opens a socket to a collector, with a source port of its own. An IPv4 collector sees the source address if that is valid.
 func dial(remote netip.AddrPort, source netip.Addr) (*socket, error) {
@@ -49,7 +47,10 @@ func dial(remote netip.AddrPort, source netip.Addr) (*socket, error) {
 	}
 	s := &socket{conn: conn.(*net.UDPConn), remote: remote, oob: make([]byte, 512), quoted: make([]byte, 2048)}
 	s.local = s.conn.LocalAddr().(*net.UDPAddr).AddrPort()
-	if s.raw, err = s.conn.SyscallConn(); err != nil {
+	if s.raw, err = s.conn.SyscallConn(); err == nil {
+		s.sender, err = udpbatch.NewSender(s.conn)
+	}
+	if err != nil {
 		_ = conn.Close()
 		return nil, err
 	}
@@ -77,38 +78,6 @@ func control(c syscall.RawConn, four, foreign bool) error {
 	return err
 }
 
-// mtu is what the kernel knows of the path, 0 when it knows nothing.
-func (s *socket) mtu() int {
-	n := 0
-	_ = s.raw.Control(func(fd uintptr) {
-		if s.remote.Addr().Is4() {
-			n, _ = unix.GetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU)
-		} else {
-			n, _ = unix.GetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_MTU)
-		}
-	})
-	return n
-}
-
-// send sends a message. An error that the socket had from a message before does not keep it back: that one is told by refused.
-func (s *socket) send(message []byte) error {
-	if err := s.conn.SetWriteDeadline(time.Now().Add(stall)); err != nil {
-		return err
-	}
-	_, err := s.conn.Write(message)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		// On a machine that did not let the process run for so long, the time was over before anything was tried.
-		if late := s.conn.SetWriteDeadline(time.Now().Add(stall)); late != nil {
-			return late
-		}
-		_, err = s.conn.Write(message)
-	}
-	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		_, err = s.conn.Write(message)
-	}
-	return err
-}
-
 // refusal is that a message did not arrive.
 type refusal struct {
 	sequence uint32 // of the message; known only with exact
@@ -117,7 +86,8 @@ type refusal struct {
 }
 
 // refused takes the next refusal out of the socket's error queue: what routers and the collector's host say of messages that were sent,
-// with the beginning of the message quoted.
+// with the beginning of the message quoted. Of messages that are refused in one piece, on this host or between its network namespaces, the
+// first is quoted.
 func (s *socket) refused() (r refusal, ok bool) {
 	_ = s.raw.Control(func(fd uintptr) {
 		for {

@@ -1,0 +1,71 @@
+package udpbatch
+
+// Most datagrams that a Batch should have when it is sent, and most bytes: what two calls' worth of full messages take, far less than
+// a socket's buffers have room for.
+const (
+	MaxDatagrams = 128
+	MaxBytes     = 96 << 10
+)
+
+// Bounds of what the kernel divides.
+const (
+	maxSegments = 64             // UDP_MAX_SEGMENTS of the kernels before 6.9
+	maxRunBytes = 65535 - 20 - 8 // what an IPv4 packet holds
+)
+
+// Batch is datagrams in the order in which they are to be sent. Its zero value is empty. It is for one goroutine.
+type Batch struct {
+	bytes []byte
+	ends  []int // of each datagram, in bytes
+	runs  []int // how many datagrams left in one piece with a datagram and behind it; 0 = it was the last or alone
+}
+
+// Add appends a copy of a datagram of 1–65507 bytes.
+func (b *Batch) Add(datagram []byte) {
+	b.bytes = append(b.bytes, datagram...)
+	b.ends = append(b.ends, len(b.bytes))
+	b.runs = append(b.runs, 0)
+}
+
+// Len is the number of datagrams.
+func (b *Batch) Len() int { return len(b.ends) }
+
+// Full says whether a datagram of n bytes would be too many for a batch. An empty one is never full.
+func (b *Batch) Full(n int) bool {
+	return len(b.ends) > 0 && (len(b.ends) >= MaxDatagrams || len(b.bytes)+n > MaxBytes)
+}
+
+// Reset empties the batch and keeps its memory.
+func (b *Batch) Reset() { b.bytes, b.ends, b.runs = b.bytes[:0], b.ends[:0], b.runs[:0] }
+
+// Datagram is the i-th one; valid until Reset.
+func (b *Batch) Datagram(i int) []byte { return b.bytes[b.start(i):b.ends[i]:b.ends[i]] }
+
+// Behind is how many datagrams left in one piece with the i-th and behind it. They have its length, and what befalls it on a way that does not
+// divide them befalls them all. It is known when the batch was sent.
+func (b *Batch) Behind(i int) int { return b.runs[i] }
+
+func (b *Batch) start(i int) int {
+	if i == 0 {
+		return 0
+	}
+	return b.ends[i-1]
+}
+
+// run is how many datagrams from the i-th on can go in one piece: they have one length.
+func (b *Batch) run(i int) int {
+	length := b.ends[i] - b.start(i)
+	most := min(maxSegments, maxRunBytes/length, b.Len()-i)
+	n := 1
+	for n < most && b.ends[i+n]-b.ends[i+n-1] == length {
+		n++
+	}
+	return n
+}
+
+// sent notes that n datagrams from the i-th on left in one piece.
+func (b *Batch) sent(i, n int) {
+	for k := range n {
+		b.runs[i+k] = n - 1 - k
+	}
+}
