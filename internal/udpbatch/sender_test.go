@@ -144,7 +144,7 @@ func TestSendWaitsForRoom(t *testing.T) {
 	to, s := c.sockets()
 	const mac = "02:00:5e:00:00:02"
 	c.run(c.far, "ip", "link", "set", "m1", "address", mac, "arp", "off") // does not answer
-	s.option(t, unix.SOL_SOCKET, unix.SO_SNDBUF, 1)       // the least there is
+	s.option(t, unix.SOL_SOCKET, unix.SO_SNDBUF, 1)                       // the least there is
 	b := batch(1400, 1300, 1200, 1100, 1000, 900, 800, 700, 600)
 	n, err := s.Send(b, 20*time.Millisecond)
 	if !errors.Is(err, os.ErrDeadlineExceeded) || n == 0 || n == b.Len() {
