@@ -120,7 +120,7 @@ func codecCells(table int) (cells []*codecCell, end func() error, err error) {
 		cells = append(cells,
 			&codecCell{work: workEncode, shape: s, recordBytes: length, run: func(n int) (int, error) { return s.encode(n, func([]byte) error { return nil }) }},
 			&codecCell{work: workDecode, shape: s, recordBytes: length, run: func(n int) (int, error) { return s.decode(n, messages) }},
-			&codecCell{work: workSend, shape: s, recordBytes: length, run: func(n int) (int, error) { return s.encode(n, wire.send) }},
+			&codecCell{work: workSend, shape: s, recordBytes: length, run: func(n int) (int, error) { return wire.encode(s, n) }},
 			&codecCell{work: work, shape: s, recordBytes: agent.recordBytes, agent: agent})
 	}
 	return cells, clean.run, nil
@@ -221,7 +221,7 @@ func codecReport(env report.Environment, cells []*codecCell, o CodecOptions) *re
 	}
 	rep.Notes = []string{fmt.Sprintf("%d interleaved rounds of %d records or more, of %d different flows, in the layouts that the exporter sends. Rates are by the "+
 		"CPU time of the one thread that works. Messages have at most %d bytes, as on a link of MTU 1500; sent, each is one datagram to a socket of this machine, "+
-		"whose receiver works on another thread. Decoding looks up its template and reads three fields of every record. An agent's table "+
+		"many with one call, and divided for a receiver that works on another thread and reads one by one. Decoding looks up its template and reads three fields of every record. An agent's table "+
 		"has %d flows here; a record of it stands with its part of headers and templates. A biflow record is made of two flows. "+
 		"As root, the flows come out of the kernel's tables; else they are in memory already.", o.Rounds, o.Records, codecFlows, codecMessage, min(codecTable, o.Records))}
 	return rep

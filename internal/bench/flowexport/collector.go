@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"heddle/internal/netns"
+	"heddle/internal/udpbatch"
 )
 
 // collector counts what a host exports, on the host's own loopback: the exporter's work is part of what is measured, a collector's is not.
@@ -47,23 +48,20 @@ func collect(ns *netns.NS) (*collector, error) {
 		return nil, fmt.Errorf("open a collector in %s: %w", ns.Name, err)
 	}
 	_ = c.conn.SetReadBuffer(collectorQueue) // the system's limit applies; sequence numbers tell of messages that are missing
-	go c.receive()
+	r, err := udpbatch.NewReceiver(c.conn)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open a collector in %s: %w", ns.Name, err), c.conn.Close())
+	}
+	go c.receive(r)
 	return c, nil
 }
 
 func (c *collector) port() uint16 { return uint16(c.conn.LocalAddr().(*net.UDPAddr).Port) }
 
-func (c *collector) receive() {
+// receive reads until the socket is closed, what came in one piece with one call: the collector has a part of the same processors.
+func (c *collector) receive(r *udpbatch.Receiver) {
 	defer close(c.done)
-	buf := make([]byte, 1<<16)
-	for {
-		n, from, err := c.conn.ReadFromUDPAddrPort(buf)
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err == nil {
-			c.take(from, buf[:n])
-		}
+	for !errors.Is(r.Receive(c.take), net.ErrClosed) {
 	}
 }
 
