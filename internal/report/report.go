@@ -71,6 +71,39 @@ type Budget struct {
 	Bound  Bound   `json:"bound" yaml:"bound"`
 	Budget float64 `json:"budget" yaml:"budget"`
 	Met    bool    `json:"met" yaml:"met"`
+	// Resolution is the standard error of the value, in its unit; 0 where it is exact or not known.
+	Resolution float64 `json:"resolution,omitempty" yaml:"resolution,omitempty"`
+	// Unresolved says that the value lies so close to the budget, or is known so badly, that Met may be chance.
+	Unresolved bool `json:"unresolved,omitempty" yaml:"unresolved,omitempty"`
+}
+
+// resolvedAt is how many standard errors a value has to be away from its budget: chance puts one of twenty so far off.
+const resolvedAt = 2
+
+// Resolve says how well the value is known, by its standard error; NaN for not at all.
+func (b Budget) Resolve(standardError float64) Budget {
+	if math.IsNaN(standardError) || math.IsInf(standardError, 0) {
+		b.Unresolved = true
+		return b
+	}
+	b.Resolution = standardError
+	b.Unresolved = math.Abs(b.Value-b.Budget) < resolvedAt*standardError
+	return b
+}
+
+// Verdict is what there is to say of the budget in a word or three.
+func (b Budget) Verdict() string {
+	v := "yes"
+	if !b.Met {
+		v = "NO"
+	}
+	switch {
+	case b.Unresolved && b.Resolution == 0:
+		return v + ", not resolved"
+	case b.Unresolved:
+		return fmt.Sprintf("%s, not resolved (± %s)", v, b.Unit.Format(b.Resolution))
+	}
+	return v
 }
 
 // Hold compares a measured value with its budget. NaN never meets one, and is reported as 0 since JSON cannot say it.
@@ -97,8 +130,11 @@ func (r *Report) Check() error {
 	var missed []string
 	for _, b := range r.Budgets {
 		if !b.Met {
-			missed = append(missed, fmt.Sprintf("%s is %s, wanted %s %s",
-				b.Name, b.Unit.Format(b.Value), b.Bound, b.Unit.Format(b.Budget)))
+			text := fmt.Sprintf("%s is %s, wanted %s %s", b.Name, b.Unit.Format(b.Value), b.Bound, b.Unit.Format(b.Budget))
+			if b.Unresolved {
+				text += " (not resolved)"
+			}
+			missed = append(missed, text)
 		}
 	}
 	if len(missed) == 0 {

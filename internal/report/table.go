@@ -123,11 +123,7 @@ func (u Unit) formatSpread(s Spread) string {
 func budgetGrid(budgets []Budget) grid {
 	g := grid{{"budget", "value", "wanted", "met"}}
 	for _, b := range budgets {
-		met := "yes"
-		if !b.Met {
-			met = "NO"
-		}
-		g = append(g, []string{b.Name, b.Unit.Format(b.Value), b.Wanted(), met})
+		g = append(g, []string{b.Name, b.Unit.Format(b.Value), b.Wanted(), b.Verdict()})
 	}
 	return g
 }

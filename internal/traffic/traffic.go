@@ -55,6 +55,10 @@ type Load struct {
 	// Gather is how many bytes of a stream must have come before its receiver is woken, 0–1 MiB: what an adapter does that gathers
 	// interrupts. 0: by whatever comes. Waking a thread on another CPU is the sender's work, and can cost more than the path.
 	Gather int
+	// Buffer is how many bytes of packets the sink may lag behind, and Nap how often it looks for them where Rate is 0; 0 = as
+	// SinkOptions.Buffer, and 200 µs. A sender that is never slower than its sink's queue is long writes to memory that no cache holds.
+	Buffer int
+	Nap    time.Duration
 	// Rate is packets or requests per second: udp 0 = as fast as possible, echo default 10, scan default 1000.
 	Rate float64
 	// Sessions is how many there are at once, each with a sink of its own; 0 = 1. More than one: stream, rr and crr only, at most 64.
@@ -124,13 +128,17 @@ func (l Load) withDefaults() (Load, error) {
 	return l, l.checkMany()
 }
 
-// checkStream checks what is for streams only.
+// checkStream checks what is for streams only, or for packets.
 func (l Load) checkStream() error {
 	switch {
 	case l.Kind != KindStream && l.Nagle:
 		return fmt.Errorf("the algorithm of Nagle is a matter of streams; %s never waits", l.Kind)
 	case l.Kind != KindStream && l.Gather != 0:
 		return fmt.Errorf("gathering bytes is a matter of streams; %s takes each message as it comes", l.Kind)
+	case l.Kind != KindUDP && (l.Buffer != 0 || l.Nap != 0):
+		return fmt.Errorf("a buffer or a nap of the sink is a matter of packets, not of %s", l.Kind)
+	case l.Buffer < 0 || l.Nap < 0:
+		return errors.New("buffer and nap of the sink must not be negative")
 	case l.Gather < 0 || l.Gather > maxGather:
 		return fmt.Errorf("%d bytes to gather: want 0–%d", l.Gather, maxGather)
 	}
@@ -185,8 +193,11 @@ func (l Load) sink(at netip.Addr) SinkOptions {
 	switch {
 	case l.Kind == KindRR || l.Kind == KindCRR:
 		o.Size = l.Size
-	case l.Kind == KindUDP && l.Rate == 0:
-		o.Nap = fullRateNap
+	case l.Kind == KindUDP:
+		o.Buffer = l.Buffer
+		if l.Rate == 0 {
+			o.Nap = cmp.Or(l.Nap, fullRateNap)
+		}
 	case l.Kind == KindStream:
 		o.Gather = l.Gather
 	}

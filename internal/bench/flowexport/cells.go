@@ -101,13 +101,24 @@ func (c cell) cpus(pair int, all []int) (client, server []int) {
 
 // times are those of one measurement of the cell.
 func (c cell) times(o Options, m metering) (warmup, duration time.Duration) {
-	if !c.endsFlows() {
+	switch {
+	case !c.endsFlows():
 		return o.Warmup, o.Duration
+	case !m.meters():
+		return o.Warmup, max(settledFor*o.Duration, drainEvery)
 	}
-	if m == off {
-		return o.Warmup, max(o.Duration, drainEvery)
+	return o.Settle, max(settledFor*o.Duration, drainEvery)
+}
+
+// settledFor is how much longer a cell is measured that takes long to settle.
+const settledFor = 2
+
+// turns are how often each configuration is in a series of the cell.
+func (c cell) turns(o Options) int {
+	if c.endsFlows() {
+		return 1
 	}
-	return o.Settle, max(o.Duration, drainEvery)
+	return max(o.Turns, 1)
 }
 
 // endsFlows says whether the cell's flows end while it is measured.

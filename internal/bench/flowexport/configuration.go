@@ -11,11 +11,16 @@ type metering string
 // The ways to meter. Each frame between VMs of two hosts is metered once on each host.
 const (
 	off metering = "baseline"
+	// again is another baseline, in the place of a metering: what it differs by is what the method cannot tell apart.
+	again metering = "baseline-again"
 	// uni meters what leaves the switch, at ports and at the uplink, and exports a record for each direction, as a VDS does.
 	uni metering = "ipfix"
 	// bi meters both directions at the ports and exports one record per conversation (RFC 5103).
 	bi metering = "ipfix-bi"
 )
+
+// meters says whether anything is metered.
+func (m metering) meters() bool { return m == uni || m == bi }
 
 // configuration is a metering with or without flows in the background.
 type configuration struct {
@@ -38,10 +43,15 @@ func metered4() []configuration {
 	return []configuration{{uni, false}, {bi, false}, {uni, true}, {bi, true}}
 }
 
+// selectable are all that can be compared with a baseline: another baseline is, where it is asked for.
+func selectable() []configuration {
+	return append(metered4(), configuration{again, false}, configuration{again, true})
+}
+
 // ConfigurationNames are the names of configurations that can be asked for.
 func ConfigurationNames() []string {
 	var names []string
-	for _, c := range metered4() {
+	for _, c := range selectable() {
 		names = append(names, c.name())
 	}
 	return names

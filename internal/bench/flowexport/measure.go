@@ -15,18 +15,23 @@ import (
 
 // sample is what one measurement found.
 type sample struct {
-	// rate is that of all pairs together, in the load's unit.
-	rate float64
-	// runs are those of a host's programs within window, a time of the warm-up.
-	runs   [len(sides)]runs
-	window time.Duration
-	// agents is the CPU time of the hosts' agents within took, the measured interval; machine that of everything.
+	// rate is that of all pairs together, in the load's unit; lost the part of what was sent that did not arrive, where that is counted.
+	rate, lost float64
+	// runs are those of a host's programs within a window of the warm-up, and watched the frames that passed in it.
+	runs    [len(sides)]runs
+	watched [len(sides)]frames
+	// middle is that of the measured interval, and took its length. passed are the frames in it, agents is the CPU time of the hosts'
+	// agents, machine that of everything, and records are what the hosts exported.
+	middle        time.Time
+	took, machine time.Duration
+	passed        [len(sides)]frames
 	agents        [len(sides)]time.Duration
-	machine, took time.Duration
-	// records are what the hosts exported within took.
-	records [len(sides)]uint64
-	// results are those of the pairs.
+	records       [len(sides)]uint64
+	// results are those of the pairs, for loads of their own time.
 	results []traffic.Result
+	// before and after are the baselines next to it, round is that of its series.
+	before, after *sample
+	round         int
 }
 
 const (
@@ -84,36 +89,61 @@ func (r *rig) attempt(ctx context.Context, c cell, lead time.Duration) (sample, 
 	return s, nil
 }
 
-// watch times the programs in the warm-up, and takes the CPU time of the interval.
+// watch times the programs in the warm-up, and takes what the interval used.
 func (r *rig) watch(ctx context.Context, load traffic.Load, s *sample) error {
-	begin := load.Begin
-	if err := pauseUntil(ctx, begin.Add(-min(watchTime, load.Warmup*2/3))); err != nil {
+	look := watchFor(load.Warmup)
+	if err := pauseUntil(ctx, load.Begin.Add(-look-unwatch)); err != nil {
 		return err
 	}
+	if err := r.timePrograms(ctx, s, look); err != nil {
+		return err
+	}
+	if err := pauseUntil(ctx, load.Begin); err != nil {
+		return err
+	}
+	return r.interval(ctx, s, load.Duration)
+}
+
+// watchFor is how long the programs are timed in a warm-up.
+func watchFor(warmup time.Duration) time.Duration { return min(watchTime, warmup*2/3) - unwatch }
+
+// timePrograms has the kernel time the programs of both hosts for a while.
+func (r *rig) timePrograms(ctx context.Context, s *sample, d time.Duration) error {
 	w, err := r.startWatch()
 	if err != nil {
 		return err
 	}
-	err = pauseUntil(ctx, begin.Add(-unwatch))
+	before, err := r.frames()
+	if err == nil {
+		err = pause(ctx, d)
+	}
+	var after [len(sides)]frames
+	if err == nil {
+		after, err = r.frames()
+	}
 	var stopErr error
-	s.runs, s.window, stopErr = w.stop()
-	if err = errors.Join(err, stopErr); err != nil {
-		return err
+	s.runs, _, stopErr = w.stop()
+	for _, h := range sides {
+		s.watched[h] = after[h].sub(before[h])
 	}
-	if err := pauseUntil(ctx, begin); err != nil {
-		return err
-	}
+	return errors.Join(err, stopErr)
+}
+
+// interval takes what is used and what passes in a while.
+func (r *rig) interval(ctx context.Context, s *sample, d time.Duration) error {
 	before, err := r.usage()
 	if err != nil {
 		return err
 	}
-	if err := pauseUntil(ctx, begin.Add(load.Duration)); err != nil {
+	if err := pauseUntil(ctx, before.at.Add(d)); err != nil {
 		return err
 	}
 	after, err := r.usage()
 	s.took, s.machine = after.at.Sub(before.at), after.machine-before.machine
+	s.middle = before.at.Add(s.took / 2)
 	for _, h := range sides {
 		s.agents[h], s.records[h] = after.agents[h]-before.agents[h], after.records[h]-before.records[h]
+		s.passed[h] = after.frames[h].sub(before.frames[h])
 	}
 	return err
 }
@@ -124,6 +154,7 @@ type usage struct {
 	agents  [len(sides)]time.Duration
 	machine time.Duration
 	records [len(sides)]uint64
+	frames  [len(sides)]frames
 }
 
 func (r *rig) usage() (u usage, err error) {
@@ -133,6 +164,9 @@ func (r *rig) usage() (u usage, err error) {
 	}
 	if u.agents, err = r.agentTimes(); err == nil {
 		u.machine, err = cputime.Machine()
+	}
+	if err == nil {
+		u.frames, err = r.frames()
 	}
 	return u, err
 }

@@ -16,9 +16,13 @@ import (
 
 // Options is what "heddle bench flow-export" shall do.
 type Options struct {
-	// Rounds is how often every cell is measured in every configuration; at least 1, and 10 for numbers that are published.
-	Rounds int
-	// Warmup and Duration are those of one measurement. In the warm-up the time of the kernel's programs is taken.
+	// Rounds is how often a cell is visited at most; at least 1. Turns is how often each configuration is measured in a visit, cells whose
+	// flows end all the time apart: once.
+	Rounds, Turns int
+	// Resolution is that of the ratios, as a standard error, from which on a cell is not visited again; 0: all rounds are measured.
+	Resolution float64
+	// Warmup and Duration are those of one measurement. In the warm-up the time of the kernel's programs is taken. Cells whose flows end
+	// all the time are measured for twice the duration.
 	Warmup, Duration time.Duration
 	// Settle is the warm-up of cells whose flows end all the time, where they are metered: the records of a flow are sent two to three seconds
 	// after its end (RST and two seconds of silence), and until then that work is not there. Such a cell is measured for a second at
@@ -32,7 +36,7 @@ type Options struct {
 	// Flows and FlowRate are the background's: so many two-way flows, and so many of their packets per second each way.
 	Flows    int
 	FlowRate float64
-	// Limit bounds how long rounds are begun; 0 = without end. At least one is measured.
+	// Limit is when no visit is begun any more that would end later; 0 = without end. Each cell is visited once at least.
 	Limit time.Duration
 	// RunDir is where the lab's record is, so that "heddle lab down" finds what a killed run leaves.
 	RunDir string
@@ -57,7 +61,8 @@ const (
 
 // Default sets what is not selected by the command line.
 func (o *Options) Default() {
-	o.Rounds, o.Warmup, o.Duration, o.Limit = 10, 300*time.Millisecond, 600*time.Millisecond, 25*time.Minute
+	o.Rounds, o.Turns, o.Resolution, o.Limit = 20, 2, 0.004, 28*time.Minute
+	o.Warmup, o.Duration = 300*time.Millisecond, drainEvery
 	o.Settle = 3200 * time.Millisecond
 	o.Flows, o.FlowRate = 5000, 5000
 }
@@ -65,7 +70,7 @@ func (o *Options) Default() {
 // Quick selects few cells, so that each is measured long enough to resolve a difference of 2 % within less than a minute. Those of
 // transactions have to settle for too long.
 func (o *Options) Quick() {
-	o.Warmup, o.Duration, o.Limit = 200*time.Millisecond, 500*time.Millisecond, quickLimit
+	o.Warmup, o.Turns, o.Limit = 200*time.Millisecond, 3, quickLimit
 	o.Loads, o.Pairs, o.Configurations = []string{"udp-18", "stream"}, []int{1}, []string{"ipfix"}
 }
 
@@ -80,6 +85,8 @@ func (o Options) Check() error {
 	switch {
 	case o.Rounds < 1 || o.Duration <= 0:
 		return errors.New("rounds and duration must be positive")
+	case o.Resolution < 0:
+		return errors.New("the resolution must not be negative")
 	case o.Warmup < minWarmup:
 		return fmt.Errorf("a warm-up of %v: want at least %v, for a look at the programs' times", o.Warmup, minWarmup)
 	case o.Settle < o.Warmup:
@@ -136,8 +143,8 @@ func (o Options) configurations() ([]configuration, error) {
 	var chosen []configuration
 	for _, background := range []bool{false, true} {
 		var metered []configuration
-		for _, c := range metered4() {
-			if c.background == background && (len(o.Configurations) == 0 || slices.Contains(o.Configurations, c.name())) {
+		for _, c := range selectable() {
+			if c.background == background && (len(o.Configurations) == 0 && c.metering.meters() || slices.Contains(o.Configurations, c.name())) {
 				metered = append(metered, c)
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"heddle/internal/lab"
 	"heddle/internal/report"
 	"heddle/internal/traffic"
 )
@@ -40,7 +39,10 @@ func (r *run) row(c cell, cfg configuration) report.Row {
 		{Name: "value", Title: "rate", Value: report.Summarise(rates), Unit: c.unit, Brief: true},
 	}
 	if cfg.metering == off {
-		row = append(row, report.Field{Name: "ratio_baseline", Value: nil, Hidden: true})
+		same := r.kept(c, cfg)
+		row = append(row, report.Field{Name: "ratio_baseline", Value: nil, Hidden: true},
+			report.Field{Name: "ratio_again", Title: "of other baselines", Value: same, Unit: report.Ratio},
+			report.Field{Name: "ratio_again_resolution", Value: resolution(same), Unit: report.Ratio, Hidden: true})
 	} else {
 		row = append(row, r.lossFields(c, cfg)...)
 		row = append(row, r.costFields(c, cfg)...)
@@ -59,10 +61,10 @@ func (s side) String() string { return [...]string{"tx", "rx"}[s] }
 
 // lossFields compare with the baseline of the same background, and as the article does, with the one without any.
 func (r *run) lossFields(c cell, cfg configuration) []report.Field {
-	like, plain := r.kept(c, cfg, cfg.baseline()), r.kept(c, cfg, configuration{off, false})
+	like, plain := r.kept(c, cfg), r.keptOfPlain(c, cfg)
 	fields := []report.Field{
 		{Name: "ratio_baseline", Title: "of baseline (quartiles)", Value: like, Unit: report.Ratio},
-		{Name: "ratio_resolution", Value: resolution(like), Unit: report.Ratio, Hidden: true},
+		{Name: "ratio_resolution", Title: "standard error", Value: resolution(like), Unit: report.Ratio},
 		{Name: "loss_percent", Title: "loss", Value: percent(like), Unit: report.Percent, Brief: true},
 		{Name: "loss_published", Title: "article's", Value: nil},
 		{Name: "loss_published_percent", Value: article(c, cfg).loss.percent(), Unit: report.Percent, Hidden: true},
@@ -140,13 +142,12 @@ func plots() []report.Plot {
 func (r *run) transactionFields(c cell, cfg configuration) []report.Field {
 	var p50, p99, lost []float64
 	for _, s := range r.samples[at{c.id(), cfg.name()}] {
+		if c.kind == traffic.KindUDP {
+			lost = append(lost, s.lost)
+		}
 		for _, res := range s.results {
-			switch {
-			case res.Transactions != nil:
+			if res.Transactions != nil {
 				p50, p99 = append(p50, res.Transactions.Latency.P50), append(p99, res.Transactions.Latency.P99)
-			case res.Sink != nil && res.Sink.Packets != nil && res.Sent != nil:
-				p := res.Sink.Packets
-				lost = append(lost, float64(p.Lost-min(p.Overflowed, p.Lost))/float64(max(p.Sent, 1)))
 			}
 		}
 	}
@@ -163,21 +164,28 @@ func (r *run) transactionFields(c cell, cfg configuration) []report.Field {
 	return append(fields, report.Field{Name: "samples", Value: r.rates(c, cfg), Hidden: true})
 }
 
-// metered are the configurations that are compared with a baseline.
-func (r *run) metered() []configuration {
+// compared are the configurations that are compared with a baseline, metered those of them with metering.
+func (r *run) compared() []configuration {
 	return slices.DeleteFunc(slices.Clone(r.configs), func(c configuration) bool { return c.metering == off })
+}
+
+func (r *run) metered() []configuration {
+	return slices.DeleteFunc(slices.Clone(r.configs), func(c configuration) bool { return !c.metering.meters() })
 }
 
 // rateBudgets hold, for each cell, the worst of its configurations.
 func (r *run) rateBudgets() (budgets []report.Budget) {
 	for _, c := range r.cells {
-		worst, which := math.Inf(1), ""
+		worst, which := report.Spread{Median: math.Inf(1)}, ""
 		for _, cfg := range r.metered() {
-			if s := r.kept(c, cfg, cfg.baseline()); s.Rounds > 0 && s.Median < worst {
-				worst, which = s.Median, cfg.name()
+			if s := r.kept(c, cfg); s.Rounds > 0 && s.Median < worst.Median {
+				worst, which = s, cfg.name()
 			}
 		}
-		budgets = append(budgets, report.Hold(fmt.Sprintf("%s: %s / baseline, the lowest", c, which), worst, report.Ratio, report.AtLeast, c.atLeast))
+		if len(r.metered()) > 0 {
+			name := fmt.Sprintf("%s: %s / baseline, the lowest", c, which)
+			budgets = append(budgets, report.Hold(name, worst.Median, report.Ratio, report.AtLeast, c.atLeast).Resolve(resolution(worst)))
+		}
 	}
 	return budgets
 }
@@ -186,20 +194,21 @@ func (r *run) rateBudgets() (budgets []report.Budget) {
 // packet.
 func (r *run) costBudgets() (budgets []report.Budget) {
 	for _, cfg := range r.metered() {
-		dearest, where := math.Inf(-1), ""
+		dearest, where := report.Spread{Median: math.Inf(-1)}, ""
 		for _, c := range r.cells {
 			if c.kind != traffic.KindUDP {
 				continue
 			}
 			for _, h := range sides {
 				all, _, _ := r.costs(c, cfg, h)
-				if s := report.Summarise(all); s.Rounds > 0 && s.Median > dearest {
-					dearest, where = s.Median, fmt.Sprintf("%s, %s", c, h)
+				if s := report.Summarise(all); s.Rounds > 0 && s.Median > dearest.Median {
+					dearest, where = s, fmt.Sprintf("%s, %s", c, h)
 				}
 			}
 		}
 		if where != "" {
-			budgets = append(budgets, report.Hold(fmt.Sprintf("%s: cores per 100 kpps and point, the most (%s)", cfg.name(), where), dearest, report.None, report.AtMost, pointBudget))
+			name := fmt.Sprintf("%s: cores per 100 kpps and point, the most (%s)", cfg.name(), where)
+			budgets = append(budgets, report.Hold(name, dearest.Median, report.None, report.AtMost, pointBudget).Resolve(resolution(dearest)))
 		}
 	}
 	return budgets
@@ -223,17 +232,7 @@ func (r *run) exportBudget() (report.Budget, bool) {
 }
 
 func (r *run) notes() []string {
-	o := r.opts
-	notes := []string{fmt.Sprintf("%d interleaved rounds of %v per cell and configuration after %v of warm-up; ratios are medians (quartiles) of the rounds' ratios to the "+
-		"baseline with the same background. ipfix meters what leaves the switch at ports and uplink, ipfix-bi both directions at the ports, every packet; each packet "+
-		"is metered once on each host. Both hosts, their VMs, agents and collectors share %d CPUs: a loss is that of both hosts together, where the article's is that of the slower.",
-		r.rounds, o.Duration, o.Warmup, len(r.rig.cpus)),
-		"TX and RX are cores that metering took on the senders' and the sinks' host: the kernel's own time of the programs, taken in the warm-up, and the CPU time of the agent, " +
-			fmt.Sprintf("which drains and exports, beyond the baseline's. Agents have priority over VMs (nice %d and %d), so that their work is in the rates and not put off. ", lab.AgentNice, vmNice) + "udp is packets that came to the VM; crr a connection per transaction, with one and four sessions per pair; stream 16 KiB writes. " +
-			fmt.Sprintf("Metered, crr runs for %v before its interval, so that as many flows are exported as end.", o.Settle)}
-	if r.rounds < o.Rounds {
-		notes = append(notes, fmt.Sprintf("%d rounds of %d were measured: another would have taken longer than %v in all.", r.rounds, o.Rounds, o.Limit))
-	}
+	notes := append(r.methodNotes(), r.sameNotes()...)
 	if s := r.scanNote(); s != "" {
 		notes = append(notes, s)
 	}
@@ -245,47 +244,4 @@ func (r *run) notes() []string {
 		notes = append(notes, e, r.accounts.String())
 	}
 	return append(notes, "The article is VMware knowledge base 314383: two hosts of 24 cores, 10 Gb/s between them; its figures are quoted, not measured here.")
-}
-
-// scanNote says what the background was.
-func (r *run) scanNote() string {
-	if len(r.scans) == 0 {
-		return ""
-	}
-	var sum traffic.Scanned
-	for _, s := range r.scans {
-		sum.Seconds += s.Seconds
-		sum.Sent += s.Sent
-		sum.Answered += s.Answered
-	}
-	return fmt.Sprintf("In the background: a scan of %d flows, %.0f SYNs per second, of which %.2f %% were answered by a reset.",
-		r.opts.Flows, float64(sum.Sent)/sum.Seconds, 100*float64(sum.Answered)/float64(max(sum.Sent, 1)))
-}
-
-// keptUp is the part of ended flows from which on an agent is taken to have exported as fast as flows ended.
-const keptUp = 0.8
-
-// lagNotes name the cells in which agents did not keep up.
-func (r *run) lagNotes() (notes []string) {
-	for _, c := range r.cells {
-		for _, cfg := range r.metered() {
-			if part := r.keepsUp(c, cfg); part < keptUp {
-				notes = append(notes, fmt.Sprintf("%s, %s: only %.0f %% as many records were exported in the measured intervals as flows ended: the VMs left an agent too little CPU time, "+
-					"and the rest came later. Rate and cost are without that work.", c, cfg.name(), 100*part))
-			}
-		}
-	}
-	return notes
-}
-
-// exportNote says what the collectors were sent.
-func (r *run) exportNote() string {
-	var sum exported
-	for _, e := range r.exported {
-		sum.add(e)
-	}
-	if sum.messages == 0 {
-		return ""
-	}
-	return fmt.Sprintf("The collectors were sent %d records in %d messages of %s altogether.", sum.records, sum.messages, report.Bytes.Format(float64(sum.bytes)))
 }

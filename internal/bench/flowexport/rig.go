@@ -27,6 +27,7 @@ type rig struct {
 	agents     [len(sides)]*api.Client
 	pids       [len(sides)]int
 	vms        [len(sides)][]*netns.NS // by number
+	counters   [len(sides)][]*counters // of the VMs, by number
 	collectors [len(sides)]*collector
 	cpus       []int
 	metering   metering // in force
@@ -92,6 +93,11 @@ func (r *rig) find(ctx context.Context, s side, pairs int) (err error) {
 			return err
 		}
 		r.vms[s] = append(r.vms[s], ns)
+		counts, err := openCounters(ns)
+		if err != nil {
+			return err
+		}
+		r.counters[s] = append(r.counters[s], counts)
 	}
 	r.agents[s] = r.lab.Agent(s.host())
 	state, err := r.agents[s].State(ctx)
@@ -150,7 +156,7 @@ func (r *rig) meter(ctx context.Context, m metering, clean bool) error {
 
 // change configures both hosts.
 func (r *rig) change(ctx context.Context, m metering) error {
-	if m != off {
+	if m.meters() {
 		r.exporting = m
 	}
 	err := r.onBoth(ctx, func(ctx context.Context, s side) error {
@@ -272,6 +278,11 @@ func (r *rig) close() error {
 	for _, c := range r.collectors {
 		if c != nil {
 			errs = append(errs, c.close())
+		}
+	}
+	for _, s := range sides {
+		for _, c := range r.counters[s] {
+			c.handle.Close()
 		}
 	}
 	return errors.Join(append(errs, r.lab.Down())...)

@@ -27,22 +27,21 @@ type run struct {
 	rig      *rig
 	cells    []cell
 	configs  []configuration
-	samples  map[at][]sample // by round
+	samples  map[at][]sample
+	visits   map[string]visits // by cell
+	began    time.Time         // the first of them
 	scans    []traffic.Scanned
 	exported map[source]exported
 	accounts accounts
-	// unmetered says that there may be flows in the background that no metering in force has seen.
-	unmetered bool
-	rounds    int // that are complete
 }
 
 // vmNice is the priority of VMs, below the kernel's own threads: VMs that keep all CPUs busy with short turns leave next to nothing to RCU's,
 // for which draining waits, and what draining and exporting cost would be in no rate.
 const vmNice = 5
 
-// Run measures all that is selected. In a round each cell is measured in all configurations, those with and without flows in the
-// background each close together, in an order that rotates: what disturbs the machine disturbs both sides of a ratio alike. It leaves
-// nothing behind, also when ctx ends.
+// Run measures all that is selected. In a round each cell is visited once: without and with flows in the background its configurations
+// are measured in a series, each between two baselines. Cells whose comparisons are resolved are left out of further rounds, for which
+// others then have the time. It leaves nothing behind, also when ctx ends.
 func Run(ctx context.Context, o Options) (rep *report.Report, err error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -50,7 +49,7 @@ func Run(ctx context.Context, o Options) (rep *report.Report, err error) {
 	if o.measure == nil {
 		o.measure = traffic.Processes{Program: []string{o.Heddle, "traffic"}, Nice: vmNice}.Measure
 	}
-	r := &run{opts: o, samples: map[at][]sample{}, exported: map[source]exported{}}
+	r := &run{opts: o, samples: map[at][]sample{}, visits: map[string]visits{}, exported: map[source]exported{}}
 	if r.cells, err = o.cells(); err != nil {
 		return nil, err
 	}
@@ -71,23 +70,19 @@ func Run(ctx context.Context, o Options) (rep *report.Report, err error) {
 	return r.report(env), nil
 }
 
-// measure fills the samples, a round after the other, until there are enough or it is too late to begin another.
+// measure fills the samples, round by round, until there are enough or there is no time for any cell.
 func (r *run) measure(ctx context.Context) error {
-	began := time.Now()
+	r.began = time.Now()
 	for round := range r.opts.Rounds {
-		if used := time.Since(began); round > 0 && r.opts.Limit > 0 && used+used/time.Duration(round) > r.opts.Limit {
-			break
-		}
 		for i := range r.cells {
 			c := r.cells[(i+round)%len(r.cells)]
-			for k := range 2 {
-				background := (k+round)%2 == 1
-				if err := r.under(ctx, round, c, background); err != nil {
-					return fmt.Errorf("round %d, %s: %w", round+1, c, err)
-				}
+			if r.enough(c) || !r.timeFor(c) {
+				continue
+			}
+			if err := r.visit(ctx, round, i, c); err != nil {
+				return fmt.Errorf("round %d, %s: %w", round+1, c, err)
 			}
 		}
-		r.rounds++
 	}
 	var err error
 	if r.accounts, err = r.rig.accounts(ctx); err != nil {
@@ -97,20 +92,34 @@ func (r *run) measure(ctx context.Context) error {
 	return r.meter(ctx, off, true)
 }
 
-// under measures a cell in all configurations with or without the background.
-func (r *run) under(ctx context.Context, round int, c cell, with bool) (err error) {
-	var configs []configuration
-	for _, cfg := range r.configs {
-		if cfg.background == with {
-			configs = append(configs, cfg)
+// with are the configurations with or without flows in the background, their baseline first.
+func (r *run) with(background bool) []configuration {
+	return slices.DeleteFunc(slices.Clone(r.configs), func(c configuration) bool { return c.background != background })
+}
+
+// visit measures a cell in all configurations, those with and without the background in a series each.
+func (r *run) visit(ctx context.Context, round, index int, c cell) error {
+	began := time.Now()
+	for k := range 2 {
+		background := (k+round)%2 == 1
+		configs := r.with(background)
+		if len(configs) == 0 {
+			continue
+		}
+		say := func(cfg configuration) { r.progress(round, index, c, cfg) }
+		if err := r.series(ctx, round, c, order(configs, round, c.turns(r.opts)), say); err != nil {
+			return err
 		}
 	}
-	if len(configs) == 0 {
-		return nil
-	}
-	if with {
+	r.visits[c.id()] = visits{r.visits[c.id()].count + 1, time.Since(began)}
+	return nil
+}
+
+// series measures a cell in the configurations, one after the other, and keeps what it found. Flows in the background and a load that
+// has no time of its own go on throughout.
+func (r *run) series(ctx context.Context, round int, c cell, configs []configuration, say func(configuration)) (err error) {
+	if configs[0].background {
 		b := r.rig.startBackground(ctx)
-		r.unmetered = true
 		defer func() {
 			scan, endErr := b.end()
 			if endErr != nil {
@@ -121,37 +130,60 @@ func (r *run) under(ctx context.Context, round int, c cell, with bool) (err erro
 			}
 		}()
 	}
-	for i := range configs {
-		cfg := configs[(i+round)%len(configs)]
-		r.progress(round, c, cfg)
-		if err := r.in(ctx, c, cfg); err != nil {
+	one := func() (sample, error) { return r.rig.one(ctx, c) }
+	if !c.endsFlows() {
+		if err := r.meter(ctx, off, true); err != nil {
+			return err
+		}
+		load, startErr := r.rig.startSteady(ctx, c)
+		if startErr != nil {
+			return startErr
+		}
+		defer func() { err = errors.Join(err, load.end()) }()
+		one = load.sample
+	}
+	found := make([]taken, 0, len(configs))
+	for _, cfg := range configs {
+		say(cfg)
+		s, err := r.in(ctx, c, cfg, one)
+		if err != nil {
 			return fmt.Errorf("%s: %w", cfg.name(), err)
 		}
+		s.round = round
+		found = append(found, taken{cfg, s})
 	}
+	r.keep(c, found)
 	return nil
 }
 
-// in measures a cell in a configuration.
-func (r *run) in(ctx context.Context, c cell, cfg configuration) error {
-	r.unmetered = r.unmetered || r.rig.metering != cfg.metering
-	warmup, _ := c.times(r.opts, cfg.metering)
-	// A warm-up that lets flows end has time for what those before have left.
-	if err := r.meter(ctx, cfg.metering, warmup < r.opts.Settle); err != nil {
-		return err
+// keep adds a series to the samples.
+func (r *run) keep(c cell, series []taken) {
+	neighbours(series)
+	for _, t := range series {
+		where := at{c.id(), t.name()}
+		r.samples[where] = append(r.samples[where], t.sample)
 	}
-	if r.unmetered && cfg.background && cfg.metering != off {
-		if err := r.rig.cycle(ctx, warmup); err != nil { // in the interval all of its flows are metered
-			return err
+}
+
+// in measures in a configuration. A baseline begins when all is told of flows that were metered before it: nothing of what their metering
+// asks for is beside an interval without.
+func (r *run) in(ctx context.Context, c cell, cfg configuration, one func() (sample, error)) (sample, error) {
+	if err := r.meter(ctx, cfg.metering, !cfg.metering.meters()); err != nil {
+		return sample{}, err
+	}
+	if cfg.metering.meters() {
+		r.rig.ending = true
+		if cfg.background {
+			settles := time.Duration(0)
+			if c.endsFlows() {
+				settles, _ = c.times(r.opts, cfg.metering)
+			}
+			if err := r.rig.cycle(ctx, settles); err != nil { // in the interval all of its flows are metered
+				return sample{}, err
+			}
 		}
-		r.unmetered = false
 	}
-	s, err := r.rig.one(ctx, c)
-	r.rig.ending = r.rig.ending || c.endsFlows() && cfg.metering != off
-	if err == nil {
-		where := at{c.id(), cfg.name()}
-		r.samples[where] = append(r.samples[where], s)
-	}
-	return err
+	return one()
 }
 
 // meter changes the metering and counts what was exported under the one before.
@@ -168,13 +200,12 @@ func (r *run) meter(ctx context.Context, m metering, clean bool) error {
 	return nil
 }
 
-func (r *run) progress(round int, c cell, cfg configuration) {
+// progress shows what is measured, and how long all of it still takes.
+func (r *run) progress(round, index int, c cell, cfg configuration) {
 	if r.opts.Progress == nil {
 		return
 	}
-	done := 0
-	for _, s := range r.samples {
-		done += len(s)
-	}
-	r.opts.Progress(done, r.opts.Rounds*len(r.cells)*len(r.configs), fmt.Sprintf("round %d of %d: %s, %s", round+1, r.opts.Rounds, c, cfg.name()))
+	used, left := time.Since(r.began), r.left(round, index)
+	text := fmt.Sprintf("round %d: %s, %s; some %v left at most", round+1, c, cfg.name(), left.Round(10*time.Second))
+	r.opts.Progress(int(used.Seconds()), 2+int((used+left).Seconds()), text)
 }

@@ -102,11 +102,7 @@ func (d *document) budgets(budgets []report.Budget) {
 	}
 	var rows [][]string
 	for _, b := range budgets {
-		met := "yes"
-		if !b.Met {
-			met = "NO"
-		}
-		rows = append(rows, []string{b.Name, b.Unit.Format(b.Value), b.Wanted(), met})
+		rows = append(rows, []string{b.Name, b.Unit.Format(b.Value), b.Wanted(), b.Verdict()})
 	}
 	class := func(row, column int) string {
 		switch {

@@ -1,0 +1,148 @@
+package flowexport
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"heddle/internal/netns"
+	"heddle/internal/traffic"
+)
+
+// passed are the frames that have passed between a VM and the switch.
+type passed struct{ sent, delivered uint64 }
+
+func (p passed) all() uint64 { return p.sent + p.delivered }
+
+// counters reads what the kernel counts in a VM. The switch hands a frame straight to the VM's own device, so that no other has all of
+// them.
+type counters struct {
+	handle *netlink.Handle
+	index  int // of the adapter
+}
+
+// openCounters finds the adapter of a VM.
+func openCounters(vm *netns.NS) (c *counters, err error) {
+	ns, err := vm.Handle()
+	if err != nil {
+		return nil, err
+	}
+	defer ns.Close()
+	c = &counters{}
+	if c.handle, err = netlink.NewHandleAt(ns, unix.NETLINK_ROUTE, unix.NETLINK_INET_DIAG); err != nil {
+		return nil, fmt.Errorf("open netlink sockets in %s: %w", vm.Name, err)
+	}
+	links, err := c.handle.LinkList()
+	if err != nil {
+		c.handle.Close()
+		return nil, fmt.Errorf("list the devices of %s: %w", vm.Name, err)
+	}
+	for _, l := range links {
+		if l.Type() == "veth" {
+			c.index = l.Attrs().Index
+			return c, nil
+		}
+	}
+	c.handle.Close()
+	return nil, fmt.Errorf("%s has no adapter", vm.Name)
+}
+
+func (c *counters) passed() (p passed, err error) {
+	l, err := c.handle.LinkByIndex(c.index)
+	if err != nil {
+		return p, fmt.Errorf("read the counters of a VM's adapter: %w", err)
+	}
+	if s := l.Attrs().Statistics; s != nil {
+		p = passed{sent: s.TxPackets, delivered: s.RxPackets}
+	}
+	return p, nil
+}
+
+// acknowledged is how many bits of the VM's streams their receivers have acknowledged, and how many were sent.
+func (c *counters) acknowledged() (done, sent uint64, err error) {
+	sockets, err := c.handle.SocketDiagTCPInfo(unix.AF_INET)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read how far a VM's connections are: %w", err)
+	}
+	for _, s := range sockets {
+		if s.TCPInfo != nil {
+			done += 8 * s.TCPInfo.Bytes_acked
+			sent += 8 * s.TCPInfo.Bytes_sent
+		}
+	}
+	return done, sent, nil
+}
+
+// frames are those that have passed at the VMs of a host: of the load alone, and with those of the background.
+type frames struct{ load, all uint64 }
+
+func (f frames) sub(g frames) frames { return frames{f.load - g.load, f.all - g.all} }
+
+func (r *rig) frames() (f [len(sides)]frames, err error) {
+	for _, s := range sides {
+		for n, vm := range r.counters[s] {
+			p, err := vm.passed()
+			if err != nil {
+				return f, err
+			}
+			f[s].all += p.all()
+			if n > 0 {
+				f[s].load += p.all()
+			}
+		}
+	}
+	return f, nil
+}
+
+// mark is how far a load has come at an instant, in its unit, and how far its sender has.
+type mark struct {
+	at         time.Time
+	done, sent uint64
+}
+
+// marks reads those of so many pairs, for loads that have no end of their own.
+func (r *rig) marks(c cell) (all []mark, err error) {
+	for n := 1; n <= c.pairs; n++ {
+		var m mark
+		if c.kind == traffic.KindStream {
+			m.done, m.sent, err = r.counters[tx][n].acknowledged()
+			m.at = time.Now()
+		} else {
+			m, err = r.packetMark(n)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// packetMark reads how many packets have come to a VM.
+func (r *rig) packetMark(n int) (m mark, err error) {
+	to, err := r.counters[rx][n].passed()
+	if err != nil {
+		return m, err
+	}
+	m.at, m.done = time.Now(), to.delivered
+	from, err := r.counters[tx][n].passed()
+	m.sent = from.sent
+	return m, err
+}
+
+// rate is that of all pairs together between two marks, and lost the part of what was sent that did not arrive.
+func rate(before, after []mark) (perSecond, lost float64) {
+	var done, sent float64
+	for i := range after {
+		n := float64(after[i].done - before[i].done)
+		perSecond += n / after[i].at.Sub(before[i].at).Seconds()
+		done += n
+		sent += float64(after[i].sent - before[i].sent)
+	}
+	if sent > 0 {
+		lost = max(0, 1-done/sent)
+	}
+	return perSecond, lost
+}
