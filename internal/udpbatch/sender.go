@@ -16,8 +16,8 @@ type Sender struct {
 	conn *net.UDPConn
 	raw  syscall.RawConn
 	four bool // IPv4
-	// divisible: runs are made of datagrams shorter than this, since the kernel would not divide longer ones; 0 = it divides none.
-	divisible int
+	// divides is whether the kernel divides runs on the way that the socket's datagrams take: until it refuses to.
+	divides bool
 
 	messages []message
 	spare    []parts
@@ -58,47 +58,80 @@ func NewSender(conn *net.UDPConn) (*Sender, error) {
 	s.whenFree = func(fd uintptr) bool { s.call(fd); return s.errno != unix.EAGAIN }
 	err = raw.Control(func(fd uintptr) {
 		// A kernel that does not know the option would ignore it in a message, and send a run as one datagram.
-		if _, err := unix.GetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_SEGMENT); err == nil {
-			s.divisible = maxRunBytes
-		}
+		_, unknown := unix.GetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_SEGMENT)
+		s.divides = unknown == nil
 	})
-	return s, err
+	return s, errors.Join(err, s.fragment(!s.divides))
+}
+
+// fragment says whether the kernel may fragment IPv4 datagrams that are longer than the MTU. Where it may, it leaves it to routers as well for
+// all that are in a run; where it may not, it does not take datagrams that it knows to be too long. IPv6 routers never do.
+func (s *Sender) fragment(may bool) error {
+	if !s.four {
+		return nil
+	}
+	how := unix.IP_PMTUDISC_DO
+	if may {
+		how = unix.IP_PMTUDISC_WANT
+	}
+	var err error
+	if late := s.raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, how) }); late != nil {
+		return late
+	}
+	return os.NewSyscallError("setsockopt IP_MTU_DISCOVER", err)
 }
 
 // Send sends the datagrams of b in order, and returns how many the kernel took: all of them, or err says why not the next. A send waits
 // for room in the socket's buffer, for stall at most. An error that the socket had from a datagram before does not keep a batch back.
+// Datagrams that are longer than the way's MTU, as far as it is known, leave in fragments.
 func (s *Sender) Send(b *Batch, stall time.Duration) (n int, err error) {
-	refused := refusal{}
+	n, err = s.sendFrom(b, 0, s.divides, stall)
+	if err == nil || !s.divides || !undivided(s.errno) {
+		return n, err
+	}
+	first, tooLong := n, s.tooLong(len(b.Datagram(n)))
+	if !tooLong && b.run(n) == 1 {
+		return n, err
+	}
+	// The rest goes one by one, as it would without runs.
+	if err := s.fragment(true); err != nil {
+		return n, err
+	}
+	n, err = s.sendFrom(b, first, false, stall)
+	if !tooLong && n > first {
+		s.divides = false // the kernel took alone what it did not in a run, nor will it the next time
+		return n, err
+	}
+	return n, errors.Join(err, s.fragment(false))
+}
+
+// tooLong says whether a datagram of so many bytes was refused for its length.
+func (s *Sender) tooLong(length int) bool {
+	headers := 40 + 8
+	if s.four {
+		headers = 20 + 8
+	}
+	mtu := s.PathMTU()
+	return s.errno == unix.EMSGSIZE || mtu > 0 && length+headers > mtu
+}
+
+// sendFrom sends the datagrams of b from the n-th on, and returns which is the first that was not sent.
+func (s *Sender) sendFrom(b *Batch, n int, runs bool, stall time.Duration) (int, error) {
 	for n < b.Len() {
-		count := s.prepare(b, n, refused.end)
-		done, err := s.send(count, stall)
+		done, err := s.send(s.prepare(b, n, runs), stall)
 		for i := range done {
 			b.sent(n, s.spare[i].count)
 			n += s.spare[i].count
 		}
-		if refused.err != 0 && n > refused.first {
-			s.learn(b, refused)
-			refused.err = 0
-		}
-		if err == nil {
-			continue
-		}
-		if s.spare[done].count == 1 || !undivided(s.errno) {
+		if err != nil {
 			return n, err
 		}
-		refused = refusal{first: n, end: n + s.spare[done].count, err: s.errno}
 	}
 	return n, nil
 }
 
-// refusal is that the kernel did not take a run: its datagrams are tried one by one.
-type refusal struct {
-	first, end int // datagrams of the run
-	err        unix.Errno
-}
-
-// undivided says whether an error can mean that a run can't be divided: the way's MTU is smaller (EMSGSIZE; EINVAL before Linux 6.14), IPsec or
-// a device without checksums is on it (EIO), or the socket does without checksums (EINVAL).
+// undivided says whether an error can mean that a run can't be divided, or a datagram not be fragmented: the way's MTU is smaller (EMSGSIZE; of runs
+// EINVAL before Linux 6.14), IPsec or a device without checksums is on it (EIO), or the socket does without checksums (EINVAL).
 func undivided(err unix.Errno) bool {
 	switch err {
 	case unix.EIO, unix.EINVAL, unix.EMSGSIZE, unix.ENOPROTOOPT, unix.EOPNOTSUPP:
@@ -107,25 +140,12 @@ func undivided(err unix.Errno) bool {
 	return false
 }
 
-// learn notes what was refused in a run and taken alone, so that it is not tried again.
-func (s *Sender) learn(b *Batch, r refusal) {
-	length, headers := len(b.Datagram(r.first)), 40+8
-	if s.four {
-		headers = 20 + 8
-	}
-	if mtu := s.PathMTU(); r.err == unix.EMSGSIZE || mtu > 0 && length+headers > mtu {
-		s.divisible = min(s.divisible, length)
-		return
-	}
-	s.divisible = 0
-}
-
-// prepare makes messages of the datagrams from n on, and returns how many; those before single have messages of their own.
-func (s *Sender) prepare(b *Batch, n, single int) (messages int) {
+// prepare makes messages of the datagrams from n on, each of a run or of one, and returns how many.
+func (s *Sender) prepare(b *Batch, n int, runs bool) (messages int) {
 	for ; n < b.Len() && messages < len(s.messages); messages++ {
 		m, p := &s.messages[messages], &s.spare[messages]
 		length, count := len(b.Datagram(n)), 1
-		if n >= single && length < s.divisible {
+		if runs {
 			count = b.run(n)
 		}
 		bytes := b.bytes[b.start(n):b.ends[n+count-1]]

@@ -74,8 +74,8 @@ func TestDatagramsGoOneByOneWhereTheKernelDoesNotDivide(t *testing.T) {
 		b := batch(7, 1000, 1000, 1000, 500, 500, 1000, 1000)
 		s.all(t, b)
 		expect(t, to, b)
-		if slices.Max(behind(b)) != 0 || s.divisible != 0 {
-			t.Errorf("%s: %v left together, runs of less than %d bytes would again", c.at, behind(b), s.divisible)
+		if slices.Max(behind(b)) != 0 || s.divides {
+			t.Errorf("%s: %v left together, and would again: %v", c.at, behind(b), s.divides)
 		}
 		s.all(t, b)
 		expect(t, to, b)
@@ -100,22 +100,29 @@ func TestDatagramsLeaveByADeviceWithoutChecksums(t *testing.T) {
 		b := batch(times(9, 300)...)
 		s.all(t, b)
 		expect(t, to, b)
-		if together := b.Behind(0) == 8; together != (s.divisible > 0) {
-			t.Errorf("left together: %v, runs of less than %d bytes would again", behind(b), s.divisible)
+		if together := b.Behind(0) == 8; together != s.divides {
+			t.Errorf("%v left together, and would again: %v", behind(b), s.divides)
 		}
 	}
 	nothing(t, to)
 }
 
-// Datagrams that are longer than the MTU go out in fragments, as without batches. Shorter ones still leave together.
+// Datagrams that are longer than the MTU go out in fragments, as without batches, and the next batch leaves together again.
 func TestDatagramsLongerThanTheMTU(t *testing.T) {
 	c := newCable(t)
 	to, s := c.sockets()
-	b := batch(100, 2000, 2000, 2000, 1400, 1400, 2000, 2000, 2001, 2001)
-	s.all(t, b)
-	expect(t, to, b)
-	if want := []int{0, 0, 0, 0, 1, 0, 0, 0, 0, 0}; !slices.Equal(behind(b), want) || s.divisible != 2000 {
-		t.Errorf("left together with %v behind, want %v; runs of less than %d bytes would", behind(b), want, s.divisible)
+	for _, long := range []*Batch{batch(100, 100, 2000, 2000, 1400, 1400, 2001), batch(1400, 1400, 2000), batch(2000)} {
+		s.all(t, long)
+		expect(t, to, long)
+		if last := long.Len() - 1; slices.Max(behind(long)[last/2:]) != 0 {
+			t.Errorf("left together: %v", behind(long))
+		}
+		b := batch(1400, 1400, 1400, 1472, 1472)
+		s.all(t, b)
+		expect(t, to, b)
+		if want := []int{2, 1, 0, 1, 0}; !slices.Equal(behind(b), want) {
+			t.Errorf("left together with %v behind, want %v", behind(b), want)
+		}
 	}
 	if s.PathMTU() != 1500 {
 		t.Errorf("the way's MTU is %d", s.PathMTU())

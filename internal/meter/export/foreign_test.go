@@ -100,20 +100,20 @@ func sequence(c *collector) error {
 	return nil
 }
 
-// A router with a smaller MTU on the way: what it dropped is counted, and messages become shorter.
-func TestMessagesKeepToThePathMTU(t *testing.T) {
+// newDetour is an exporter's host and a collector's, with a router between them, and MTUs of 1500 but for the router's way to the collector.
+func newDetour(t *testing.T, mtu int) (w *wire, router *netns.NS) {
+	t.Helper()
 	testkit.Tool(t, "ip")
-	w := &wire{t: t, host: testkit.NS(t, "exporter"), far: testkit.NS(t, "collector")}
-	router := testkit.NS(t, "router")
+	w, router = &wire{t: t, host: testkit.NS(t, "exporter"), far: testkit.NS(t, "collector")}, testkit.NS(t, "router")
 	w.ip(w.host, "link", "add", "m0", "type", "veth", "peer", "name", "r0", "netns", router.Name)
 	w.ip(w.far, "link", "add", "m1", "type", "veth", "peer", "name", "r1", "netns", router.Name)
 	for _, x := range []struct {
 		n               *netns.NS
 		device, address string
-		mtu             string
-	}{{w.host, "m0", "198.51.100.1/24", "1500"}, {router, "r0", "198.51.100.254/24", "1500"}, {router, "r1", "192.0.2.254/24", "1000"}, {w.far, "m1", "192.0.2.2/24", "1000"}} {
+		mtu             int
+	}{{w.host, "m0", "198.51.100.1/24", 1500}, {router, "r0", "198.51.100.254/24", 1500}, {router, "r1", "192.0.2.254/24", mtu}, {w.far, "m1", "192.0.2.2/24", mtu}} {
 		w.ip(x.n, "addr", "add", x.address, "dev", x.device)
-		w.ip(x.n, "link", "set", x.device, "mtu", x.mtu, "up")
+		w.ip(x.n, "link", "set", x.device, "mtu", fmt.Sprint(x.mtu), "up")
 	}
 	w.ip(w.host, "route", "add", "default", "via", "198.51.100.254")
 	w.ip(w.far, "route", "add", "default", "via", "192.0.2.254")
@@ -129,6 +129,12 @@ func TestMessagesKeepToThePathMTU(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	return w, router
+}
+
+// A router with a smaller MTU on the way: what it dropped is counted, and messages become shorter.
+func TestMessagesKeepToThePathMTU(t *testing.T) {
+	w, _ := newDetour(t, 1000)
 	w.r.pass(0) // templates fill messages of 1500 bytes, which the router drops
 	for end := time.Now().Add(10 * time.Second); w.r.x.sessions[0].socket.sender.PathMTU() != 1000; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {

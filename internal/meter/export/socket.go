@@ -109,7 +109,7 @@ func (s *socket) refused() (r refusal, ok bool) {
 	return r, ok
 }
 
-// errorOf reads struct sock_extended_err.
+// errorOf reads struct sock_extended_err. What this host says of a message that it did not take, sending it has told already.
 func errorOf(oob []byte) unix.Errno {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
@@ -118,6 +118,9 @@ func errorOf(oob []byte) unix.Errno {
 	for _, m := range messages {
 		known := m.Header.Level == unix.SOL_IP && m.Header.Type == unix.IP_RECVERR || m.Header.Level == unix.SOL_IPV6 && m.Header.Type == unix.IPV6_RECVERR
 		if known && len(m.Data) >= int(unsafe.Sizeof(unix.SockExtendedErr{})) {
+			if m.Data[4] == unix.SO_EE_ORIGIN_LOCAL {
+				return 0
+			}
 			return unix.Errno(binary.NativeEndian.Uint32(m.Data))
 		}
 	}
