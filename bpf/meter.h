@@ -55,42 +55,40 @@ INLINE void add_own(struct flow *v, const struct meter_scratch *s)
 		v->max_ttl = s->ttl;
 }
 
-/* The flow of a key on this CPU: at its place, or in the table; 0 = there is none. taken: its place, when another has it. */
-INLINE struct flow *find_by_key(struct flow_places *places, void *tables, const u64 *key, u32 words, u64 tag,
-				struct flow_place **taken)
+/* The flow of a key on this CPU: at its place, or in the table; 0 = there is none. s->cell.none, if there are places: it was looked for in the
+ * table. */
+INLINE struct flow *find_by_key(struct meter_scratch *s, struct flow_places *places, void *tables, const u64 *key, u32 words,
+				u64 tag)
 {
 	struct flow_place *at;
 	u64 round = tag >> 1;
 	void *table;
 
 	if (LIKELY(places)) {
-		at = place_for(places, key, words);
-		REREAD(); /* the key's words in registers would need stack that there is not */
-		if (LIKELY(holds(at, key, words, tag))) {
+		at = find_place(places, s, key, words, tag);
+		if (LIKELY(at)) {
 			at->patience = place_patience;
+			s->cell.none = 0;
 			return &at->flow;
 		}
-		if (is_free(at, round))
+		if (!s->cell.none)
 			return 0;
-		*taken = at;
 	}
 	table = table_of_cpu(tables, round);
 	return table ? bpf_map_lookup_elem(table, key) : 0;
 }
 
-INLINE struct flow *find_own(struct meter_scratch *s, struct flow_places *places, const struct meter_ask *ask,
-			     struct flow_place **taken)
+INLINE struct flow *find_own(struct meter_scratch *s, struct flow_places *places, const struct meter_ask *ask)
 {
 	u64 point = (ask->what & (METER_SLOT | METER_EGRESS)) | (u64)(u16)(ask->way >> WAY_VLAN_SHIFT) << 16;
 
 	if (s->wide) {
 		*(u64 *)&s->wide_key.point = point | (u64) * (u32 *)s->wide_key.macs << 32;
-		return find_by_key(places, &wide_flows, (const u64 *)&s->wide_key, WIDE_KEY_WORDS, ask->round << 1 | 1,
-				   taken);
+		return find_by_key(s, places, &wide_flows, (const u64 *)&s->wide_key, WIDE_KEY_WORDS, ask->round << 1 | 1);
 	}
 	NO_MERGE();
 	*(u64 *)&s->key.point = point | (u64) * (u32 *)s->key.macs << 32;
-	return find_by_key(places, &flows, (const u64 *)&s->key, KEY_WORDS, ask->round << 1, taken);
+	return find_by_key(s, places, &flows, (const u64 *)&s->key, KEY_WORDS, ask->round << 1);
 }
 
 /* What found no room, at a point. */
@@ -157,32 +155,41 @@ INLINE u64 meter_round(void)
 	return c ? *(volatile u64 *)&c->round : 0;
 }
 
-/* The flow in the table that was counted last gets the place it asks for, of which the holder goes on in the table: that is if there is
- * space. It begins there with nothing. */
-SEPARATE u32 meter_yield(u64 round)
+/* The flow in the table that was counted last asks for a place. It gets that of a flow which has a cell of its bucket and has not been seen
+ * for so many frames, and which goes on in the table: that is if there is space. It begins there with nothing. */
+SEPARATE u32 meter_insist(u64 round)
 {
 	struct meter_scratch *s = meter_scratch_of_cpu();
+	struct flow_places *p = places_of_cpu(round);
 	struct flow_place *at;
+	u64 *cell = 0;
 
-	if (!s)
+	if (!s || !p)
 		return 0;
-	at = place_of_key(s, round);
-	if (!at)
+	for (u32 i = 0; i < BUCKET; i++) {
+		cell = cell_at(p, cell_after(s->cell.at, i));
+		if (is_of_round(*cell, round))
+			break;
+	}
+	if (!is_of_round(*cell, round))
+		return 0;
+	at = place_at(p, *cell);
+	if (--at->patience)
 		return 0;
 	at->patience = place_patience;
 	if (!move_out(at, round))
 		return 0;
+	*cell = s->cell.mark | (*cell & place_mask);
 	s->amount.packets = s->amount.bytes = s->amount.frame_bytes = 0;
 	meter_fresh(s);
 	settle(at, s, round);
 	return 0;
 }
 
-/* What was read last, at one point; false = s->fresh is a flow that is to begin, and s->ask.taken says where not. frugal: there is little
+/* What was read last, at one point; false = s->fresh is a flow that is to begin, and s->cell says where. frugal: there is little
  * stack left, neither for a call nor to keep the places, which are then none. */
 INLINE bool meter_flow(struct meter_scratch *s, struct flow_places *places, const struct meter_ask *ask, bool frugal)
 {
-	struct flow_place *taken = 0;
 	struct flow *v;
 
 	if (!meter_amount_of(s, ask))
@@ -191,15 +198,16 @@ INLINE bool meter_flow(struct meter_scratch *s, struct flow_places *places, cons
 	s->amount.in_out = ask->way;
 	if (frugal)
 		places = places_of_cpu(ask->round);
-	v = find_own(s, places, ask, &taken);
+	if (UNLIKELY(!places))
+		s->cell.none = 1;
+	v = find_own(s, places, ask);
 	if (UNLIKELY(!v)) {
 		meter_fresh(s);
-		s->ask.taken = taken != 0;
 		return false;
 	}
 	add_own(v, s);
-	if (!frugal && UNLIKELY(taken) && !--taken->patience)
-		meter_yield(ask->round);
+	if (!frugal && places && UNLIKELY(s->cell.none))
+		meter_insist(ask->round);
 	return true;
 }
 

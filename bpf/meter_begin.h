@@ -129,15 +129,30 @@ INLINE bool begin_in_table(struct meter_scratch *s, const struct meter_ask *ask)
 	return find_shared(s, shared);
 }
 
+/* s->fresh has the next place, if there is still one that may be taken; *no_room: the flow may not begin at all. */
+INLINE bool begin_at_place(struct meter_scratch *s, const struct meter_ask *ask, bool *no_room)
+{
+	struct flow_places *p = s->cell.none ? 0 : places_of_cpu(ask->round);
+	u32 n;
+
+	if (!p)
+		return false;
+	n = places_taken(p, ask->round);
+	if (n > place_mask)
+		return false;
+	*no_room = !take_room(origin_of(ask), ask->round);
+	if (*no_room)
+		return false;
+	p->used = ask->round << 32 | (n + 1);
+	*cell_at(p, s->cell.at) = s->cell.mark | n;
+	settle(place_at(p, n), s, ask->round);
+	return true;
+}
+
 /* s->fresh, a flow that this CPU does not have, becomes one, or is added to one in the table that all share, or is lost. */
 INLINE bool begin_flow(struct meter_scratch *s, const struct meter_ask *ask)
 {
-	struct flow_place *at = ask->taken ? 0 : place_of_key(s, ask->round);
+	bool no_room = false;
 
-	if (!at || !is_free(at, ask->round)) /* also if the places were opened just now */
-		return begin_in_table(s, ask);
-	if (!take_room(origin_of(ask), ask->round))
-		return false;
-	settle(at, s, ask->round);
-	return true;
+	return begin_at_place(s, ask, &no_room) || (!no_room && begin_in_table(s, ask));
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The places of a CPU: where a flow is counted without a call of the kernel's hash. A flow has the place that its key says or none. The
- * first of a round that asks for a place has it. One that found its place taken is in the CPU's table, and is given the place when so many of its
- * frames, or of others like it, have come and none of the flow that holds it: that one then goes on in the table. So flows that have most of the
- * traffic come to be at places, and a flow may be at its place and in the table in one round, each with a part of what was counted. */
+/* The places of a CPU: where a flow is counted without a call of the kernel's hash. They are taken one after the other, so that flows that begin
+ * write memory in order; cells, found by a flow's key, say which place it has. A flow may have any cell of its bucket and takes the first that
+ * is free, from the one its key says on. Within a round none becomes free: a flow that meets a free cell has no place, and is not in the CPU's
+ * table either unless all places are taken. One that finds no cell or no place is in the table, and is given a place when so many of its frames, or of
+ * others like it, have come and none of the flow that holds it: that one then goes on in the table. So flows that have most of the traffic come to be
+ * at places, and a flow may be at its place and in the table in one round, each with a part of what was counted. */
 #pragma once
 #include "meter_tables.h"
 #include "record.h"
@@ -10,6 +12,11 @@
 enum key_words {
 	KEY_WORDS = sizeof(struct flow_key) / 8,
 	WIDE_KEY_WORDS = sizeof(struct wide_flow_key) / 8,
+};
+
+enum place_cells {
+	BUCKET = 4, /* cells that a flow may have, of a cache line */
+	HASH_BITS = 0xffff, /* of a cell: what tells most others without a look at the place */
 };
 
 INLINE void *table_of_cpu(void *tables, u64 round)
@@ -29,21 +36,20 @@ INLINE struct flow_places *places_of_cpu(u64 round)
 	if (!table)
 		return 0;
 	p = bpf_map_lookup_elem(table, &zero);
-	return p && p->open ? p : 0;
+	return p && p->open & PLACES_OPEN ? p : 0;
 }
 
 /* Each word is multiplied by an odd number of its own, and the sum mixed: flows that differ in few bits, such as those of neighbouring addresses,
- * spread as if by chance. Who chooses flows that fall on one place gains nothing but that all but one of them are in the table, where all would be
+ * spread as if by chance. Who chooses flows that fall on one bucket gains nothing but that all but a few are in the table, where all would be
  * without places. */
-INLINE struct flow_place *place_for(struct flow_places *p, const u64 *key, u32 words)
+INLINE u64 hash_of(const u64 *key, u32 words)
 {
 	u64 h = key[0] * 0x9e3779b97f4a7c15 + key[1] * 0xbf58476d1ce4e5b9 + key[2] * 0x94d049bb133111eb +
 		key[3] * 0xd6e8feb86659fd93;
 
 	if (words == WIDE_KEY_WORDS)
 		h += key[4] * 0xc2b2ae3d27d4eb4f + key[5] * 0xff51afd7ed558ccd + key[6] * 0xc4ceb9fe1a85ec53;
-	h = (h ^ h >> 32) * 0x9e3779b97f4a7c15;
-	return &p->at[h >> (64 - FLOW_PLACES_BITS) & place_mask];
+	return (h ^ h >> 32) * 0x9e3779b97f4a7c15;
 }
 
 INLINE u64 tag_of(const struct meter_scratch *s, u64 round)
@@ -51,9 +57,33 @@ INLINE u64 tag_of(const struct meter_scratch *s, u64 round)
 	return round << 1 | (s->wide ? 1 : 0);
 }
 
-INLINE bool is_free(const struct flow_place *at, u64 round)
+INLINE bool is_of_round(u64 cell, u64 round)
 {
-	return at->tag >> 1 != round;
+	return cell >> 32 == (u32)round;
+}
+
+/* The i-th cell, from 0, that a flow may have. */
+INLINE u32 cell_after(u32 first, u32 i)
+{
+	return (first & ~(BUCKET - 1)) | ((first + i) & (BUCKET - 1));
+}
+
+INLINE u64 *cell_at(struct flow_places *p, u32 i)
+{
+	return &p->words[i & (place_cells - 1)];
+}
+
+INLINE struct flow_place *place_at(struct flow_places *p, u64 cell)
+{
+	return (struct flow_place *)&p->words[place_cells + (cell & place_mask) * PLACE_WORDS];
+}
+
+/* How many are taken. */
+INLINE u32 places_taken(const struct flow_places *p, u64 round)
+{
+	u64 used = p->used;
+
+	return is_of_round(used, round) ? (u32)used : 0;
 }
 
 INLINE bool holds(const struct flow_place *at, const u64 *key, u32 words, u64 tag)
@@ -74,6 +104,33 @@ INLINE void copy_longs(void *to, const void *from, u32 longs)
 		((u64 *)to)[i] = ((const u64 *)from)[i];
 }
 
+/* The place that the key has. 0 = none: s->cell then says where it may begin. */
+INLINE struct flow_place *find_place(struct flow_places *p, struct meter_scratch *s, const u64 *key, u32 words, u64 tag)
+{
+	u64 h = hash_of(key, words), round = tag >> 1, mark = round << 32 | (h & HASH_BITS) << 16, cell;
+	u32 first = (h >> (64 - FLOW_PLACES_BITS) & (place_cells - 1)) >> (p->open >> PLACES_SHIFT & 15);
+	struct flow_place *at;
+
+	for (u32 i = 0; i < BUCKET; i++) {
+		cell = *cell_at(p, cell_after(first, i));
+		if (LIKELY(cell >> 16 == mark >> 16)) {
+			at = place_at(p, cell);
+			REREAD(); /* the key's words in registers would need stack that there is not */
+			if (LIKELY(holds(at, key, words, tag)))
+				return at;
+		} else if (!is_of_round(cell, round)) {
+			s->cell.at = cell_after(first, i);
+			s->cell.none = places_taken(p, round) > place_mask;
+			s->cell.mark = mark;
+			return 0;
+		}
+	}
+	s->cell.at = first;
+	s->cell.none = 1;
+	s->cell.mark = mark;
+	return 0;
+}
+
 /* s->fresh has the place from now on. */
 INLINE void settle(struct flow_place *at, const struct meter_scratch *s, u64 round)
 {
@@ -84,18 +141,6 @@ INLINE void settle(struct flow_place *at, const struct meter_scratch *s, u64 rou
 		copy_longs(&at->key, &s->key, KEY_WORDS);
 	at->patience = place_patience;
 	at->tag = tag_of(s, round);
-}
-
-/* The place that is asked for by the key that was read; 0 = there are none. */
-INLINE struct flow_place *place_of_key(struct meter_scratch *s, u64 round)
-{
-	struct flow_places *p = places_of_cpu(round);
-
-	if (!p)
-		return 0;
-	if (s->wide)
-		return place_for(p, (const u64 *)&s->wide_key, WIDE_KEY_WORDS);
-	return place_for(p, (const u64 *)&s->key, KEY_WORDS);
 }
 
 /* Adds to a flow, also one that other CPUs add to. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* Where flows are counted. There are two sets of tables: control says which one is written, the agent drains the other (kernel-notes
- * K34). In a set each CPU has a direct-mapped array of places, which costs no call, for the flows that have most of the traffic, and tables
- * of its own for those whose place is taken: small ones that the agent replaces by larger ones as they fill, so that memory follows
+ * K34). In a set each CPU has places, which cost no call, for the flows that begin first and those that have most of the traffic, and tables
+ * of its own for those that find none: small ones that the agent replaces by larger ones as they fill, so that memory follows
  * the traffic and not the number of CPUs. What finds no room there is counted in a table that all share, until those have grown. */
 #pragma once
 #include "tables.h"
@@ -10,10 +10,13 @@ enum place_limits {
 	FLOW_PLACES_BITS = 15,
 	FLOW_PLACES = 1 << FLOW_PLACES_BITS, /* the most that a CPU has */
 	PLACE_PATIENCE = 32, /* frames in a row that find a place taken before it is given up */
+	PLACES_OPEN = 1, /* flows may begin at places */
+	PLACES_SHIFT = 1, /* where the shift begins, of 4 bits: 1/2^shift of the cells are used */
 };
 
 volatile const u32 meter_cpus = 1; /* possible CPUs */
-volatile const u32 place_mask = FLOW_PLACES - 1; /* places of a CPU - 1: the fewer, the more CPUs there are */
+volatile const u32 place_cells = FLOW_PLACES; /* places of a CPU, and cells: the fewer, the more CPUs there are */
+volatile const u32 place_mask = FLOW_PLACES - 1; /* of them those that may be taken, less 1 */
 volatile const u32 place_patience = PLACE_PATIENCE;
 
 enum meter_limits {
@@ -64,17 +67,26 @@ struct flow {
 /* A place for one flow of a round. Nothing clears it: with the next round it is free. What a frame of a flow writes is in the first of two cache
  * lines. The description of the tables has its size alone: a change that keeps that has to change the layout of flow_places. */
 struct flow_place {
-	u64 tag; /* round << 1 | 1 if the key is wide; of another round: free */
+	u64 tag; /* round << 1 | 1 if the key is wide */
 	struct flow flow;
 	u64 patience; /* frames of other flows that may find it taken before it is theirs */
 	struct wide_flow_key key; /* of an IPv4 flow a struct flow_key */
 	u64 reserved;
 };
 
+enum place_words {
+	PLACE_WORDS = sizeof(struct flow_place) / 8,
+};
+
+/* Places are taken one after the other. A cell says whose one is: round << 32 | bits of the key's hash << 16 | its number; one of another round
+ * is free. */
 struct flow_places {
-	u64 open; /* 0: no flow begins here; the agent's, which clears it before it leaves for one that may not look here */
-	u64 reserved[7];
-	struct flow_place at[FLOW_PLACES]; /* of which there are place_mask + 1 */
+	/* enum place_limits. The agent's: it closes them before it leaves for one that may not look here, and shifts while a set is not written, so that
+	 * few flows use few lines of memory. */
+	u64 open;
+	u64 used; /* lower half of the round << 32 | places taken in it */
+	u64 reserved[6];
+	u64 words[FLOW_PLACES * (1 + PLACE_WORDS)]; /* place_cells cells, and as many places */
 };
 
 struct meter_control {
@@ -124,7 +136,13 @@ struct meter_ask {
 	u64 way; /* enum meter_way */
 	u64 now;
 	u64 round;
-	u64 taken; /* another flow has the place */
+};
+
+/* Where a flow that was looked for may have a place. */
+struct meter_cell {
+	u32 at; /* its first cell that is free, or with none the first of all */
+	u32 none; /* no cell is free, or no place */
+	u64 mark; /* what the cell is to say, but for the place's number */
 };
 
 /* Where the headers of an IPv6 packet have been followed to. */
@@ -142,6 +160,7 @@ struct meter_scratch {
 	struct flow fresh;
 	struct meter_amount amount;
 	struct meter_ask ask;
+	struct meter_cell cell;
 	struct meter_chain chain;
 	u8 head[24];
 	u64 full[2]; /* the round in which this CPU's table was full: of IPv4, of others */

@@ -188,6 +188,8 @@ const (
 	FlowPlacesBits = 15
 	FlowPlaces     = 32768
 	PlacePatience  = 32
+	PlacesOpen     = 1
+	PlacesShift    = 1
 )
 
 // Values of enum bench_flows.

@@ -68,6 +68,7 @@ const (
 	capturingProgHeddleRecordEgress = "heddle_record_egress"
 	capturingProgHeddleSweep        = "heddle_sweep"
 	capturingVarMeterCpus           = "meter_cpus"
+	capturingVarPlaceCells          = "place_cells"
 	capturingVarPlaceMask           = "place_mask"
 	capturingVarPlacePatience       = "place_patience"
 	capturingVarRecording           = "recording"
@@ -180,6 +181,7 @@ type capturingMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type capturingVariableSpecs struct {
 	MeterCpus      *ebpf.VariableSpec `ebpf:"meter_cpus"`
+	PlaceCells     *ebpf.VariableSpec `ebpf:"place_cells"`
 	PlaceMask      *ebpf.VariableSpec `ebpf:"place_mask"`
 	PlacePatience  *ebpf.VariableSpec `ebpf:"place_patience"`
 	Recording      *ebpf.VariableSpec `ebpf:"recording"`
@@ -300,6 +302,7 @@ func (m *capturingMaps) Close() error {
 // It can be passed to loadCapturingObjects or ebpf.CollectionSpec.LoadAndAssign.
 type capturingVariables struct {
 	MeterCpus      *ebpf.Variable `ebpf:"meter_cpus"`
+	PlaceCells     *ebpf.Variable `ebpf:"place_cells"`
 	PlaceMask      *ebpf.Variable `ebpf:"place_mask"`
 	PlacePatience  *ebpf.Variable `ebpf:"place_patience"`
 	Recording      *ebpf.Variable `ebpf:"recording"`

@@ -88,8 +88,15 @@ func (f *Flows) drainRound(c *abi.MeterControl, add func(flow.Batch) error) erro
 	// Places come last: what a flow counted in a table before it was given one is from before that.
 	for cpu := range t.places {
 		d.number++
-		if err := drainPlaces(d, &t.places[cpu], round, &f.read); err != nil {
+		p := &t.places[cpu]
+		taken, err := drainPlaces(d, p, round, &f.read)
+		if err != nil {
 			return err
+		}
+		if p.Map != nil {
+			if err := p.fit(taken + t.own[cpu][ipv4].used + t.own[cpu][other].used); err != nil {
+				return err
+			}
 		}
 	}
 	if err := f.step("emptied"); err != nil {

@@ -40,8 +40,8 @@ func sizeMeter(spec *ebpf.CollectionSpec, cpus int, places uint32) error {
 	if err := spec.Variables["place_mask"].Get(&mask); err != nil {
 		return err
 	}
-	return errors.Join(sizePlaces(spec.Maps["flow_places"].InnerMap, places), spec.Variables["place_mask"].Set(min(mask, places-1)),
-		spec.Variables["meter_cpus"].Set(uint32(cpus)))
+	return errors.Join(sizePlaces(spec.Maps["flow_places"].InnerMap, places), spec.Variables["place_cells"].Set(places),
+		spec.Variables["place_mask"].Set(min(mask, places-1)), spec.Variables["meter_cpus"].Set(uint32(cpus)))
 }
 
 // sizePlaces has the table that stands for those of the CPUs be as large as they are, and its type say so.
@@ -54,12 +54,12 @@ func sizePlaces(inner *ebpf.MapSpec, places uint32) error {
 	if !ok || len(t.Members) == 0 {
 		return fmt.Errorf("the program's places are of a %T", value.Type)
 	}
-	at, ok := t.Members[len(t.Members)-1].Type.(*btf.Array)
+	words, ok := t.Members[len(t.Members)-1].Type.(*btf.Array)
 	if !ok {
 		return fmt.Errorf("the program's places end with a %T", t.Members[len(t.Members)-1].Type)
 	}
 	inner.ValueSize = uint32(placesSize(places))
-	at.Nelems, t.Size, inner.Value = places, inner.ValueSize, value
+	words.Nelems, t.Size, inner.Value = uint32((placesSize(places)-firstCell)/8), inner.ValueSize, value
 	return nil
 }
 

@@ -16,24 +16,32 @@ import (
 type places struct {
 	*ebpf.Map // nil while there are none: the tables take all
 	memory    *ebpf.Memory
+	recent    int // flows that a round had, in the last drains
 }
 
 const (
 	placeSize    = int64(unsafe.Sizeof(abi.FlowPlace{}))
-	firstPlace   = 64      // behind whether they are open
+	cellSize     = 8
+	firstCell    = 64      // behind what struct flow_places begins with
+	usedAt       = 8       // of how many are taken
 	placesPart   = 1 << 10 // places that are read at once
 	memoryMapped = 1 << 10 // BPF_F_MMAPABLE
 )
 
 // placesSize is how many bytes so many places take.
-func placesSize(n uint32) int64 { return firstPlace + int64(n)*placeSize }
+func placesSize(n uint32) int64 { return firstCell + int64(n)*(cellSize+placeSize) }
 
 func placesSpec(n uint32) *ebpf.MapSpec {
 	return &ebpf.MapSpec{Name: "flow_places", Type: ebpf.Array, KeySize: 4, ValueSize: uint32(placesSize(n)), MaxEntries: 1, Flags: memoryMapped}
 }
 
-// count is how many there are.
-func (p *places) count() int { return int((int64(p.ValueSize()) - firstPlace) / placeSize) }
+// placesIn is how many there are in so many bytes.
+func placesIn(size uint32) int { return int((int64(size) - firstCell) / (cellSize + placeSize)) }
+
+func (p *places) count() int { return placesIn(p.ValueSize()) }
+
+// at is where the i-th is in memory.
+func (p *places) at(i int) int64 { return firstCell + int64(p.count())*cellSize + int64(i)*placeSize }
 
 // makePlaces makes so many for one CPU; they are free and open.
 func makePlaces(n uint32) (p places, err error) {
@@ -46,16 +54,55 @@ func makePlaces(n uint32) (p places, err error) {
 	return p, nil
 }
 
-// open has flows begin there.
+// open has flows begin there. How many cells they use stays, as a round may be under way.
 func (p *places) open() (err error) {
 	if p.memory, err = p.Memory(); err != nil {
 		return fmt.Errorf("map the places of flows: %w", err)
 	}
-	return p.setOpen(1)
+	state, err := p.state()
+	if err != nil {
+		return err
+	}
+	return p.setState(state | abi.PlacesOpen)
 }
 
-func (p *places) setOpen(to uint64) error {
-	return put(p.memory, []uint64{to}, 0)
+// shut has none begin there from the next round on.
+func (p *places) shut() error {
+	state, err := p.state()
+	if err != nil {
+		return err
+	}
+	return p.setState(state &^ abi.PlacesOpen)
+}
+
+func (p *places) state() (uint64, error) {
+	var word [1]uint64
+	if _, err := p.memory.ReadAt(bytesOf(word[:]), 0); err != nil {
+		return 0, fmt.Errorf("read whether places are open: %w", err)
+	}
+	return word[0], nil
+}
+
+func (p *places) setState(to uint64) error { return put(p.memory, []uint64{to}, 0) }
+
+const (
+	fewestCells  = 1 << 10
+	cellsOfFlow  = 4 // cells there are for each flow at least: so nearly all find one in their bucket
+	forgetRecent = 8 // so soon fewer flows are believed to be fewer
+)
+
+// fit has flows use so many cells as those of the drained round ask for. The set must not be written.
+func (p *places) fit(flows int) error {
+	p.recent = max(flows, p.recent-p.recent/forgetRecent)
+	shift := 0
+	for n := p.count(); n > fewestCells && n/2 >= p.recent*cellsOfFlow; n /= 2 {
+		shift++
+	}
+	state, err := p.state()
+	if err != nil {
+		return err
+	}
+	return p.setState(state&abi.PlacesOpen | uint64(shift)<<abi.PlacesShift)
 }
 
 func (p *places) close() error {
@@ -131,7 +178,7 @@ func (f *Flows) Retire() error {
 			if t.places[cpu].Map == nil {
 				continue
 			}
-			if err := t.places[cpu].setOpen(0); err != nil {
+			if err := t.places[cpu].shut(); err != nil {
 				return fmt.Errorf("close the places of flows: %w", err)
 			}
 		}
@@ -140,50 +187,48 @@ func (f *Flows) Retire() error {
 }
 
 // drainPlaces adds the flow of every place that was taken in the round, and frees those when all have been added: none must come again with
-// the number of this batch when a later one has been added.
-func drainPlaces(d *drain, p *places, round uint64, read *placesRead) error {
+// the number of this batch when a later one has been added. It returns how many there were.
+func drainPlaces(d *drain, p *places, round uint64, read *placesRead) (taken int, err error) {
 	if p.Map == nil {
-		return nil
+		return 0, nil
 	}
-	read.taken = read.taken[:0]
-	for from := 0; from < p.count(); from += len(read.part) {
-		part := read.part[:min(len(read.part), p.count()-from)]
-		if _, err := p.memory.ReadAt(bytesOf(part), firstPlace+int64(from)*placeSize); err != nil {
-			return fmt.Errorf("read counted flows: %w", err)
+	var used [1]uint64
+	if _, err := p.memory.ReadAt(bytesOf(used[:]), usedAt); err != nil {
+		return 0, fmt.Errorf("read how many places are taken: %w", err)
+	}
+	if uint32(used[0]>>32) != uint32(round) || uint32(used[0]) == 0 {
+		return 0, nil
+	}
+	taken = min(int(uint32(used[0])), p.count())
+	for from := 0; from < taken; from += len(read.part) {
+		part := read.part[:min(len(read.part), taken-from)]
+		if _, err := p.memory.ReadAt(bytesOf(part), p.at(from)); err != nil {
+			return taken, fmt.Errorf("read counted flows: %w", err)
 		}
-		before := len(read.taken)
+		read.counted = read.counted[:0]
 		for i := range part {
 			if counts(&part[i], round) {
-				read.taken = append(read.taken, uint32(from+i))
+				read.counted = append(read.counted, i)
 			}
 		}
-		taken := read.taken[before:]
-		if len(taken) == 0 {
-			continue
-		}
 		entry := func(i int) (flow.Key, *abi.Flow) {
-			at := &part[int(taken[i])-from]
+			at := &part[read.counted[i]]
 			return keyAtPlace(at), &at.Flow
 		}
-		if err := errors.Join(d.add(d.batch(len(taken), entry)), d.step("added")); err != nil {
-			return err
+		if err := errors.Join(d.add(d.batch(len(read.counted), entry)), d.step("added")); err != nil {
+			return taken, err
 		}
 	}
-	if len(read.taken) == 0 {
-		return nil
+	if err := put(p.memory, []uint64{0}, usedAt/8); err != nil {
+		return taken, fmt.Errorf("free the places of drained flows: %w", err)
 	}
-	for _, i := range read.taken {
-		if err := put(p.memory, []uint64{0}, (firstPlace+int64(i)*placeSize)/8); err != nil {
-			return fmt.Errorf("free the place of a drained flow: %w", err)
-		}
-	}
-	return d.step("removed")
+	return taken, d.step("removed")
 }
 
 // placesRead is what reading places needs, kept for the next time.
 type placesRead struct {
-	part  []abi.FlowPlace
-	taken []uint32
+	part    []abi.FlowPlace
+	counted []int // those of part that have counted something
 }
 
 // counts says whether a flow has the place in the round and has counted something: one that was given the place of another begins there with

@@ -109,14 +109,17 @@ func undrained(g *generation, name string) (flows int, packets uint64, err error
 // undrainedPlaces does so for places, where they are like ours: those that were drained are free.
 func undrainedPlaces(g *generation, name string) (flows int, packets uint64, err error) {
 	inner := g.layout.Tables[name].Inner
-	if inner == nil || !slices.ContainsFunc(inner.ValueField, func(f recordField) bool { return f.Name == "at" && f.At == firstPlace }) {
+	if inner == nil || !slices.ContainsFunc(inner.ValueField, func(f recordField) bool { return f.Name == "words" && f.At == firstCell }) {
 		return 0, 0, nil
 	}
 	err = g.eachInner(name, func(value []byte) {
-		all := make([]abi.FlowPlace, (int64(inner.Value)-firstPlace)/placeSize)
-		copy(bytesOf(all), value[firstPlace:])
+		cells := placesIn(inner.Value)
+		all := make([]abi.FlowPlace, cells)
+		copy(bytesOf(all), value[firstCell+cells*cellSize:])
+		used := uint64(number(value[usedAt:])) | uint64(number(value[usedAt+4:]))<<32
+		all = all[:min(int(uint32(used)), cells)]
 		for i := range all {
-			if all[i].Tag != 0 && all[i].Flow.Packets > 0 {
+			if uint32(all[i].Tag>>1) == uint32(used>>32) && all[i].Flow.Packets > 0 {
 				flows++
 				packets += all[i].Flow.Packets
 			}

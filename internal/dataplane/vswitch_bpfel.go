@@ -63,6 +63,7 @@ const (
 	vswitchProgHeddleRecordEgress = "heddle_record_egress"
 	vswitchProgHeddleSweep        = "heddle_sweep"
 	vswitchVarMeterCpus           = "meter_cpus"
+	vswitchVarPlaceCells          = "place_cells"
 	vswitchVarPlaceMask           = "place_mask"
 	vswitchVarPlacePatience       = "place_patience"
 	vswitchVarRecording           = "recording"
@@ -170,6 +171,7 @@ type vswitchMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type vswitchVariableSpecs struct {
 	MeterCpus      *ebpf.VariableSpec `ebpf:"meter_cpus"`
+	PlaceCells     *ebpf.VariableSpec `ebpf:"place_cells"`
 	PlaceMask      *ebpf.VariableSpec `ebpf:"place_mask"`
 	PlacePatience  *ebpf.VariableSpec `ebpf:"place_patience"`
 	Recording      *ebpf.VariableSpec `ebpf:"recording"`
@@ -280,6 +282,7 @@ func (m *vswitchMaps) Close() error {
 // It can be passed to loadVswitchObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vswitchVariables struct {
 	MeterCpus      *ebpf.Variable `ebpf:"meter_cpus"`
+	PlaceCells     *ebpf.Variable `ebpf:"place_cells"`
 	PlaceMask      *ebpf.Variable `ebpf:"place_mask"`
 	PlacePatience  *ebpf.Variable `ebpf:"place_patience"`
 	Recording      *ebpf.Variable `ebpf:"recording"`
