@@ -57,8 +57,8 @@ INLINE void add_own(struct flow *v, const struct meter_scratch *s)
 
 /* The flow of a key on this CPU: at its place, or in the table; 0 = there is none. s->cell.none, if there are places: it was looked for in the
  * table. */
-INLINE struct flow *find_by_key(struct meter_scratch *s, struct flow_places *places, void *tables, const u64 *key, u32 words,
-				u64 tag)
+INLINE struct flow *find_by_key(struct meter_scratch *s, struct flow_places *places, void *tables, const u64 *key,
+				u32 words, u64 tag)
 {
 	struct flow_place *at;
 	u64 round = tag >> 1;
@@ -84,7 +84,8 @@ INLINE struct flow *find_own(struct meter_scratch *s, struct flow_places *places
 
 	if (s->wide) {
 		*(u64 *)&s->wide_key.point = point | (u64) * (u32 *)s->wide_key.macs << 32;
-		return find_by_key(s, places, &wide_flows, (const u64 *)&s->wide_key, WIDE_KEY_WORDS, ask->round << 1 | 1);
+		return find_by_key(s, places, &wide_flows, (const u64 *)&s->wide_key, WIDE_KEY_WORDS,
+				   ask->round << 1 | 1);
 	}
 	NO_MERGE();
 	*(u64 *)&s->key.point = point | (u64) * (u32 *)s->key.macs << 32;

@@ -104,30 +104,29 @@ INLINE void copy_longs(void *to, const void *from, u32 longs)
 		((u64 *)to)[i] = ((const u64 *)from)[i];
 }
 
-/* The place that the key has. 0 = none: s->cell then says where it may begin. */
+/* The place that the key has. 0 = none: s->cell then says where it may begin. What is needed for each cell is kept there, as there is little stack. */
 INLINE struct flow_place *find_place(struct flow_places *p, struct meter_scratch *s, const u64 *key, u32 words, u64 tag)
 {
-	u64 h = hash_of(key, words), round = tag >> 1, mark = round << 32 | (h & HASH_BITS) << 16, cell;
-	u32 first = (h >> (64 - FLOW_PLACES_BITS) & (place_cells - 1)) >> (p->open >> PLACES_SHIFT & 15);
+	u64 h = hash_of(key, words), cell;
 	struct flow_place *at;
 
+	s->cell.at = (h >> (64 - FLOW_PLACES_BITS) & (place_cells - 1)) >> (p->open >> PLACES_SHIFT & 15);
+	s->cell.mark = tag >> 1 << 32 | (h & HASH_BITS) << 16;
 	for (u32 i = 0; i < BUCKET; i++) {
-		cell = *cell_at(p, cell_after(first, i));
-		if (LIKELY(cell >> 16 == mark >> 16)) {
+		REREAD();
+		cell = *cell_at(p, cell_after(s->cell.at, i));
+		if (LIKELY(cell >> 16 == s->cell.mark >> 16)) {
 			at = place_at(p, cell);
 			REREAD(); /* the key's words in registers would need stack that there is not */
 			if (LIKELY(holds(at, key, words, tag)))
 				return at;
-		} else if (!is_of_round(cell, round)) {
-			s->cell.at = cell_after(first, i);
-			s->cell.none = places_taken(p, round) > place_mask;
-			s->cell.mark = mark;
+		} else if (!is_of_round(cell, tag >> 1)) {
+			s->cell.at = cell_after(s->cell.at, i);
+			s->cell.none = places_taken(p, tag >> 1) > place_mask;
 			return 0;
 		}
 	}
-	s->cell.at = first;
 	s->cell.none = 1;
-	s->cell.mark = mark;
 	return 0;
 }
 

@@ -35,10 +35,11 @@ type Flows struct {
 	tables   [2]*flowTables
 	demand   []demand // by CPU
 	each     uint32   // places of a CPU
-	read     placesRead
+	read     reading
 
 	mu     sync.Mutex // guards what follows
 	points flow.Points
+	shown  flow.Points // a copy, until the points change
 	// leaving are points whose port is gone, by the round after whose drain nothing is left of them.
 	leaving map[uint16]uint64
 	limit   uint32 // flows between two drains; 0 = nothing is metered
@@ -53,7 +54,7 @@ func (k *Kernel) Flows() *Flows { return k.flows }
 // openFlows adopts the tables there are; each CPU has so many places.
 func openFlows(m *vswitchMaps, places uint32, clock func() (func(uint32) int64, error), grace func() error) (*Flows, error) {
 	f := &Flows{maps: m, clock: clock, grace: grace, step: func(string) error { return nil }, points: flow.Points{}, leaving: map[uint16]uint64{},
-		demand: make([]demand, m.Flows.MaxEntries()/2), each: places, read: placesRead{part: make([]abi.FlowPlace, placesPart)}}
+		demand: make([]demand, m.Flows.MaxEntries()/2), each: places}
 	var err error
 	if f.rooms, err = m.FlowRooms.Memory(); err != nil {
 		return nil, fmt.Errorf("map table %s: %w", m.FlowRooms, err)
@@ -186,12 +187,13 @@ func (f *Flows) note(points map[plan.PortID]flow.Point, s *slots) {
 			f.points[uint16(slot)] = p
 		}
 	}
+	f.shown = nil
 }
 
 // keep adopts a point whose port is gone.
 func (f *Flows) keep(slot uint16, p flow.Point) {
 	f.mu.Lock()
-	f.points[slot] = p
+	f.points[slot], f.shown = p, nil
 	f.mu.Unlock()
 	f.leave(slot)
 }
@@ -204,6 +206,7 @@ func (f *Flows) leave(slot uint16) bool {
 	defer f.mu.Unlock()
 	if err == nil && f.tables == [2]*flowTables{} && c.Drained+1 == c.Round {
 		delete(f.points, slot)
+		f.shown = nil
 		return false
 	}
 	f.leaving[slot] = c.Round
@@ -226,16 +229,20 @@ func (f *Flows) drained(round uint64) {
 		if last <= round {
 			delete(f.leaving, slot)
 			delete(f.points, slot)
+			f.shown = nil
 		}
 	}
 }
 
 // Points are the observation points by slot: every port and uplink of the plan, and those that left it and have flows to be drained.
-// Of the latter, a process that was started since knows name and number alone.
+// Of the latter, a process that was started since knows name and number alone. What is returned is not to be changed.
 func (f *Flows) Points() flow.Points {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return maps.Clone(f.points)
+	if f.shown == nil {
+		f.shown = maps.Clone(f.points)
+	}
+	return f.shown
 }
 
 // Losses are what could not be recorded, of every point that has any.

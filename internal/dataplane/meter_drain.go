@@ -12,7 +12,7 @@ import (
 )
 
 // drainPart is how many flows go to add at once, unless one bucket of a table has more.
-const drainPart = 2048
+const drainPart = 512
 
 // tableBits of a batch's number tell the tables of a round apart.
 const tableBits = 16
@@ -69,19 +69,20 @@ func (f *Flows) drainRound(c *abi.MeterControl, add func(flow.Batch) error) erro
 	}
 	round := c.Round - 1
 	t := f.tables[round&1]
-	d := &drain{ms: ms, add: add, step: f.step}
+	r := &f.read
+	d := &drain{ms: ms, add: add, step: f.step, read: r}
 	for cpu := range t.own {
 		own := &t.own[cpu]
 		d.number = round<<tableBits | uint64(cpu)
-		if own[ipv4].used, err = drainTable(d, own[ipv4].Map, keyOf); err != nil {
+		if own[ipv4].used, err = drainTable(d, own[ipv4].Map, &r.keys, keyOf); err != nil {
 			return err
 		}
-		if own[other].used, err = drainTable(d, own[other].Map, wideKeyOf); err != nil {
+		if own[other].used, err = drainTable(d, own[other].Map, &r.wideKeys, wideKeyOf); err != nil {
 			return err
 		}
 	}
 	d.number = round<<tableBits | uint64(len(t.own))
-	shared, err := drainTable(d, t.shared, wideKeyOf)
+	shared, err := drainTable(d, t.shared, &r.wideKeys, wideKeyOf)
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func (f *Flows) drainRound(c *abi.MeterControl, add func(flow.Batch) error) erro
 	for cpu := range t.places {
 		d.number++
 		p := &t.places[cpu]
-		taken, err := drainPlaces(d, p, round, &f.read)
+		taken, err := drainPlaces(d, p, round)
 		if err != nil {
 			return err
 		}
@@ -127,6 +128,7 @@ func (f *Flows) discard() error {
 		}
 		f.tables[set] = nil
 	}
+	f.read = reading{}
 	return nil
 }
 
@@ -136,15 +138,34 @@ type drain struct {
 	ms     func(uint32) int64
 	add    func(flow.Batch) error
 	step   func(string) error
+	read   *reading
+}
+
+// reading is what a drain reads into, kept for the next one: a drain makes no garbage.
+type reading struct {
+	keys     []abi.FlowKey
+	wideKeys []abi.WideFlowKey
+	values   []abi.Flow
+	part     []abi.FlowPlace
+	counted  []int // those of part that have counted something
+	batch    flow.Batch
+}
+
+// sized is s with n elements, whatever they are.
+func sized[T any](s *[]T, n int) []T {
+	if cap(*s) < n {
+		*s = make([]T, n)
+	}
+	return (*s)[:n]
 }
 
 // drainTable adds every entry and removes it when it has been added. It returns how many there were. A nil table has none.
-func drainTable[K any](d *drain, m *ebpf.Map, key func(*K) flow.Key) (total int, err error) {
+func drainTable[K any](d *drain, m *ebpf.Map, read *[]K, key func(*K) flow.Key) (total int, err error) {
 	if m == nil {
 		return 0, nil
 	}
 	n := min(drainPart, int(m.MaxEntries()))
-	keys, values := make([]K, n), make([]abi.Flow, n)
+	keys, values := sized(read, n), sized(&d.read.values, n)
 	var cursor ebpf.MapBatchCursor
 	for {
 		n, err := m.BatchLookup(&cursor, keys, values, nil)
@@ -174,7 +195,8 @@ func drainTable[K any](d *drain, m *ebpf.Map, key func(*K) flow.Key) (total int,
 }
 
 func (d *drain) batch(n int, entry func(int) (flow.Key, *abi.Flow)) flow.Batch {
-	b := flow.Batch{Number: d.number, Keys: make([]flow.Key, n), Counts: make([]flow.Counts, n)}
+	all := &d.read.batch
+	b := flow.Batch{Number: d.number, Keys: sized(&all.Keys, n), Counts: sized(&all.Counts, n)}
 	for i := range n {
 		var v *abi.Flow
 		b.Keys[i], v = entry(i)

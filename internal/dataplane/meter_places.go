@@ -24,7 +24,7 @@ const (
 	cellSize     = 8
 	firstCell    = 64      // behind what struct flow_places begins with
 	usedAt       = 8       // of how many are taken
-	placesPart   = 1 << 10 // places that are read at once
+	placesPart   = 1 << 8  // places that are read at once: few enough to stay in a fast cache
 	memoryMapped = 1 << 10 // BPF_F_MMAPABLE
 )
 
@@ -86,8 +86,8 @@ func (p *places) state() (uint64, error) {
 func (p *places) setState(to uint64) error { return put(p.memory, []uint64{to}, 0) }
 
 const (
-	fewestCells  = 1 << 10
-	cellsOfFlow  = 4 // cells there are for each flow at least: so nearly all find one in their bucket
+	fewestCells  = 1 << 12
+	cellsOfFlow  = 2 // cells that each flow has at least: 96 of 100 and more find one in their bucket
 	forgetRecent = 8 // so soon fewer flows are believed to be fewer
 )
 
@@ -188,7 +188,7 @@ func (f *Flows) Retire() error {
 
 // drainPlaces adds the flow of every place that was taken in the round, and frees those when all have been added: none must come again with
 // the number of this batch when a later one has been added. It returns how many there were.
-func drainPlaces(d *drain, p *places, round uint64, read *placesRead) (taken int, err error) {
+func drainPlaces(d *drain, p *places, round uint64) (taken int, err error) {
 	if p.Map == nil {
 		return 0, nil
 	}
@@ -200,8 +200,9 @@ func drainPlaces(d *drain, p *places, round uint64, read *placesRead) (taken int
 		return 0, nil
 	}
 	taken = min(int(uint32(used[0])), p.count())
-	for from := 0; from < taken; from += len(read.part) {
-		part := read.part[:min(len(read.part), taken-from)]
+	read := d.read
+	for from := 0; from < taken; from += placesPart {
+		part := sized(&read.part, placesPart)[:min(placesPart, taken-from)]
 		if _, err := p.memory.ReadAt(bytesOf(part), p.at(from)); err != nil {
 			return taken, fmt.Errorf("read counted flows: %w", err)
 		}
@@ -223,12 +224,6 @@ func drainPlaces(d *drain, p *places, round uint64, read *placesRead) (taken int
 		return taken, fmt.Errorf("free the places of drained flows: %w", err)
 	}
 	return taken, d.step("removed")
-}
-
-// placesRead is what reading places needs, kept for the next time.
-type placesRead struct {
-	part    []abi.FlowPlace
-	counted []int // those of part that have counted something
 }
 
 // counts says whether a flow has the place in the round and has counted something: one that was given the place of another begins there with

@@ -118,7 +118,8 @@ type Loss struct {
 
 // Batch is a part of what was counted between two drains. Within a batch no key comes twice. Batches are numbered from 1 in the order in
 // which they are drained, also across agents; one that was drained and not yet confirmed comes again with the same number and the same
-// content (and perhaps in other parts), so that who keeps for each flow the number that was added last adds nothing twice.
+// content (and perhaps in other parts), so that who keeps for each flow the number that was added last adds nothing twice. It is lent: what is
+// to stay has to be copied.
 type Batch struct {
 	Number uint64
 	Keys   []Key
@@ -130,7 +131,7 @@ type Source interface {
 	// Drain takes out everything counted so far. add gets the batches in order of their numbers and must have kept each when it
 	// returns: it is then forgotten where it came from. An error of add ends the drain; what was not added stays.
 	Drain(add func(Batch) error) error
-	// Points are the observation points by slot. A slot is not given to another port before what was counted at it has been drained.
+	// Points are the observation points by slot, not to be changed. A slot is not given to another port before what was counted at it has been drained.
 	Points() Points
 	// Losses are those of every point that has any.
 	Losses() ([]Loss, error)
