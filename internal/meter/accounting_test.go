@@ -37,6 +37,7 @@ func TestAccountsBalance(t *testing.T) {
 				w.pass(time.Duration(rapid.IntRange(1, 8000).Draw(r, "ms")) * time.Millisecond)
 				w.sink.budget = rapid.IntRange(0, 5).Draw(r, "budget")
 				w.step()
+				w.m.switches["lab"].table.checkBounds(r.Fatalf)
 			case 8:
 				w.now.Wall = w.now.Wall.Add(time.Duration(rapid.IntRange(1, 5000).Draw(r, "clock")) * time.Second)
 			case 9:

@@ -44,6 +44,35 @@ func (t *table) aheadOfBeginning(n int) (read uint64) {
 	return read
 }
 
+// aheadOfExamining reads entries that are due, and those of their partners, and notes the hashes of these.
+func (t *table) aheadOfExamining(found []int32, partners *[groupEntries]uint32) (read uint64) {
+	for _, i := range found {
+		e := &t.file.entries[i]
+		read += e.head.Load() + e.slots[0].batch
+	}
+	for _, i := range found {
+		s := t.file.entries[i].current()
+		read += s.packets + s.batch
+	}
+	if !t.set.Biflow {
+		return read
+	}
+	var cells [groupEntries]uint64
+	for k, i := range found {
+		if o, ok := opposite(&t.file.entries[i].key); ok {
+			partners[k] = t.hash(&o)
+			cells[k] = t.idx.mem.s[partners[k]&t.idx.mask]
+		}
+	}
+	for k, c := range cells[:len(found)] {
+		if uint32(c>>32) == partners[k] && c != 0 {
+			e := &t.file.entries[uint32(c)-1]
+			read += e.head.Load() + e.slots[0].packets + e.slots[0].batch
+		}
+	}
+	return read
+}
+
 // aheadOfRemoval reads where the entries of records that ended are in the index, and notes the hashes of both entries of each: at most portion/2
 // records.
 func (t *table) aheadOfRemoval(items []expired, hashes *[portion]uint32) (read uint64) {

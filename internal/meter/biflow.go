@@ -53,13 +53,13 @@ func answer(typeCode uint16, v4 bool) (uint16, bool) {
 	return 0, false
 }
 
-// partner is the entry of a flow's other direction, -1 without one.
-func (t *table) partner(k *flow.Key) int {
+// partner is the entry of a flow's other direction, whose key has that hash; -1 without one.
+func (t *table) partner(k *flow.Key, hash uint32) int {
 	o, ok := opposite(k)
 	if !ok {
 		return -1
 	}
-	j, ok := t.find(&o)
+	j, ok := t.findHash(hash, &o)
 	if !ok {
 		return -1
 	}

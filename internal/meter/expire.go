@@ -53,36 +53,13 @@ type expired struct {
 	end           bool
 }
 
-// collect finds at most limit records that are due and appends them; flows of points that are gone are. The entries are not looked at again
-// until settle was called for them. more is whether it stopped at the limit.
-func (t *table) collect(now tick, limit int, gone map[uint16]bool, to *harvest) (more bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.live == 0 {
-		return false
-	}
-	for range t.due.s {
-		i := t.cursor
-		if d := t.due.s[i]; d != 0 && d <= now {
-			if len(to.items) == limit {
-				return true
-			}
-			t.examine(i, now, gone, to)
-		}
-		if t.cursor++; t.cursor == len(t.due.s) {
-			t.cursor = 0
-		}
-	}
-	return false
-}
-
-// examine adds the record of an entry that may be due, or notes when to look again.
-func (t *table) examine(i int, now tick, gone map[uint16]bool, to *harvest) {
+// examine adds the record of an entry that may be due, or notes when to look again. partner is the hash of its partner's key.
+func (t *table) examine(i int, partner uint32, now tick, gone map[uint16]bool, to *harvest) {
 	e := &t.file.entries[i]
 	s, j := e.current(), -1
 	x := t.expiry(s, now)
 	if t.set.Biflow {
-		if j = t.partner(&e.key); j >= 0 {
+		if j = t.partner(&e.key, partner); j >= 0 {
 			x = t.both(s, t.file.entries[j].current(), now)
 		}
 	}
@@ -95,7 +72,7 @@ func (t *table) examine(i int, now tick, gone map[uint16]bool, to *harvest) {
 		x.at = max(x.at, now+1)
 	}
 	if x.at > now {
-		t.due.s[i] = x.at
+		t.setDue(i, x.at)
 		return
 	}
 	if j >= 0 && t.file.entries[j].start() < e.start() {
@@ -148,27 +125,7 @@ func (t *table) goOn(i int, now tick) {
 	}
 	e := &t.file.entries[i]
 	e.change(func(s *slot) { s.sent(now) })
-	t.due.s[i] = max(1, t.expiry(e.current(), now).at)
-}
-
-// look has every entry be looked at anew, after the timeouts have changed. The lock is held.
-func (t *table) look() {
-	for i, d := range t.due.s {
-		if d != 0 {
-			t.due.s[i] = 1
-		}
-	}
-}
-
-// lookAt has the entries of some slots be looked at anew.
-func (t *table) lookAt(slots map[uint16]bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for i, d := range t.due.s {
-		if d != 0 && slots[t.file.entries[i].key.Point] {
-			t.due.s[i] = 1
-		}
-	}
+	t.setDue(i, max(1, t.expiry(e.current(), now).at))
 }
 
 // harvest is records with the entries they tell of. It is used again and again, so that expiry makes no garbage.

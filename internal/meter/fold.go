@@ -25,7 +25,7 @@ func (t *table) fold(k *flow.Key, hash uint32, c *flow.Counts, batch uint64, now
 				return already
 			}
 			if c.TCPFlags&(finFlag|rstFlag) != 0 {
-				t.due.s[i] = min(t.due.s[i], e.current().seen+quiet)
+				t.setDue(i, min(t.due.s[i], e.current().seen+quiet))
 			}
 			return added
 		}
@@ -38,7 +38,7 @@ func (t *table) fold(k *flow.Key, hash uint32, c *flow.Counts, batch uint64, now
 	e := &t.file.entries[i]
 	e.begin(k, c, batch, seen)
 	t.place(hash, i)
-	t.due.s[i] = max(1, t.expiry(e.current(), seen).at)
+	t.setDue(i, max(1, t.expiry(e.current(), seen).at))
 	return added
 }
 

@@ -25,6 +25,7 @@ type table struct {
 	file   *file // nil while there has been no flow
 	idx    index
 	due    memory[tick] // of each entry: when to look at it; 0 when it is free
+	low    memory[tick] // of each group of entries: none of them is due before
 	places places
 	chunks []chunk
 	live   int
@@ -121,6 +122,9 @@ func (t *table) adopt(f *file) error {
 	if t.due, err = newMemory[tick](n); err != nil {
 		return err
 	}
+	if t.low, err = newMemory[tick](n / groupEntries); err != nil {
+		return err
+	}
 	if t.idx, err = newIndex(0); err != nil {
 		return err
 	}
@@ -151,7 +155,7 @@ func (t *table) adoptChunk(c int) error {
 		}
 		t.places.set(i)
 		t.place(hash, i)
-		t.due.s[i] = 1
+		t.setDue(i, 1)
 	}
 	t.chunks[c].reserved = t.chunks[c].live > 0
 	if !t.chunks[c].reserved {
@@ -175,14 +179,8 @@ func (t *table) release() {
 	t.file.close()
 	t.idx.mem.release()
 	t.due.release()
+	t.low.release()
 	t.file, t.idx, t.chunks, t.places, t.live = nil, index{}, nil, places{}, 0
-}
-
-func (t *table) find(k *flow.Key) (int, bool) {
-	if t.live == 0 {
-		return 0, false
-	}
-	return t.findHash(t.hash(k), k)
 }
 
 func (t *table) findHash(hash uint32, k *flow.Key) (int, bool) {
