@@ -118,7 +118,7 @@ func TestTransactionsSettleWhereTheyAreMetered(t *testing.T) {
 }
 
 func TestCollectorCountsTheRecordsOfEverySession(t *testing.T) {
-	c := collector{sequences: map[netip.AddrPort]uint32{}}
+	c := collector{sessions: map[netip.AddrPort]*session{}}
 	a, b := netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.1:2")
 	message := func(sequence uint32) []byte {
 		b := make([]byte, ipfixHeader+4)
@@ -140,6 +140,36 @@ func TestCollectorCountsTheRecordsOfEverySession(t *testing.T) {
 	c.take(a, []byte("not a message at all"))
 	if e := c.since(); e != (exported{4, 22, 80}) || c.sum().records != 72 {
 		t.Errorf("two sessions: %+v of %+v", e, c.sum())
+	}
+}
+
+func TestCollectorCountsTheRecordsOfTheNewestMessage(t *testing.T) {
+	c := collector{sessions: map[netip.AddrPort]*session{}}
+	from := netip.MustParseAddrPort("127.0.0.1:1")
+	message := func(sequence uint32, sets ...uint16) []byte {
+		b := make([]byte, ipfixHeader, 100)
+		binary.BigEndian.PutUint16(b, ipfixVersion)
+		binary.BigEndian.PutUint32(b[8:], sequence)
+		for _, word := range sets {
+			b = binary.BigEndian.AppendUint16(b, word)
+		}
+		binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
+		return b
+	}
+	data := []uint16{256, 4 + 3*6, 0, 0, 0, 0, 0, 0, 0, 0, 0} // three records of six bytes
+	c.take(from, message(0, append([]uint16{2, 4 + 4 + 4 + 8, 256, 2, 8, 4, 1 << 15, 2, 0, 6876}, data...)...))
+	if got := c.sum().records; got != 3 {
+		t.Errorf("%d records in the only message, want 3", got)
+	}
+	c.take(from, message(3, data...))
+	c.take(from, message(10)) // one of four records was lost on the way
+	if got := c.sum().records; got != 10 {
+		t.Errorf("%d records, want 10", got)
+	}
+	c.take(from, message(0, 2, 4+4+4, 256, 1, 82, 65535)) // a session that begins again, with a name
+	c.take(from, message(0, data...))
+	if got := c.sum().records; got != 10 {
+		t.Errorf("%d records, but their length is not known before the next message", got)
 	}
 }
 

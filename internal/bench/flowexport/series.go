@@ -54,8 +54,13 @@ func (s sample) there(value func(sample) float64) float64 {
 	return value(*s.before)*(1-part) + value(*s.after)*part
 }
 
-// ratio is the sample's rate to that of the baselines next to it.
-func (s sample) ratio() float64 { return s.rate / s.there(sample.theRate) }
+// ratio is the sample's rate to that of the baselines next to it; NaN where in one of them nothing went at all.
+func (s sample) ratio() float64 {
+	if s.before == nil || s.after == nil || s.before.rate <= 0 || s.after.rate <= 0 {
+		return math.NaN()
+	}
+	return s.rate / s.there(sample.theRate)
+}
 
 func (s sample) theRate() float64 { return s.rate }
 
