@@ -29,7 +29,7 @@ type Options struct {
 	Retire func() error
 	// Export begins the export of a switch's records.
 	Export func(now meter.Instant, sw string, x plan.IPFIX) Collectors
-	// Every is how often the kernel's tables are drained; 1 s when 0.
+	// Every is how often the kernel's tables are drained at least; 1 s when 0. See meter.Options.
 	Every time.Duration
 }
 
@@ -53,11 +53,13 @@ const (
 
 // Runner runs the metering of an agent.
 type Runner struct {
-	o       Options
-	words   words
-	changed chan struct{} // holds one when something else is wanted
-	stop    chan struct{}
-	done    chan struct{}
+	o     Options
+	words words
+	// followed is when the loop looked last for what is wanted, by meter.Instant.Up.
+	followed time.Duration
+	changed  chan struct{} // holds one when something else is wanted
+	stop     chan struct{}
+	done     chan struct{}
 
 	wishes sync.Mutex
 	wanted map[string]wish // of the plan in force, by switch; replaced as a whole
@@ -168,7 +170,10 @@ func (r *Runner) turn(changed bool) (time.Duration, error) {
 	if err != nil {
 		return again, err
 	}
-	errConfigure := r.follow(m, now, changed || r.failure != nil)
+	var errConfigure error
+	if configure := changed || r.failure != nil; configure || now.Up-r.followed >= r.o.Every {
+		errConfigure, r.followed = r.follow(m, now, configure), now.Up
+	}
 	if r.begun && len(r.kept) == 0 && flows(m) == 0 {
 		return -1, errConfigure
 	}

@@ -91,7 +91,7 @@ func (v *topView) due(m *meter.Meter, metered bool, waited time.Duration) bool {
 	if m == nil || !metered {
 		return waited >= v.q.Interval
 	}
-	return m.Drained()-v.at >= v.q.Interval-v.r.o.Every/2 || waited >= v.q.Interval+overdue
+	return m.Drained()-v.at >= v.q.Interval-m.Round()/2 || waited >= v.q.Interval+overdue
 }
 
 // sample takes in what was taken out of the kernel until now.

@@ -133,18 +133,17 @@ func benchmarkChurn(b *testing.B, biflow bool, lasting int) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	other := make([]uint64, 1<<20)
-	due, spent, rounds := now.Up, time.Duration(0), 0
-	for begun := 0; begun < b.N || rounds < 6; rounds++ {
+	due, spent, steady := now.Up+time.Second, time.Duration(0), now.Up+5*time.Second
+	for begun, measured := 0, false; begun < b.N || !measured; {
 		for i := 0; i < len(other); i += 8 {
 			other[i]++
 		}
-		pass := max(due-now.Up, time.Second)
+		pass := due - now.Up
 		now.Up, now.Wall = now.Up+pass, now.Wall.Add(pass)
 		n := int(perSecond * pass / time.Second)
 		s.fresh, s.now = n, now.Wall
-		if rounds == 6 { // as many flows end as begin
-			b.ResetTimer()
-			spent, begun = 0, 0
+		if !measured && now.Up > steady { // as many flows end as begin
+			measured, spent, begun = true, 0, 0
 		}
 		begun += n
 		start := threadTime(b)

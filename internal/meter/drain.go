@@ -3,12 +3,13 @@ package meter
 import (
 	"errors"
 	"fmt"
+	"maps"
 
 	"heddle/internal/flow"
 )
 
 // drain takes what was counted out of the source. Flows of ports that have gone are ended: at once where another port has their slot, else
-// from now on as fast as the exporter takes them.
+// within Options.Every as fast as the exporter takes them.
 func (m *Meter) drain(now Instant) error {
 	for _, k := range m.switches {
 		if k.table.foreign {
@@ -17,31 +18,52 @@ func (m *Meter) drain(now Instant) error {
 	}
 	errs := []error{m.tidy()}
 	points := m.o.Source.Points()
-	m.forceEnd(reused(m.points, points), now)
-	errs = append(errs, m.setPoints(with(points, m.points)))
+	if !maps.Equal(points, m.points) {
+		m.forceEnd(reused(m.points, points), now)
+		errs = append(errs, m.setPoints(with(points, m.points)))
+	}
+	before := m.points
 	err := m.o.Source.Drain(func(b flow.Batch) error { return m.fold(b, now) })
+	begun := 0
 	for _, k := range m.switches {
-		k.table.drained(now, err == nil)
-		k.table.giveBack()
+		begun += k.table.drained(now, err == nil)
 	}
 	m.mu.Lock()
-	m.drained, m.began = now.Up, true
+	m.rounds.over(now, m.o.Every, begun, err != nil)
 	m.mu.Unlock()
 	if err != nil {
 		errs = append(errs, fmt.Errorf("take what was counted out of the kernel: %w", err))
 		return errors.Join(errs...)
 	}
-	if m.gone = without(m.points, points); len(m.gone) > 0 {
-		for _, k := range m.switches {
-			k.table.lookAt(m.gone)
-		}
+	if m.rounds.look(now, m.o.Every) {
+		m.leave(before, points)
+		m.look(now)
 	}
+	return errors.Join(errs...)
+}
+
+// leave has the flows of points that are gone be ended: those from before the drain that the source did not name when it began, unless their slots have
+// other ports since.
+func (m *Meter) leave(before, points flow.Points) {
+	m.gone = nil
+	if len(before) == len(points) { // before has all of points
+		return
+	}
+	m.gone = without(before, points)
+	maps.DeleteFunc(m.gone, func(slot uint16, _ bool) bool { return m.points[slot] != before[slot] })
 	for _, k := range m.switches {
+		k.table.lookAt(m.gone)
+	}
+}
+
+// look does what is done once in Options.Every, behind a drain, however short rounds are.
+func (m *Meter) look(now Instant) {
+	for _, k := range m.switches {
+		k.table.giveBack()
 		if k.exporter != nil {
 			k.exporter.Tick(now, func() State { return m.state(k) })
 		}
 	}
-	return errors.Join(errs...)
 }
 
 // state is what there is to tell of a switch besides its records.
@@ -134,18 +156,19 @@ func (m *Meter) foldRun(k *kept, b flow.Batch, i int, now Instant) int {
 	return i
 }
 
-// reapWithin makes the records that are due, as many as the exporter takes, and says whether there are more.
-func (m *Meter) reapWithin(k *kept, now Instant) bool {
+// reapWithin makes the records that are due, as many as the exporter takes: how many that were, and whether there are more.
+func (m *Meter) reapWithin(k *kept, now Instant) (made int, more bool) {
 	for {
 		budget := slice
 		if k.exporter != nil {
 			budget = min(slice, k.exporter.Budget(now))
 		}
 		if budget <= 0 {
-			return true
+			return made, true
 		}
-		if m.reap(k, now, budget, m.gone) < budget {
-			return false
+		n := m.reap(k, now, budget, m.gone)
+		if made += n; n < budget {
+			return made, false
 		}
 	}
 }

@@ -38,6 +38,7 @@ func (t *table) fold(k *flow.Key, hash uint32, c *flow.Counts, batch uint64, now
 	e := &t.file.entries[i]
 	e.begin(k, c, batch, seen)
 	t.place(hash, i)
+	t.begun++
 	t.setDue(i, max(1, t.expiry(e.current(), seen).at))
 	return added
 }
@@ -51,14 +52,16 @@ func (t *table) begin(batch uint64) {
 	t.settled = max(t.settled, batch-1)
 }
 
-// drained notes that a drain is over, and whether everything it brought is forgotten where it came from.
-func (t *table) drained(now Instant, whole bool) {
+// drained notes that a drain is over, and whether everything it brought is forgotten where it came from. It returns how many flows began in it.
+func (t *table) drained(now Instant, whole bool) (begun int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.since = floorTick(now.Up)
 	if whole {
 		t.settled = max(t.settled, t.batch)
 	}
+	begun, t.begun = t.begun, 0
+	return begun
 }
 
 // renumbered is whether a batch with that number shows that what is in the file was counted in other tables of the kernel: numbers

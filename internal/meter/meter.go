@@ -23,7 +23,8 @@ type Options struct {
 	Origin string
 	Source flow.Source
 	Log    *slog.Logger
-	// Every is how often the source is drained; 1 s when 0.
+	// Every is how often the source is drained at least; 1 s when 0. While many flows begin it is drained more often, so that each drain brings some
+	// 4,096 of them, but not before 50 ms have passed.
 	Every time.Duration
 }
 
@@ -37,16 +38,16 @@ type Switch struct {
 type Meter struct {
 	o        Options
 	harvest  *harvest
-	began    bool // drained at least once
 	gone     map[uint16]bool
 	overflow *harvest
 	watchers watchers
+	pause    time.Duration // how long exporters were waited for that took nothing
 
 	mu       sync.Mutex // held to change what is below, and by those who look
 	switches map[string]*kept
 	points   flow.Points
-	drained  time.Duration // when, by Instant.Up
-	bySlot   []*kept       // whose a slot is
+	rounds   rounds
+	bySlot   []*kept // whose a slot is
 	unknown  Sum
 }
 
@@ -151,15 +152,16 @@ func (m *Meter) end(k *kept, now Instant) {
 // Step does what is to be done now and says how long to wait until it is called again, at most.
 func (m *Meter) Step(now Instant) (time.Duration, error) {
 	var err error
-	if !m.began || now.Up-m.drained >= m.o.Every {
+	if m.rounds.due(now) {
 		err = m.drain(now)
 	}
-	wait, more := m.drained+m.o.Every-now.Up, false
+	wait, more, made := m.rounds.wait(now), false, 0
 	for _, k := range m.switches {
-		more = m.reapWithin(k, now) || more
+		n, left := m.reapWithin(k, now)
+		made, more = made+n, more || left
 	}
-	if more {
-		wait = min(wait, retry)
+	if m.pause = nextPause(m.pause, made); more {
+		wait = min(wait, m.pause)
 	} else {
 		err = errors.Join(err, m.forget())
 	}
@@ -177,8 +179,19 @@ func (m *Meter) forget() error {
 	return m.setPoints(left)
 }
 
-// retry is how soon Step goes on with what an exporter could not take.
-const retry = 5 * time.Millisecond
+// What an exporter could not take is tried again after retry, and less and less often while it takes nothing at all.
+const (
+	retry     = 8 * time.Millisecond
+	mostPause = 50 * time.Millisecond
+)
+
+// nextPause is how long to wait for exporters that took so many records, behind a pause.
+func nextPause(before time.Duration, made int) time.Duration {
+	if made > 0 {
+		return retry
+	}
+	return min(max(2*before, retry), mostPause)
+}
 
 // Stop drains a last time, tells of every flow a last time as fast as the exporters take it, and lets go of the files. What ctx leaves no
 // time for stays in them, for the next agent.
@@ -195,7 +208,8 @@ func (m *Meter) Stop(ctx context.Context, clock func() (Instant, error)) error {
 	for more := true; more && ctx.Err() == nil; {
 		more = false
 		for _, k := range m.switches {
-			more = m.reapWithin(k, now) || more
+			_, left := m.reapWithin(k, now)
+			more = more || left
 		}
 		if more {
 			select {

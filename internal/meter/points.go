@@ -88,6 +88,7 @@ func (m *Meter) setPoints(points flow.Points) error {
 	if maps.Equal(points, m.points) {
 		return nil
 	}
+	maps.DeleteFunc(m.gone, func(slot uint16, _ bool) bool { return points[slot] != m.points[slot] })
 	m.mu.Lock()
 	m.points = points
 	m.mu.Unlock()

@@ -60,7 +60,7 @@ type Exporter interface {
 	// Export sends records, or counts them as lost: when it returns, they are nobody else's. The records and what they point to are
 	// valid until then. points are the observation points of their slots.
 	Export(now Instant, points flow.Points, records []flow.Record)
-	// Tick is called after every drain, for what goes out by time. state tells what there is to tell besides records.
+	// Tick is called once in Options.Every, after a drain, for what goes out by time. state tells what there is to tell besides records.
 	Tick(now Instant, state func() State)
 }
 

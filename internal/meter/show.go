@@ -165,7 +165,7 @@ func (s *Sampler) swap(name string, i int, now sample) sample {
 func (m *Meter) Drained() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.drained
+	return m.rounds.drained
 }
 
 // Statistics are those of every switch whose flows are kept, by name. Any goroutine may call it.

@@ -1,0 +1,62 @@
+package meter
+
+import "time"
+
+const (
+	// perRound is how many flows a round should bring that were not there before: so many are in the kernel's tables at a time, and are found in a
+	// processor's cache when they are taken out.
+	perRound = 4096
+	// shortestRound bounds what drains cost: each waits for the kernel, and looks at every table.
+	shortestRound = 50 * time.Millisecond
+)
+
+// nextRound is how long after a drain the next is due. The drain brought so many flows that began in the time it took since the drain before; before is
+// what nextRound was then. A round is shortened at once and made no more than twice as long as the one before, so that flows which come in bursts
+// do not have it go up and down. Flows that last and are counted again do not shorten it.
+func nextRound(every, before, took time.Duration, begun int) time.Duration {
+	next := every
+	if begun > 0 {
+		next = time.Duration(float64(took) * perRound / float64(begun))
+	}
+	return min(max(min(next, 2*before), shortestRound), every)
+}
+
+// rounds is when drains and what goes with some of them are due, by Instant.Up.
+type rounds struct {
+	began   bool          // drained at least once
+	drained time.Duration // the last drain
+	length  time.Duration // until the next
+	looked  time.Duration // when that was done last which is done once in Options.Every
+}
+
+// due says whether the next drain is.
+func (r *rounds) due(now Instant) bool { return !r.began || now.Up-r.drained >= r.length }
+
+// wait is how long it is until then.
+func (r *rounds) wait(now Instant) time.Duration { return r.drained + r.length - now.Up }
+
+// over notes a drain that brought so many new flows. Behind one that failed the next is not sooner than usual.
+func (r *rounds) over(now Instant, every time.Duration, begun int, failed bool) {
+	if failed || !r.began {
+		r.length = every
+	} else {
+		r.length = nextRound(every, r.length, now.Up-r.drained, begun)
+	}
+	r.drained, r.began = now.Up, true
+}
+
+// look says whether it is time for what is done once in every, and notes that it is done.
+func (r *rounds) look(now Instant, every time.Duration) bool {
+	if r.looked > 0 && now.Up-r.looked < every {
+		return false
+	}
+	r.looked = now.Up
+	return true
+}
+
+// Round is how long after the last drain the next is due: Options.Every, or less while many flows begin. Any goroutine may call it.
+func (m *Meter) Round() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.rounds.length
+}
