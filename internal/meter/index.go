@@ -17,11 +17,19 @@ type index struct {
 	count int
 }
 
-const smallestIndex = 1 << 10
+const (
+	smallestIndex = 1 << 10
+	// largePage is from what size on an index asks for pages of that size: it is read at random all over, and the processor then knows where its
+	// pages are.
+	largePage = 2 << 20
+)
 
 func newIndex(entries int) (index, error) {
 	size := max(smallestIndex, 1<<bits.Len(uint(2*entries)))
 	mem, err := newMemory[uint64](size)
+	if len(mem.raw) >= largePage {
+		_ = unix.Madvise(mem.raw, unix.MADV_HUGEPAGE) // where the kernel has none, small pages do
+	}
 	return index{mem: mem, mask: uint32(size - 1)}, err
 }
 
