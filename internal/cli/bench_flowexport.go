@@ -54,7 +54,7 @@ func newBenchFlowExport(d Deps) *cobra.Command {
 	flags.add(c)
 	f := c.Flags()
 	f.IntVar(&opts.Rounds, "rounds", opts.Rounds, "how often a cell is visited at most")
-	f.Float64Var(&opts.Resolution, "resolution", opts.Resolution, "visit a cell no more once the standard error of all of its ratios is so small; 0: all rounds")
+	f.Float64Var(&opts.Resolution, "resolution", opts.Resolution, "visit a cell no more once the standard error of all of its ratios is so small, or its budget is clear; 0: all rounds")
 	f.DurationVar(&opts.Duration, "duration", opts.Duration, "measured interval; that of transactions is twice as long")
 	f.DurationVar(&opts.Warmup, "warmup", opts.Warmup, "time before each measured interval")
 	f.DurationVar(&opts.Settle, "settle", opts.Settle, "warm-up of metered transactions: their flows are exported up to three seconds after their end")

@@ -3,7 +3,6 @@ package flowexport
 import (
 	"context"
 	"net/netip"
-	"time"
 
 	"heddle/internal/traffic"
 )
@@ -27,11 +26,6 @@ func (r *rig) startBackground(ctx context.Context) *background {
 		b.result, b.err = traffic.Send(ctx, p.Client, load, netip.AddrPortFrom(p.Addr, 0))
 	}()
 	return b
-}
-
-// cycle waits so long that the background has sent on each of its flows when a further time is over.
-func (r *rig) cycle(ctx context.Context, further time.Duration) error {
-	return pause(ctx, time.Duration(float64(time.Second)*float64(r.opts.Flows)/r.opts.FlowRate)-further)
 }
 
 // end stops the scan and says what it has come to.

@@ -11,7 +11,7 @@ import (
 // maxPairs is how many pairs of VMs the lab has place for.
 const maxPairs = 16
 
-// load is what a pair of VMs exchanges, and how its one number is read.
+// load is what a pair of VMs exchanges.
 type load struct {
 	name     string
 	kind     traffic.Kind
@@ -23,7 +23,6 @@ type load struct {
 	perName string
 	// atLeast is the budget: the part of the baseline's rate that every configuration keeps.
 	atLeast float64
-	value   func(traffic.Result) float64
 }
 
 const (
@@ -38,27 +37,19 @@ func loads() []load {
 	for _, size := range []int{18, 512, 1472} {
 		all = append(all, load{
 			name: fmt.Sprintf("udp-%d", size), kind: traffic.KindUDP, size: size, unit: report.PacketsPerSecond, per: 1e5, perName: "100 kpps",
-			atLeast: rateBudget, value: arrived,
+			atLeast: rateBudget,
 		})
 	}
 	for _, sessions := range []int{1, 4} {
 		all = append(all, load{
 			name: fmt.Sprintf("crr-%d", sessions), kind: traffic.KindCRR, sessions: sessions, unit: report.PerSecond, per: 1e3, perName: "1 k/s",
-			atLeast: rateBudget, value: func(r traffic.Result) float64 { return r.Transactions.PerSecond },
+			atLeast: rateBudget,
 		})
 	}
 	return append(all, load{
 		name: "stream", kind: traffic.KindStream, size: 16 << 10, unit: report.BitsPerSecond, per: 1e9, perName: "1 Gb/s",
-		atLeast: streamBudget, value: func(r traffic.Result) float64 { return r.Stream.BitsPerSecond },
+		atLeast: streamBudget,
 	})
-}
-
-// arrived is the rate of packets that were delivered to the VM. What its socket has no room for has come as far as that.
-func arrived(r traffic.Result) float64 {
-	if r.Sent == nil || r.Sent.Seconds == 0 || r.Sink == nil || r.Sink.Packets == nil {
-		return 0
-	}
-	return float64(r.Sink.Packets.Received+r.Sink.Packets.Overflowed) / r.Sent.Seconds
 }
 
 // LoadNames are the names of cells that can be asked for.
@@ -99,15 +90,19 @@ func (c cell) cpus(pair int, all []int) (client, server []int) {
 	return all[:1], all[len(all)-1:]
 }
 
-// times are those of one measurement of the cell.
-func (c cell) times(o Options, m metering) (warmup, duration time.Duration) {
-	switch {
-	case !c.endsFlows():
-		return o.Warmup, o.Duration
-	case !m.meters():
-		return o.Warmup, max(settledFor*o.Duration, drainEvery)
+// times are those of one measurement of the cell. What is in the place of a metering has its times.
+func (c cell) times(o Options, cfg configuration) (warmup, duration time.Duration) {
+	warmup, duration = o.Warmup, o.Duration
+	if c.endsFlows() {
+		duration = max(settledFor*duration, drainEvery)
 	}
-	return o.Settle, max(settledFor*o.Duration, drainEvery)
+	if cfg.metering != off && c.endsFlows() {
+		warmup = max(warmup, o.Settle)
+	}
+	if cfg.metering != off && cfg.background { // in the interval all of its flows are metered
+		warmup = max(warmup, time.Duration(float64(time.Second)*float64(o.Flows)/o.FlowRate))
+	}
+	return warmup, duration
 }
 
 // settledFor is how much longer a cell is measured that takes long to settle.

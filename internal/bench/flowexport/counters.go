@@ -1,7 +1,13 @@
 package flowexport
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -20,7 +26,8 @@ func (p passed) all() uint64 { return p.sent + p.delivered }
 // them.
 type counters struct {
 	handle *netlink.Handle
-	index  int // of the adapter
+	index  int      // of the adapter
+	snmp   *os.File // what the VM's protocols count (proc_pid_net(5), RFC 4022 for TCP)
 }
 
 // openCounters finds the adapter of a VM.
@@ -31,12 +38,23 @@ func openCounters(vm *netns.NS) (c *counters, err error) {
 	}
 	defer ns.Close()
 	c = &counters{}
+	defer func() {
+		if err != nil {
+			c.close()
+		}
+	}()
+	err = vm.Do(func() (err error) {
+		c.snmp, err = os.Open("/proc/thread-self/net/snmp") // stays that of this namespace
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
 	if c.handle, err = netlink.NewHandleAt(ns, unix.NETLINK_ROUTE, unix.NETLINK_INET_DIAG); err != nil {
 		return nil, fmt.Errorf("open netlink sockets in %s: %w", vm.Name, err)
 	}
 	links, err := c.handle.LinkList()
 	if err != nil {
-		c.handle.Close()
 		return nil, fmt.Errorf("list the devices of %s: %w", vm.Name, err)
 	}
 	for _, l := range links {
@@ -45,8 +63,16 @@ func openCounters(vm *netns.NS) (c *counters, err error) {
 			return c, nil
 		}
 	}
-	c.handle.Close()
 	return nil, fmt.Errorf("%s has no adapter", vm.Name)
+}
+
+func (c *counters) close() {
+	if c.handle != nil {
+		c.handle.Close()
+	}
+	if c.snmp != nil {
+		_ = c.snmp.Close() // it was only read
+	}
 }
 
 func (c *counters) passed() (p passed, err error) {
@@ -73,6 +99,34 @@ func (c *counters) acknowledged() (done, sent uint64, err error) {
 		}
 	}
 	return done, sent, nil
+}
+
+// transactions is how many the VM has completed: it ends the connection of each with a reset.
+func (c *counters) transactions() (uint64, error) {
+	b := make([]byte, 8<<10)
+	n, err := c.snmp.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, fmt.Errorf("read what a VM counts of TCP: %w", err)
+	}
+	return tcpResets(string(b[:n]))
+}
+
+// tcpResets is how many connections were reset by one side while they stood (RFC 4022, tcpEstabResets).
+func tcpResets(snmp string) (uint64, error) {
+	var names []string
+	for line := range strings.Lines(snmp) {
+		f := strings.Fields(line)
+		switch {
+		case len(f) == 0 || f[0] != "Tcp:":
+		case names == nil:
+			names = f
+		default:
+			if i := slices.Index(names, "EstabResets"); i >= 0 && i < len(f) {
+				return strconv.ParseUint(f[i], 10, 64)
+			}
+		}
+	}
+	return 0, errors.New("the kernel does not count resets of TCP connections in /proc/net/snmp")
 }
 
 // frames are those that have passed at the VMs of a host: of the load alone, and with those of the background.
@@ -102,14 +156,18 @@ type mark struct {
 	done, sent uint64
 }
 
-// marks reads those of so many pairs, for loads that have no end of their own.
+// marks reads those of all pairs of a load.
 func (r *rig) marks(c cell) (all []mark, err error) {
 	for n := 1; n <= c.pairs; n++ {
 		var m mark
-		if c.kind == traffic.KindStream {
+		switch c.kind {
+		case traffic.KindStream:
 			m.done, m.sent, err = r.counters[tx][n].acknowledged()
 			m.at = time.Now()
-		} else {
+		case traffic.KindCRR:
+			m.done, err = r.counters[tx][n].transactions()
+			m.at, m.sent = time.Now(), m.done
+		default:
 			m, err = r.packetMark(n)
 		}
 		if err != nil {

@@ -107,11 +107,17 @@ func TestEndsThatTakeTurnsShareACPU(t *testing.T) {
 func TestTransactionsSettleWhereTheyAreMetered(t *testing.T) {
 	o := defaults()
 	for _, l := range loads() {
-		for _, m := range []metering{off, uni} {
-			warmup, duration := cell{l, 1}.times(o, m)
-			settles := l.kind == traffic.KindCRR && m != off
-			if (warmup == o.Settle) != settles || duration < o.Duration || l.kind == traffic.KindCRR && duration < drainEvery {
-				t.Errorf("%s under %s: warm-up %v, interval %v", l.name, m, warmup, duration)
+		for _, cfg := range []configuration{{off, false}, {off, true}, {uni, false}, {uni, true}, {again, true}} {
+			warmup, duration := cell{l, 1}.times(o, cfg)
+			want := o.Warmup
+			switch {
+			case l.kind == traffic.KindCRR && cfg.metering != off:
+				want = o.Settle
+			case cfg.metering != off && cfg.background:
+				want = time.Second // 5,000 flows, 5,000 of their packets a second
+			}
+			if warmup != want || duration < o.Duration || l.kind == traffic.KindCRR && duration != 2*o.Duration {
+				t.Errorf("%s under %s: warm-up %v, want %v, interval %v", l.name, cfg.name(), warmup, want, duration)
 			}
 		}
 	}
@@ -310,11 +316,5 @@ func TestArticlesFigures(t *testing.T) {
 	}
 	if more := (&lossRange{2, 8, true}).percent(); more != nil {
 		t.Errorf("what is in addition has no place of its own: %v", more)
-	}
-}
-
-func TestLateEndsAreRecognisedInWords(t *testing.T) {
-	if !late(fmt.Errorf("udp: %w", traffic.ErrLate)) || !late(errors.New("exit status 1: heddle: "+traffic.ErrLate.Error())) || late(errors.New("boom")) {
-		t.Error("late ends are taken for others")
 	}
 }

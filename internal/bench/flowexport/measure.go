@@ -3,14 +3,9 @@ package flowexport
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"heddle/internal/cputime"
-	"heddle/internal/traffic"
 )
 
 // sample is what one measurement found.
@@ -27,82 +22,16 @@ type sample struct {
 	passed        [len(sides)]frames
 	agents        [len(sides)]time.Duration
 	records       [len(sides)]uint64
-	// results are those of the pairs, for loads of their own time.
-	results []traffic.Result
 	// before and after are the baselines next to it, round is that of its series.
 	before, after *sample
 	round         int
 }
 
 const (
-	attempts = 3
-	// lead is how long the ends of a measurement have to start, for each of them and together.
-	leadEach, leadAll = 15 * time.Millisecond, 100 * time.Millisecond
 	// The programs are timed for watchTime or the last two thirds of the warm-up, whichever is shorter, but for the last unwatch of it.
 	watchTime = 300 * time.Millisecond
 	unwatch   = 30 * time.Millisecond
 )
-
-// one measures a cell as the hosts are configured. Ends that were not ready in time are started again with more of it.
-func (r *rig) one(ctx context.Context, c cell) (s sample, err error) {
-	lead := leadAll + time.Duration(2*c.pairs)*leadEach
-	for range attempts {
-		if s, err = r.attempt(ctx, c, lead); err == nil || !late(err) {
-			return s, err
-		}
-		lead *= 2
-	}
-	return s, err
-}
-
-// late says whether an end was, also one that is a process and told so in words.
-func late(err error) bool {
-	return errors.Is(err, traffic.ErrLate) || strings.Contains(err.Error(), traffic.ErrLate.Error())
-}
-
-func (r *rig) attempt(ctx context.Context, c cell, lead time.Duration) (sample, error) {
-	load := traffic.Load{Kind: c.kind, Size: c.size, Sessions: c.sessions}
-	if c.endsFlows() {
-		load.Addresses = serverAddresses
-	}
-	load.Warmup, load.Duration = c.times(r.opts, r.metering)
-	load.Begin = time.Now().Add(lead + load.Warmup)
-	s := sample{results: make([]traffic.Result, c.pairs)}
-	group, ctx := errgroup.WithContext(ctx)
-	for i := range c.pairs {
-		group.Go(func() (err error) {
-			client, server := c.cpus(i, r.cpus)
-			s.results[i], err = r.opts.measure(ctx, r.pair(i+1, client, server), load)
-			return err
-		})
-	}
-	group.Go(func() error { return r.watch(ctx, load, &s) })
-	if err := group.Wait(); err != nil {
-		return s, err
-	}
-	for _, res := range s.results {
-		s.rate += c.value(res)
-	}
-	if s.rate <= 0 {
-		return s, fmt.Errorf("%s: nothing arrived", c)
-	}
-	return s, nil
-}
-
-// watch times the programs in the warm-up, and takes what the interval used.
-func (r *rig) watch(ctx context.Context, load traffic.Load, s *sample) error {
-	look := watchFor(load.Warmup)
-	if err := pauseUntil(ctx, load.Begin.Add(-look-unwatch)); err != nil {
-		return err
-	}
-	if err := r.timePrograms(ctx, s, look); err != nil {
-		return err
-	}
-	if err := pauseUntil(ctx, load.Begin); err != nil {
-		return err
-	}
-	return r.interval(ctx, s, load.Duration)
-}
 
 // watchFor is how long the programs are timed in a warm-up.
 func watchFor(warmup time.Duration) time.Duration { return min(watchTime, warmup*2/3) - unwatch }
@@ -135,7 +64,7 @@ func (r *rig) interval(ctx context.Context, s *sample, d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if err := pauseUntil(ctx, before.at.Add(d)); err != nil {
+	if err := pause(ctx, time.Until(before.at.Add(d))); err != nil {
 		return err
 	}
 	after, err := r.usage()
@@ -170,5 +99,3 @@ func (r *rig) usage() (u usage, err error) {
 	}
 	return u, err
 }
-
-func pauseUntil(ctx context.Context, t time.Time) error { return pause(ctx, time.Until(t)) }

@@ -18,11 +18,11 @@ func (r *run) methodNotes() []string {
 	}
 	return []string{
 		fmt.Sprintf("Each metered interval of %v lies between two baselines with the same background; a ratio is to what they say of its own time, on the line through both. Ratios are medians "+
-			"(quartiles), and a budget that is less than two standard errors away is not resolved. Cells were visited %d to %d times, the less the sooner they were resolved to %g.",
+			"(quartiles), and a budget that is less than two standard errors away is not resolved. Cells were visited %d to %d times: no more once their ratios were judged beyond doubt, or known to %g.",
 			o.Duration, least, most, o.Resolution),
 		fmt.Sprintf("ipfix meters what leaves the switch at ports and uplink, ipfix-bi both directions at the ports, every packet; each packet is metered once on each host. Both hosts, their VMs, "+
 			"agents and collectors share %d CPUs: a loss is that of both hosts together, where the article's is that of the slower.", len(r.rig.cpus)),
-		fmt.Sprintf("Packets and streams go on while metering is switched on and off under them. A connection per transaction, crr, is measured for %v; metered, it runs for %v before, so that as many "+
+		fmt.Sprintf("A load goes on while metering is switched on and off under it. A connection per transaction, crr, is measured for %v; metered, it runs for %v before, so that as many "+
 			"flows are exported as end, and a baseline begins when all of them are told of.", settledFor*o.Duration, o.Settle),
 		fmt.Sprintf("TX and RX are cores that metering took on the senders' and the sinks' host: the kernel's own time of the programs, taken in the warm-up, and the CPU time of the agent, which drains "+
 			"and exports, beyond the baselines', for all packets that were metered there, the background's with them. Agents have priority over VMs (nice %d and %d), so that their work is in the "+

@@ -19,7 +19,8 @@ type Options struct {
 	// Rounds is how often a cell is visited at most; at least 1. Turns is how often each configuration is measured in a visit, cells whose
 	// flows end all the time apart: once.
 	Rounds, Turns int
-	// Resolution is that of the ratios, as a standard error, from which on a cell is not visited again; 0: all rounds are measured.
+	// Resolution is that of the ratios, as a standard error, from which on a cell is not visited again; one whose budget is clear is not
+	// with a rougher one either. 0: all rounds are measured.
 	Resolution float64
 	// Warmup and Duration are those of one measurement. In the warm-up the time of the kernel's programs is taken. Cells whose flows end
 	// all the time are measured for twice the duration.

@@ -138,27 +138,17 @@ func plots() []report.Plot {
 	}
 }
 
-// transactionFields are medians of what a cell of transactions tells beside its rate, and what was lost of packets.
+// transactionFields are what a cell of transactions tells beside its rate, and what was lost of packets.
 func (r *run) transactionFields(c cell, cfg configuration) []report.Field {
-	var p50, p99, lost []float64
-	for _, s := range r.samples[at{c.id(), cfg.name()}] {
-		if c.kind == traffic.KindUDP {
-			lost = append(lost, s.lost)
-		}
-		for _, res := range s.results {
-			if res.Transactions != nil {
-				p50, p99 = append(p50, res.Transactions.Latency.P50), append(p99, res.Transactions.Latency.P99)
-			}
-		}
-	}
 	var fields []report.Field
-	if c.kind == traffic.KindCRR {
+	switch c.kind {
+	case traffic.KindCRR:
+		each := func(s sample) float64 { return float64(c.sessions*c.pairs) / s.rate } // as many are under way all the time (Little's law)
 		fields = append(fields,
-			report.Field{Name: "latency_p50_s", Value: report.Summarise(p50), Unit: report.Seconds, Hidden: true},
-			report.Field{Name: "exported_part", Value: r.keepsUp(c, cfg), Unit: report.Ratio, Hidden: true},
-			report.Field{Name: "latency_p99_s", Value: report.Summarise(p99), Unit: report.Seconds, Hidden: true})
-	}
-	if c.kind == traffic.KindUDP {
+			report.Field{Name: "latency_mean_s", Value: report.Summarise(r.each(c, cfg, each)), Unit: report.Seconds, Hidden: true},
+			report.Field{Name: "exported_part", Value: r.keepsUp(c, cfg), Unit: report.Ratio, Hidden: true})
+	case traffic.KindUDP:
+		lost := r.each(c, cfg, func(s sample) float64 { return s.lost })
 		fields = append(fields, report.Field{Name: "lost_on_path", Value: report.Summarise(lost), Unit: report.Ratio, Hidden: true})
 	}
 	return append(fields, report.Field{Name: "samples", Value: r.rates(c, cfg), Hidden: true})

@@ -282,7 +282,7 @@ func (r *rig) close() error {
 	}
 	for _, s := range sides {
 		for _, c := range r.counters[s] {
-			c.handle.Close()
+			c.close()
 		}
 	}
 	return errors.Join(append(errs, r.lab.Down())...)

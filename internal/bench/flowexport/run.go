@@ -115,8 +115,8 @@ func (r *run) visit(ctx context.Context, round, index int, c cell) error {
 	return nil
 }
 
-// series measures a cell in the configurations, one after the other, and keeps what it found. Flows in the background and a load that
-// has no time of its own go on throughout.
+// series measures a cell in the configurations, one after the other, and keeps what it found. The load and the flows in the background go
+// on throughout.
 func (r *run) series(ctx context.Context, round int, c cell, configs []configuration, say func(configuration)) (err error) {
 	if configs[0].background {
 		b := r.rig.startBackground(ctx)
@@ -130,22 +130,18 @@ func (r *run) series(ctx context.Context, round int, c cell, configs []configura
 			}
 		}()
 	}
-	one := func() (sample, error) { return r.rig.one(ctx, c) }
-	if !c.endsFlows() {
-		if err := r.meter(ctx, off, true); err != nil {
-			return err
-		}
-		load, startErr := r.rig.startSteady(ctx, c)
-		if startErr != nil {
-			return startErr
-		}
-		defer func() { err = errors.Join(err, load.end()) }()
-		one = load.sample
+	if err := r.meter(ctx, off, true); err != nil {
+		return err
 	}
+	load, startErr := r.rig.startSteady(ctx, c)
+	if startErr != nil {
+		return startErr
+	}
+	defer func() { err = errors.Join(err, load.end()) }()
 	found := make([]taken, 0, len(configs))
 	for _, cfg := range configs {
 		say(cfg)
-		s, err := r.in(ctx, c, cfg, one)
+		s, err := r.in(ctx, load, cfg)
 		if err != nil {
 			return fmt.Errorf("%s: %w", cfg.name(), err)
 		}
@@ -167,23 +163,12 @@ func (r *run) keep(c cell, series []taken) {
 
 // in measures in a configuration. A baseline begins when all is told of flows that were metered before it: nothing of what their metering
 // asks for is beside an interval without.
-func (r *run) in(ctx context.Context, c cell, cfg configuration, one func() (sample, error)) (sample, error) {
-	if err := r.meter(ctx, cfg.metering, !cfg.metering.meters()); err != nil {
+func (r *run) in(ctx context.Context, load *steady, cfg configuration) (sample, error) {
+	if err := r.meter(ctx, cfg.metering, cfg.metering == off); err != nil {
 		return sample{}, err
 	}
-	if cfg.metering.meters() {
-		r.rig.ending = true
-		if cfg.background {
-			settles := time.Duration(0)
-			if c.endsFlows() {
-				settles, _ = c.times(r.opts, cfg.metering)
-			}
-			if err := r.rig.cycle(ctx, settles); err != nil { // in the interval all of its flows are metered
-				return sample{}, err
-			}
-		}
-	}
-	return one()
+	r.rig.ending = r.rig.ending || cfg.metering.meters()
+	return load.sample(load.cell.times(r.opts, cfg))
 }
 
 // meter changes the metering and counts what was exported under the one before.

@@ -93,16 +93,33 @@ func (r *run) enough(c cell) bool {
 		return false
 	}
 	for _, cfg := range r.compared() {
-		s := r.kept(c, cfg)
-		if s.Rounds < enoughSamples || !(resolution(s) <= r.opts.Resolution) {
+		if !r.resolved(c, cfg) {
 			return false
 		}
 	}
 	return true
 }
 
-// enoughSamples is how many there must be before their spread is believed.
-const enoughSamples = 8
+const (
+	// enoughSamples is how many there must be before their spread is believed.
+	enoughSamples = 6
+	// Where a ratio is known to roughEnough and lies clearSteps standard errors away from its budget, that is judged. A verdict asks for
+	// two; who looks again and again, and stops when he likes what he sees, must ask for more.
+	roughEnough = 0.01
+	clearSteps  = 3
+)
+
+func (r *run) resolved(c cell, cfg configuration) bool {
+	s := r.kept(c, cfg)
+	e := resolution(s)
+	switch {
+	case s.Rounds < enoughSamples || math.IsNaN(e):
+		return false
+	case e <= r.opts.Resolution:
+		return true
+	}
+	return cfg.metering.meters() && e <= roughEnough && math.Abs(s.Median-c.atLeast) >= clearSteps*e
+}
 
 // timeFor says whether another visit to the cell ends in time.
 func (r *run) timeFor(c cell) bool {
@@ -128,7 +145,7 @@ func (r *run) expected(c cell) (d time.Duration) {
 			continue
 		}
 		for _, cfg := range order(configs, 0, c.turns(r.opts)) {
-			warmup, duration := c.times(r.opts, cfg.metering)
+			warmup, duration := c.times(r.opts, cfg)
 			d += around + warmup + duration
 		}
 	}

@@ -88,6 +88,16 @@ func TestCellsThatAreResolvedAreNotVisitedAgain(t *testing.T) {
 	if few.enough(few.cells[0]) || !all.enough(all.cells[0]) {
 		t.Errorf("enough: %v of %d, %v of %d", few.enough(few.cells[0]), len(steadily)-1, all.enough(all.cells[0]), len(steadily))
 	}
+	for want, kept := range map[bool]float64{true: 0.99, false: 0.955} { // far from the budget and close to it
+		rough := make([]float64, enoughSamples)
+		for i := range rough {
+			rough[i] = kept + 0.02*float64(i%3-1)
+		}
+		r := madeUp("udp-18", rough...)
+		if e := resolution(r.kept(r.cells[0], configuration{uni, false})); e <= r.opts.Resolution || r.enough(r.cells[0]) != want {
+			t.Errorf("ratio %g ± %g: enough is %v", kept, e, !want)
+		}
+	}
 	wild := madeUp("udp-18", 0.8, 0.9, 1, 1.1, 0.8, 0.9, 1, 1.1, 0.97, 0.97)
 	if wild.enough(wild.cells[0]) {
 		t.Error("ratios from 0.8 to 1.1 are taken to be resolved")
@@ -174,5 +184,15 @@ func TestRatesAreOfEachPairsOwnTime(t *testing.T) {
 	after := []mark{{when.Add(time.Second), 900, 1000}, {when.Add(time.Second), 600, 600}}
 	if perSecond, lost := rate(before, after); perSecond != 900+1000 || math.Abs(lost-1.0/15) > 1e-9 {
 		t.Errorf("%g per second, %g lost", perSecond, lost)
+	}
+}
+
+func TestTransactionsAreReadFromTheKernel(t *testing.T) {
+	const snmp = "Ip: Forwarding\nIp: 1\nTcp: RtoAlgorithm ActiveOpens EstabResets CurrEstab\nTcp: 1 20 19 4\nUdp: InDatagrams\nUdp: 7\n"
+	if n, err := tcpResets(snmp); err != nil || n != 19 {
+		t.Errorf("%d, %v", n, err)
+	}
+	if _, err := tcpResets("Tcp: ActiveOpens\nTcp: 1\n"); err == nil {
+		t.Error("what is not counted is 0")
 	}
 }

@@ -37,9 +37,12 @@ var errStopped = errors.New("the load was stopped")
 
 // startSteady begins with the load and returns when all pairs are under way.
 func (r *rig) startSteady(ctx context.Context, c cell) (*steady, error) {
-	load := traffic.Load{Kind: c.kind, Size: c.size, Duration: steadyTime}
-	if c.kind == traffic.KindUDP {
+	load := traffic.Load{Kind: c.kind, Size: c.size, Sessions: c.sessions, Duration: steadyTime}
+	switch c.kind {
+	case traffic.KindUDP:
 		load.Buffer, load.Nap = sinkBuffer, time.Duration(c.pairs)*sinkNap
+	case traffic.KindCRR:
+		load.Addresses = serverAddresses
 	}
 	s := &steady{rig: r, cell: c, ended: make(chan struct{})}
 	s.ctx, s.stop = context.WithCancelCause(ctx)
@@ -102,10 +105,13 @@ func (s *steady) pause(d time.Duration) error {
 	return nil
 }
 
-// sample measures an interval as the hosts are configured.
-func (s *steady) sample() (out sample, err error) {
-	o := s.rig.opts
-	if err = s.rig.timePrograms(s.ctx, &out, watchFor(o.Warmup)); err != nil {
+// sample measures an interval as the hosts are configured, after a warm-up.
+func (s *steady) sample(warmup, duration time.Duration) (out sample, err error) {
+	look := watchFor(s.rig.opts.Warmup)
+	if err = s.pause(warmup - look - unwatch); err != nil {
+		return out, err
+	}
+	if err = s.rig.timePrograms(s.ctx, &out, look); err != nil {
 		return out, s.why(err)
 	}
 	if err = s.pause(unwatch); err != nil {
@@ -115,7 +121,7 @@ func (s *steady) sample() (out sample, err error) {
 	if err != nil {
 		return out, err
 	}
-	if err = s.rig.interval(s.ctx, &out, o.Duration); err != nil {
+	if err = s.rig.interval(s.ctx, &out, duration); err != nil {
 		return out, s.why(err)
 	}
 	last, err := s.rig.marks(s.cell)
