@@ -91,7 +91,7 @@ func TestCellsThatAreResolvedAreNotVisitedAgain(t *testing.T) {
 	for want, kept := range map[bool]float64{true: 0.99, false: 0.955} { // far from the budget and close to it
 		rough := make([]float64, enoughSamples)
 		for i := range rough {
-			rough[i] = kept + 0.02*float64(i%3-1)
+			rough[i] = kept + 0.01*float64(i%3-1)
 		}
 		r := madeUp("udp-18", rough...)
 		if e := resolution(r.kept(r.cells[0], configuration{uni, false})); e <= r.opts.Resolution || r.enough(r.cells[0]) != want {
