@@ -171,25 +171,35 @@ func TestBurstLeavesByADeviceWithoutChecksums(t *testing.T) {
 
 // A way whose MTU becomes smaller: a router drops what is too long of a burst, which counts as lost, and what is not is told.
 func TestBurstThatIsTooLongForARouter(t *testing.T) {
-	for _, divided := range []bool{true, false} {
-		w, router := newDetour(t, 1500)
-		if !divided {
-			oneByOne(t, w.r.x.sessions[0])
+	for _, d := range []detour{detour4(), detour6()} {
+		for _, divided := range []bool{true, false} {
+			t.Run(fmt.Sprint(divided, d.near), func(t *testing.T) { testTooLong(t, d, divided) })
 		}
-		w.r.pass(0)
-		w.r.send(many(20)...)
-		w.c.await(20)
-		w.ip(router, "link", "set", "r1", "mtu", "1000")
-		const n = 400 // the last message has some records, and passes
-		w.r.send(many(n)...)
-		w.r.await(func(Status) bool { return w.r.x.sessions[0].socket.sender.PathMTU() == 1000 })
-		w.r.pass(time.Second)
-		lost := w.r.x.Status()[0].Lost.Records
-		w.r.send(many(100)...)
-		got := len(w.c.await(20 + n + 100 - int(lost)))
-		if st := w.r.x.Status()[0]; got+int(st.Lost.Records) != 20+n+100 || st.Lost.Records != lost || lost == 0 || int(st.Records) != got || st.State != Sending {
-			t.Errorf("divided %v: %d records of %d arrived, %d were lost; status %+v", divided, got, 20+n+100, lost, st)
+	}
+}
+
+func testTooLong(t *testing.T, d detour, divided bool) {
+	w, router := newDetour(t, d, 1500)
+	if !divided {
+		oneByOne(t, w.r.x.sessions[0])
+		if d == detour6() {
+			w.c.takeUnsummed()
 		}
+	}
+	w.r.pass(0)
+	w.r.send(many(20)...)
+	w.c.await(20)
+	const mtu = 1300
+	w.ip(router, "link", "set", "r1", "mtu", fmt.Sprint(mtu))
+	const n = 400 // the last message has some records, and passes
+	w.r.send(many(n)...)
+	w.r.await(func(Status) bool { return w.r.x.sessions[0].socket.sender.PathMTU() == mtu })
+	w.r.pass(time.Second)
+	lost := w.r.x.Status()[0].Lost.Records
+	w.r.send(many(100)...)
+	got := len(w.c.await(20 + n + 100 - int(lost)))
+	if st := w.r.x.Status()[0]; got+int(st.Lost.Records) != 20+n+100 || st.Lost.Records != lost || lost == 0 || int(st.Records) != got || st.State != Sending {
+		t.Errorf("%d records of %d arrived, %d were lost; status %+v", got, 20+n+100, lost, st)
 	}
 }
 

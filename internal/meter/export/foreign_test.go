@@ -100,8 +100,15 @@ func sequence(c *collector) error {
 	return nil
 }
 
+// detour is what the addresses of a way with a router begin with: on the exporter's side, and on the collector's.
+type detour struct{ near, far, prefix string }
+
+func detour4() detour { return detour{"198.51.100.", "192.0.2.", "/24"} }
+
+func detour6() detour { return detour{"2001:db8:1::", "2001:db8:2::", "/64"} }
+
 // newDetour is an exporter's host and a collector's, with a router between them, and MTUs of 1500 but for the router's way to the collector.
-func newDetour(t *testing.T, mtu int) (w *wire, router *netns.NS) {
+func newDetour(t *testing.T, d detour, mtu int) (w *wire, router *netns.NS) {
 	t.Helper()
 	testkit.Tool(t, "ip")
 	w, router = &wire{t: t, host: testkit.NS(t, "exporter"), far: testkit.NS(t, "collector")}, testkit.NS(t, "router")
@@ -111,20 +118,27 @@ func newDetour(t *testing.T, mtu int) (w *wire, router *netns.NS) {
 		n               *netns.NS
 		device, address string
 		mtu             int
-	}{{w.host, "m0", "198.51.100.1/24", 1500}, {router, "r0", "198.51.100.254/24", 1500}, {router, "r1", "192.0.2.254/24", mtu}, {w.far, "m1", "192.0.2.2/24", mtu}} {
-		w.ip(x.n, "addr", "add", x.address, "dev", x.device)
+	}{{w.host, "m0", d.near + "1", 1500}, {router, "r0", d.near + "254", 1500}, {router, "r1", d.far + "254", mtu}, {w.far, "m1", d.far + "2", mtu}} {
+		// Without waiting for another host that has an IPv6 address already.
+		if out, err := x.n.Output("sh", "-c", "echo 0 > /proc/sys/net/ipv6/conf/"+x.device+"/accept_dad"); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		w.ip(x.n, "addr", "add", x.address+d.prefix, "dev", x.device)
 		w.ip(x.n, "link", "set", x.device, "mtu", fmt.Sprint(x.mtu), "up")
 	}
-	w.ip(w.host, "route", "add", "default", "via", "198.51.100.254")
-	w.ip(w.far, "route", "add", "default", "via", "192.0.2.254")
-	if out, err := router.Output("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"); err != nil {
+	if out, err := router.Output("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if err := w.far.Do(func() error { w.c = collect(t, "192.0.2.2:0"); return nil }); err != nil {
+	w.ip(w.host, "route", "add", "default", "via", d.near+"254")
+	w.ip(w.far, "route", "add", "default", "via", d.far+"254")
+	if err := w.far.Do(func() error {
+		w.c = collect(t, netip.AddrPortFrom(netip.MustParseAddr(d.far+"2"), 0).String())
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.host.Do(func() error {
-		w.r = newRig(t, Config{Collectors: []Collector{{Address: "192.0.2.2", Port: w.c.port(), Shape: Standard}}})
+		w.r = newRig(t, Config{Collectors: []Collector{{Address: d.far + "2", Port: w.c.port(), Shape: Standard}}})
 		return nil
 	}); err != nil {
 		t.Fatal(err)
@@ -134,7 +148,7 @@ func newDetour(t *testing.T, mtu int) (w *wire, router *netns.NS) {
 
 // A router with a smaller MTU on the way: what it dropped is counted, and messages become shorter.
 func TestMessagesKeepToThePathMTU(t *testing.T) {
-	w, _ := newDetour(t, 1000)
+	w, _ := newDetour(t, detour4(), 1000)
 	w.r.pass(0) // templates fill messages of 1500 bytes, which the router drops
 	for end := time.Now().Add(10 * time.Second); w.r.x.sessions[0].socket.sender.PathMTU() != 1000; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
