@@ -110,7 +110,7 @@ func detour6() detour { return detour{"2001:db8:1::", "2001:db8:2::", "/64"} }
 // newDetour is an exporter's host and a collector's, with a router between them, and MTUs of 1500 but for the router's way to the collector.
 func newDetour(t *testing.T, d detour, mtu int) (w *wire, router *netns.NS) {
 	t.Helper()
-	testkit.Tool(t, "ip")
+	testkit.Tool(t, "ip", "ping")
 	w, router = &wire{t: t, host: testkit.NS(t, "exporter"), far: testkit.NS(t, "collector")}, testkit.NS(t, "router")
 	w.ip(w.host, "link", "add", "m0", "type", "veth", "peer", "name", "r0", "netns", router.Name)
 	w.ip(w.far, "link", "add", "m1", "type", "veth", "peer", "name", "r1", "netns", router.Name)
@@ -119,11 +119,7 @@ func newDetour(t *testing.T, d detour, mtu int) (w *wire, router *netns.NS) {
 		device, address string
 		mtu             int
 	}{{w.host, "m0", d.near + "1", 1500}, {router, "r0", d.near + "254", 1500}, {router, "r1", d.far + "254", mtu}, {w.far, "m1", d.far + "2", mtu}} {
-		// Without waiting for another host that has an IPv6 address already.
-		if out, err := x.n.Output("sh", "-c", "echo 0 > /proc/sys/net/ipv6/conf/"+x.device+"/accept_dad"); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		w.ip(x.n, "addr", "add", x.address+d.prefix, "dev", x.device)
+		w.ip(x.n, "addr", "add", x.address+d.prefix, "dev", x.device, "nodad")
 		w.ip(x.n, "link", "set", x.device, "mtu", fmt.Sprint(x.mtu), "up")
 	}
 	if out, err := router.Output("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding"); err != nil {
@@ -131,6 +127,15 @@ func newDetour(t *testing.T, d detour, mtu int) (w *wire, router *netns.NS) {
 	}
 	w.ip(w.host, "route", "add", "default", "via", d.near+"254")
 	w.ip(w.far, "route", "add", "default", "via", d.far+"254")
+	for end := time.Now().Add(20 * time.Second); ; {
+		out, err := w.host.Output("ping", "-n", "-c", "1", "-W", "1", d.far+"2")
+		if err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the collector's host can't be reached: %v: %s", err, out)
+		}
+	}
 	if err := w.far.Do(func() error {
 		w.c = collect(t, netip.AddrPortFrom(netip.MustParseAddr(d.far+"2"), 0).String())
 		return nil
