@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cilium/ebpf"
 
@@ -81,10 +82,16 @@ func (f *Flows) drainRound(c *abi.MeterControl, add func(flow.Batch) error) erro
 			return err
 		}
 	}
+	f.mu.Lock()
+	limit := f.limit
+	f.mu.Unlock()
 	d.number = round<<tableBits | uint64(len(t.own))
-	shared, err := drainTable(d, t.shared, &r.wideKeys, wideKeyOf)
-	if err != nil {
-		return err
+	shared := 0
+	if now := time.Now(); t.mayHaveSpilled(limit) || now.Sub(t.looked) >= lookEvery {
+		if shared, err = drainTable(d, t.shared, &r.wideKeys, wideKeyOf); err != nil {
+			return err
+		}
+		t.looked = now
 	}
 	// Places come last: what a flow counted in a table before it was given one is from before that.
 	for cpu := range t.places {
@@ -103,9 +110,6 @@ func (f *Flows) drainRound(c *abi.MeterControl, add func(flow.Batch) error) erro
 	if err := f.step("emptied"); err != nil {
 		return err
 	}
-	f.mu.Lock()
-	limit := f.limit
-	f.mu.Unlock()
 	if err := t.resize(f.demand, shared, limit); err != nil {
 		return fmt.Errorf("make other tables for flows: %w", err)
 	}
@@ -118,6 +122,23 @@ func (f *Flows) drainRound(c *abi.MeterControl, add func(flow.Batch) error) erro
 	}
 	f.drained(round)
 	return nil
+}
+
+// lookEvery is how often the table that all CPUs share is read though nothing should be in it. That reads all of its buckets, some megabytes: more
+// than all that the flows of a short round take.
+const lookEvery = time.Second
+
+// mayHaveSpilled says whether flows of the drained round may be in the table that all CPUs share, or the table may be about to go: they
+// come there when a CPU's own table has no room.
+func (t *flowTables) mayHaveSpilled(limit uint32) bool {
+	for cpu := range t.own {
+		for k := range kinds {
+			if t.own[cpu][k].full() > 0 {
+				return true
+			}
+		}
+	}
+	return limit == 0 || t.shared.MaxEntries() != limit
 }
 
 // discard frees the tables when nothing is metered and nothing is in them.

@@ -3,6 +3,7 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"time"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -55,6 +56,7 @@ type flowTables struct {
 	own    [][kinds]flowTable // by CPU
 	places []places           // by CPU
 	shared *ebpf.Map          // what finds no room in those
+	looked time.Time          // when that was read
 }
 
 // flowTable is one table. Map is nil while there is none: what it would count is then counted in the shared one.
