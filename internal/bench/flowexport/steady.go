@@ -22,8 +22,9 @@ type steady struct {
 }
 
 const (
-	// steadyTime is longer than any series.
-	steadyTime = 24 * time.Hour
+	// steadyTime is longer than any series. All sessions of an end must have begun within startPatience, on a busy machine too.
+	steadyTime    = 24 * time.Hour
+	startPatience = joinPatience
 	// sinkBuffer holds some dozens of packets. A sink that gets no CPU for a while then leaves its packets to the kernel to throw away,
 	// after they came; megabytes of them would drive all else out of the caches, of which the sender has the loss.
 	sinkBuffer = 64 << 10
@@ -37,7 +38,7 @@ var errStopped = errors.New("the load was stopped")
 
 // startSteady begins with the load and returns when all pairs are under way.
 func (r *rig) startSteady(ctx context.Context, c cell) (*steady, error) {
-	load := traffic.Load{Kind: c.kind, Size: c.size, Sessions: c.sessions, Duration: steadyTime}
+	load := traffic.Load{Kind: c.kind, Size: c.size, Sessions: c.sessions, Warmup: startPatience, Duration: steadyTime}
 	switch c.kind {
 	case traffic.KindUDP:
 		load.Buffer, load.Nap = sinkBuffer, time.Duration(c.pairs)*sinkNap
