@@ -65,6 +65,22 @@ func (s *churning) Drain(add func(flow.Batch) error) error {
 	return nil
 }
 
+// last has so many flows begin that last.
+func (s *churning) last(b *testing.B, m *Meter, now Instant, flows int) {
+	if _, err := m.Step(now); err != nil {
+		b.Fatal(err)
+	}
+	s.number++
+	long := manyKeys(flows)
+	long.Number = s.number
+	for i := range long.Keys {
+		long.Keys[i].DstPort++
+	}
+	if err := m.fold(long, now); err != nil {
+		b.Fatal(err)
+	}
+}
+
 // taker is an exporter that takes whatever it gets.
 type taker struct{ records int }
 
@@ -117,18 +133,7 @@ func benchmarkChurn(b *testing.B, biflow bool, lasting int) {
 		b.Fatal(err)
 	}
 	if lasting > 0 {
-		long := manyKeys(lasting)
-		for i := range long.Keys {
-			long.Keys[i].DstPort++
-		}
-		if _, err := m.Step(now); err != nil {
-			b.Fatal(err)
-		}
-		s.number++
-		long.Number = s.number
-		if err := m.fold(long, now); err != nil {
-			b.Fatal(err)
-		}
+		s.last(b, m, now, lasting)
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -1,7 +1,7 @@
 // Package meter keeps the flows of a host between the kernel's tables and the collectors.
 //
-// What was counted is drained from a flow.Source at least every second, more often while many flows begin (see nextRound), and folded into one table per switch: a file in the agent's run directory,
-// mapped into memory outside the Go heap. There is no file while there is no flow. An agent that is killed at any instruction leaves a
+// What was counted is drained from a flow.Source at least every second, more often while many flows begin (see nextRound), and folded into
+// one table per switch: a file in the agent's run directory, mapped into memory outside the Go heap. There is no file while there is no flow. An agent that is killed at any instruction leaves a
 // file from which its successor goes on: nothing that was counted is missing, and nothing is in it twice, since each entry knows the
 // number of the batch that was added to it last.
 //

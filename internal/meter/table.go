@@ -41,34 +41,6 @@ type table struct {
 	refused  error // why there is no room; logged when it changes
 }
 
-// chunk is what is known of some entries that get their room together.
-type chunk struct {
-	live     int32
-	reserved bool
-	idle     uint8 // for how many calls of giveBack it has had its room for nothing
-}
-
-// keepIdle is for how many calls of giveBack, one a second, a chunk keeps its room when no entry in it is in use: where flows come and go all the
-// time, to get it anew costs more than to keep it.
-const keepIdle = 10
-
-// giveBack returns the room of chunks that have not been in use for long, some at a time. What the file system does not take back stays.
-func (t *table) giveBack() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for i, left := 0, 16; i < len(t.chunks) && left > 0; i++ {
-		c := &t.chunks[i]
-		if c.live > 0 || !c.reserved {
-			c.idle = 0
-			continue
-		}
-		if c.idle++; c.idle <= keepIdle {
-			continue
-		}
-		*c, left = chunk{reserved: t.file.giveBack(i) != nil}, left-1
-	}
-}
-
 // hash is of 32 bits, by a seed that guests cannot know.
 func (t *table) hash(k *flow.Key) uint32 {
 	return uint32(maphash.Bytes(t.seed, unsafe.Slice((*byte)(unsafe.Pointer(k)), unsafe.Sizeof(*k))))
