@@ -35,9 +35,6 @@ func (c configuration) name() string {
 	return string(c.metering)
 }
 
-// baseline is what the configuration is compared with.
-func (c configuration) baseline() configuration { return configuration{off, c.background} }
-
 // metered4 are the article's configurations but for the baseline.
 func metered4() []configuration {
 	return []configuration{{uni, false}, {bi, false}, {uni, true}, {bi, true}}

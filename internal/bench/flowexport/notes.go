@@ -54,7 +54,7 @@ func (r *run) sameNotes() (notes []string) {
 			text = "A further baseline in the place of a metered interval (%s): "
 		}
 		notes = append(notes, fmt.Sprintf(text+"%.4f ± %.4f over all cells, quartiles %.3f–%.3f, the cells' medians %.3f–%.3f.",
-			cfg.name(), s.Median, resolution(s), s.Q1, s.Q3, lowest, highest))
+			cfg.name(), s.Median, r.standardError(cfg, s), s.Q1, s.Q3, lowest, highest))
 	}
 	return notes
 }

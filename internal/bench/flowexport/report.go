@@ -42,7 +42,7 @@ func (r *run) row(c cell, cfg configuration) report.Row {
 		same := r.kept(c, cfg)
 		row = append(row, report.Field{Name: "ratio_baseline", Value: nil, Hidden: true},
 			report.Field{Name: "ratio_again", Title: "of other baselines", Value: same, Unit: report.Ratio},
-			report.Field{Name: "ratio_again_resolution", Value: resolution(same), Unit: report.Ratio, Hidden: true})
+			report.Field{Name: "ratio_again_resolution", Value: r.standardError(cfg, same), Unit: report.Ratio, Hidden: true})
 	} else {
 		row = append(row, r.lossFields(c, cfg)...)
 		row = append(row, r.costFields(c, cfg)...)
@@ -64,7 +64,7 @@ func (r *run) lossFields(c cell, cfg configuration) []report.Field {
 	like, plain := r.kept(c, cfg), r.keptOfPlain(c, cfg)
 	fields := []report.Field{
 		{Name: "ratio_baseline", Title: "of baseline (quartiles)", Value: like, Unit: report.Ratio},
-		{Name: "ratio_resolution", Title: "standard error", Value: resolution(like), Unit: report.Ratio},
+		{Name: "ratio_resolution", Title: "standard error", Value: r.standardError(cfg, like), Unit: report.Ratio},
 		{Name: "loss_percent", Title: "loss", Value: percent(like), Unit: report.Percent, Brief: true},
 		{Name: "loss_published", Title: "article's", Value: nil},
 		{Name: "loss_published_percent", Value: article(c, cfg).loss.percent(), Unit: report.Percent, Hidden: true},
@@ -166,15 +166,15 @@ func (r *run) metered() []configuration {
 // rateBudgets hold, for each cell, the worst of its configurations.
 func (r *run) rateBudgets() (budgets []report.Budget) {
 	for _, c := range r.cells {
-		worst, which := report.Spread{Median: math.Inf(1)}, ""
+		worst, which := report.Spread{Median: math.Inf(1)}, configuration{}
 		for _, cfg := range r.metered() {
 			if s := r.kept(c, cfg); s.Rounds > 0 && s.Median < worst.Median {
-				worst, which = s, cfg.name()
+				worst, which = s, cfg
 			}
 		}
 		if len(r.metered()) > 0 {
-			name := fmt.Sprintf("%s: %s / baseline, the lowest", c, which)
-			budgets = append(budgets, report.Hold(name, worst.Median, report.Ratio, report.AtLeast, c.atLeast).Resolve(resolution(worst)))
+			name := fmt.Sprintf("%s: %s / baseline, the lowest", c, which.name())
+			budgets = append(budgets, report.Hold(name, worst.Median, report.Ratio, report.AtLeast, c.atLeast).Resolve(r.standardError(which, worst)))
 		}
 	}
 	return budgets
@@ -198,7 +198,7 @@ func (r *run) costBudgets() (budgets []report.Budget) {
 		}
 		if where != "" {
 			name := fmt.Sprintf("%s: cores per 100 kpps and point, the most (%s)", cfg.name(), where)
-			budgets = append(budgets, report.Hold(name, dearest.Median, report.None, report.AtMost, pointBudget).Resolve(resolution(dearest)))
+			budgets = append(budgets, report.Hold(name, dearest.Median, report.None, report.AtMost, pointBudget).Resolve(r.standardError(cfg, dearest)))
 		}
 	}
 	return budgets

@@ -87,6 +87,18 @@ func resolution(s report.Spread) float64 {
 	return 1.253 / math.Sqrt(n) * (s.Q3 - s.Q1) / (1.349 * (1 - 1.2/n))
 }
 
+// shared is by how much neighbours that share a baseline, of which a third of the variance of both comes, make an error larger: 1/6 of it
+// is common to each two, √(1 + 2/6).
+const shared = 1.155
+
+// standardError is that of a median of comparisons. Where one configuration alone is compared, its neighbours share their baselines.
+func (r *run) standardError(cfg configuration, s report.Spread) float64 {
+	if cfg.metering != off && len(r.with(cfg.background)) == 2 {
+		return shared * resolution(s)
+	}
+	return resolution(s)
+}
+
 // enough says whether a cell has been measured so often that all of its comparisons are resolved.
 func (r *run) enough(c cell) bool {
 	if r.opts.Resolution <= 0 {
@@ -111,7 +123,7 @@ const (
 
 func (r *run) resolved(c cell, cfg configuration) bool {
 	s := r.kept(c, cfg)
-	e := resolution(s)
+	e := r.standardError(cfg, s)
 	switch {
 	case s.Rounds < enoughSamples || math.IsNaN(e):
 		return false
