@@ -163,19 +163,17 @@ SEPARATE u32 meter_insist(u64 round)
 	struct meter_scratch *s = meter_scratch_of_cpu();
 	struct flow_places *p = places_of_cpu(round);
 	struct flow_place *at;
-	u64 *cell = 0;
+	u32 *cell = 0;
 
 	if (!s || !p)
 		return 0;
 	for (u32 i = 0; i < BUCKET; i++) {
 		cell = cell_at(p, cell_after(s->cell.at, i));
-		if (is_of_round(*cell, round))
+		if (*cell >> CELL_ROUND_SHIFT == cell_round(round))
 			break;
 	}
-	if (!is_of_round(*cell, round))
-		return 0;
 	at = place_at(p, *cell);
-	if (--at->patience)
+	if (*cell >> CELL_ROUND_SHIFT != cell_round(round) || at->tag >> 1 != round || --at->patience)
 		return 0;
 	at->patience = place_patience;
 	if (!move_out(at, round))

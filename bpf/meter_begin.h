@@ -3,7 +3,11 @@
 #pragma once
 #include "meter_place.h"
 
-enum { ROOM_TRIES = 8 };
+enum room_limits {
+	ROOM_TRIES = 8,
+	ROOM_MOST = 16, /* flows that a CPU takes room for at once */
+	ROOM_SHARE = 8, /* all CPUs together leave no more than 1/8 of what there is unused */
+};
 
 INLINE void copy_words(void *to, const void *from, u32 words)
 {
@@ -19,20 +23,23 @@ INLINE struct meter_point *meter_point_at(u32 slot)
 	return bpf_map_lookup_elem(&meter_points, &slot);
 }
 
-/* Takes room for one flow; the rooms of a round that is over are empty. */
-INLINE bool take_from(struct flow_room *r, u64 round)
+/* Takes room for flows that this CPU is to begin, several while there is much: the word is one that all CPUs write. Returns for how many; the
+ * rooms of a round that is over are empty. */
+INLINE u32 take_from(struct flow_room *r, u64 round)
 {
 #pragma clang loop unroll(disable)
 	for (u32 i = 0; i < ROOM_TRIES; i++) {
 		u64 word = *(volatile u64 *)&r->taken;
-		u32 taken = word >> 32 == (u32)round ? (u32)word : 0;
+		u32 taken = is_of_round(word, round) ? (u32)word : 0, limit = r->limit, n;
 
-		if (taken >= r->limit)
-			return false;
-		if (__sync_bool_compare_and_swap(&r->taken, word, round << 32 | (taken + 1)))
-			return true;
+		if (taken >= limit)
+			return 0;
+		n = (limit - taken) / (ROOM_SHARE * meter_cpus);
+		n = n < 1 ? 1 : n > ROOM_MOST ? ROOM_MOST : n;
+		if (__sync_bool_compare_and_swap(&r->taken, word, round << 32 | (taken + n)))
+			return n;
 	}
-	return false; /* so many other CPUs took theirs meanwhile */
+	return 0; /* so many other CPUs took theirs meanwhile */
 }
 
 INLINE struct flow_room *room_at(u32 i)
@@ -40,19 +47,46 @@ INLINE struct flow_room *room_at(u32 i)
 	return bpf_map_lookup_elem(&flow_rooms, &i);
 }
 
-/* Room for a flow of origin's frames: its own, then what it shares. The room that was taken, or 0. */
-INLINE struct flow_room *take_room(u32 origin, u64 round)
+INLINE u32 origin_of(const struct meter_ask *ask)
 {
-	struct flow_room *r = room_at(origin);
+	return ask->way >> WAY_ORIGIN_SHIFT;
+}
 
+/* Room for a flow of a port's frames: what this CPU has taken and not used, the port's own, then what it shares. Little is kept on the stack. */
+INLINE bool take_room(const struct meter_ask *ask)
+{
+	struct meter_point *p = meter_point_at(origin_of(ask));
+	struct flow_room *r;
+	u32 n;
+
+	if (p && is_of_round(p->room, ask->round) && (u32)p->room) {
+		p->room--;
+		return true;
+	}
+	REREAD();
+	r = room_at(origin_of(ask));
 	if (!r)
-		return 0;
-	if (take_from(r, round))
-		return r;
-	if (!r->pool)
-		return 0;
-	r = room_at(r->pool);
-	return r && take_from(r, round) ? r : 0;
+		return false;
+	n = take_from(r, ask->round);
+	if (!n && r->pool) {
+		r = room_at(r->pool);
+		n = r ? take_from(r, ask->round) : 0;
+	}
+	REREAD();
+	p = meter_point_at(origin_of(ask));
+	if (!n || !p)
+		return false;
+	p->room = ask->round << 32 | (n - 1);
+	return true;
+}
+
+/* The room that was taken last is not needed. */
+INLINE void keep_room(const struct meter_ask *ask)
+{
+	struct meter_point *p = meter_point_at(origin_of(ask));
+
+	if (p)
+		p->room++;
 }
 
 INLINE bool find_shared(struct meter_scratch *s, void *shared)
@@ -93,17 +127,11 @@ INLINE void widen(struct meter_scratch *s)
 	w->protocol = s->key.protocol;
 }
 
-INLINE u32 origin_of(const struct meter_ask *ask)
-{
-	return ask->way >> WAY_ORIGIN_SHIFT;
-}
-
 INLINE bool begin_in_table(struct meter_scratch *s, const struct meter_ask *ask)
 {
 	u64 *full = s->wide ? &s->full[1] : &s->full[0];
 	u32 i = ask->round & 1;
 	void *shared = bpf_map_lookup_elem(&shared_flows, &i);
-	struct flow_room *room;
 
 	if (!shared)
 		return false;
@@ -113,8 +141,7 @@ INLINE bool begin_in_table(struct meter_scratch *s, const struct meter_ask *ask)
 		if (find_shared(s, shared))
 			return true;
 	}
-	room = take_room(origin_of(ask), ask->round);
-	if (!room)
+	if (!take_room(ask))
 		return false;
 	if (*full != ask->round) {
 		if (insert_own(s, ask->round))
@@ -125,7 +152,7 @@ INLINE bool begin_in_table(struct meter_scratch *s, const struct meter_ask *ask)
 	}
 	if (!bpf_map_update_elem(shared, &s->wide_key, &s->fresh, UPDATE_NOEXIST))
 		return true;
-	__sync_fetch_and_add(&room->taken, -1);
+	keep_room(ask);
 	return find_shared(s, shared);
 }
 
@@ -140,7 +167,7 @@ INLINE bool begin_at_place(struct meter_scratch *s, const struct meter_ask *ask,
 	n = places_taken(p, ask->round);
 	if (n > place_mask)
 		return false;
-	*no_room = !take_room(origin_of(ask), ask->round);
+	*no_room = !take_room(ask);
 	if (*no_room)
 		return false;
 	p->used = ask->round << 32 | (n + 1);

@@ -16,7 +16,11 @@ enum key_words {
 
 enum place_cells {
 	BUCKET = 4, /* cells that a flow may have, of a cache line */
-	HASH_BITS = 0xffff, /* of a cell: what tells most others without a look at the place */
+	CELL_ROUND_SHIFT = 20,
+	CELL_ROUND = 0x7ff,
+	CELL_TAKEN = 0x800, /* beside the bits of the round */
+	CELL_HASH_SHIFT = 15,
+	CELL_HASH = 31, /* what tells most others without a look at the place */
 };
 
 INLINE void *table_of_cpu(void *tables, u64 round)
@@ -57,9 +61,15 @@ INLINE u64 tag_of(const struct meter_scratch *s, u64 round)
 	return round << 1 | (s->wide ? 1 : 0);
 }
 
-INLINE bool is_of_round(u64 cell, u64 round)
+INLINE bool is_of_round(u64 word, u64 round)
 {
-	return cell >> 32 == (u32)round;
+	return word >> 32 == (u32)round;
+}
+
+/* What a cell of the round says first. */
+INLINE u32 cell_round(u64 round)
+{
+	return (round & CELL_ROUND) | CELL_TAKEN;
 }
 
 /* The i-th cell, from 0, that a flow may have. */
@@ -68,14 +78,14 @@ INLINE u32 cell_after(u32 first, u32 i)
 	return (first & ~(BUCKET - 1)) | ((first + i) & (BUCKET - 1));
 }
 
-INLINE u64 *cell_at(struct flow_places *p, u32 i)
+INLINE u32 *cell_at(struct flow_places *p, u32 i)
 {
-	return &p->words[i & (place_cells - 1)];
+	return (u32 *)p->words + (i & (place_cells - 1));
 }
 
-INLINE struct flow_place *place_at(struct flow_places *p, u64 cell)
+INLINE struct flow_place *place_at(struct flow_places *p, u32 cell)
 {
-	return (struct flow_place *)&p->words[place_cells + (cell & place_mask) * PLACE_WORDS];
+	return (struct flow_place *)&p->words[place_cells / 2 + (cell & place_mask) * PLACE_WORDS];
 }
 
 /* How many are taken. */
@@ -107,20 +117,21 @@ INLINE void copy_longs(void *to, const void *from, u32 longs)
 /* The place that the key has. 0 = none: s->cell then says where it may begin. What is needed for each cell is kept there, as there is little stack. */
 INLINE struct flow_place *find_place(struct flow_places *p, struct meter_scratch *s, const u64 *key, u32 words, u64 tag)
 {
-	u64 h = hash_of(key, words), cell;
+	u64 h = hash_of(key, words);
 	struct flow_place *at;
+	u32 cell;
 
 	s->cell.at = (h >> (64 - FLOW_PLACES_BITS) & (place_cells - 1)) >> (p->open >> PLACES_SHIFT & 15);
-	s->cell.mark = tag >> 1 << 32 | (h & HASH_BITS) << 16;
+	s->cell.mark = cell_round(tag >> 1) << CELL_ROUND_SHIFT | (h & CELL_HASH) << CELL_HASH_SHIFT;
 	for (u32 i = 0; i < BUCKET; i++) {
 		REREAD();
 		cell = *cell_at(p, cell_after(s->cell.at, i));
-		if (LIKELY(cell >> 16 == s->cell.mark >> 16)) {
+		if (LIKELY(cell >> CELL_HASH_SHIFT == s->cell.mark >> CELL_HASH_SHIFT)) {
 			at = place_at(p, cell);
 			REREAD(); /* the key's words in registers would need stack that there is not */
 			if (LIKELY(holds(at, key, words, tag)))
 				return at;
-		} else if (!is_of_round(cell, tag >> 1)) {
+		} else if (cell >> CELL_ROUND_SHIFT != cell_round(tag >> 1)) {
 			s->cell.at = cell_after(s->cell.at, i);
 			s->cell.none = places_taken(p, tag >> 1) > place_mask;
 			return 0;

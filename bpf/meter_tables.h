@@ -78,15 +78,15 @@ enum place_words {
 	PLACE_WORDS = sizeof(struct flow_place) / 8,
 };
 
-/* Places are taken one after the other. A cell says whose one is: round << 32 | bits of the key's hash << 16 | its number; one of another round
- * is free. */
+/* Places are taken one after the other. A cell of 32 bits says whose one is: 1 and the last 11 bits of the round, 5 of the key's hash, its number. One
+ * of another round is free. One of 2,048 rounds ago looks like one that is taken: that costs what a taken one does, as place and key decide. */
 struct flow_places {
 	/* enum place_limits. The agent's: it closes them before it leaves for one that may not look here, and shifts while a set is not written, so that
 	 * few flows use few lines of memory. */
 	u64 open;
 	u64 used; /* lower half of the round << 32 | places taken in it */
 	u64 reserved[6];
-	u64 words[FLOW_PLACES * (1 + PLACE_WORDS)]; /* place_cells cells, and as many places */
+	u64 words[FLOW_PLACES / 2 + FLOW_PLACES * PLACE_WORDS]; /* place_cells cells, and as many places */
 };
 
 struct meter_control {
@@ -103,12 +103,12 @@ struct meter_point {
 	u64 lost_frame_bytes;
 	u64 lost_flows;
 	u32 skip[2]; /* packets until the next that is metered, by direction */
-	u64 reserved;
+	u64 room; /* lower half of the round << 32 | flows of the port's frames that this CPU has taken room for and not begun */
 };
 
 /* Room for the flows of one port's frames, wherever they are observed, or shared by the ports of a switch. */
 struct flow_room {
-	u64 taken; /* lower half of the round << 32 | flows begun in it */
+	u64 taken; /* lower half of the round << 32 | flows that CPUs have taken room for in it */
 	u32 limit;
 	u32 pool; /* where to look when it is taken, 0 = nowhere */
 	u64 reserved[6]; /* a cache line each */
@@ -142,7 +142,8 @@ struct meter_ask {
 struct meter_cell {
 	u32 at; /* its first cell that is free, or with none the first of all */
 	u32 none; /* no cell is free, or no place */
-	u64 mark; /* what the cell is to say, but for the place's number */
+	u32 mark; /* what the cell is to say, but for the place's number */
+	u32 reserved;
 };
 
 /* Where the headers of an IPv6 packet have been followed to. */

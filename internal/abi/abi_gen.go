@@ -498,7 +498,7 @@ type MeterPoint struct {
 	LostFrameBytes uint64
 	LostFlows      uint64
 	Skip           [2]uint32
-	Reserved       uint64
+	Room           uint64
 }
 
 // FlowRoom is struct flow_room.

@@ -21,7 +21,7 @@ type places struct {
 
 const (
 	placeSize    = int64(unsafe.Sizeof(abi.FlowPlace{}))
-	cellSize     = 8
+	cellSize     = 4
 	firstCell    = 64      // behind what struct flow_places begins with
 	usedAt       = 8       // of how many are taken
 	placesPart   = 1 << 8  // places that are read at once: few enough to stay in a fast cache

@@ -222,8 +222,8 @@ func leaveAtPlaces(t *testing.T, f *Flows) {
 	for _, p := range f.tables[(c.Round+1)&1].places {
 		header := []uint64{abi.PlacesOpen, uint64(uint32(c.Round-1))<<32 | uint64(p.count())}
 		for i := range p.count() {
-			cell := uint64(uint32(c.Round-1))<<32 | uint64(i)
-			if _, err := p.memory.WriteAt(bytesOf([]uint64{cell}), firstCell+int64(i)*cellSize); err != nil {
+			cell := (uint32(c.Round-1)&0x7ff|0x800)<<20 | uint32(i)
+			if _, err := p.memory.WriteAt(bytesOf([]uint32{cell}), firstCell+int64(i)*cellSize); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := p.memory.WriteAt(bytesOf([]abi.FlowPlace{left}), p.at(i)); err != nil {
