@@ -22,9 +22,10 @@ type steady struct {
 }
 
 const (
-	// steadyTime is longer than any series. All sessions of an end must have begun within startPatience, on a busy machine too.
+	// steadyTime is longer than any series. All sessions of an end must have begun within startPatience: the last of eight pairs start beside
+	// seven that leave them little of the CPUs.
 	steadyTime    = 24 * time.Hour
-	startPatience = joinPatience
+	startPatience = time.Minute
 	// sinkBuffer holds some dozens of packets. A sink that gets no CPU for a while then leaves its packets to the kernel to throw away,
 	// after they came; megabytes of them would drive all else out of the caches, of which the sender has the loss.
 	sinkBuffer = 64 << 10
@@ -75,7 +76,7 @@ func (r *rig) startSteady(ctx context.Context, c cell) (*steady, error) {
 
 // await waits until every pair has come forward, and then for the warm-up.
 func (s *steady) await(before []mark) error {
-	for end := time.Now().Add(joinPatience); ; {
+	for end := time.Now().Add(startPatience); ; {
 		now, err := s.rig.marks(s.cell)
 		if err != nil {
 			return err
@@ -90,7 +91,7 @@ func (s *steady) await(before []mark) error {
 		case still == 0:
 			return s.pause(s.rig.opts.Warmup)
 		case time.Now().After(end):
-			return fmt.Errorf("%s: %d pairs are not under way after %v", s.cell, still, joinPatience)
+			return fmt.Errorf("%s: %d pairs are not under way after %v", s.cell, still, startPatience)
 		}
 		if err := s.pause(endLook); err != nil {
 			return err
