@@ -294,6 +294,9 @@ func TestEveryPanelOfTheDashboardShowsARealHost(t *testing.T) {
 	for panel, expr := range waiting {
 		t.Errorf("panel %q shows nothing: %s", panel, expr)
 	}
+	if len(waiting) > 0 {
+		t.Logf("devices:\n%s", run(t, h.ns, "ip -s -s link show"))
+	}
 	if series, why := query(t, c, `up{job="heddle"} == 1`); series != 1 {
 		t.Errorf("Prometheus does not reach the agent: %s", why)
 	}
