@@ -62,16 +62,33 @@ func monitored(t *testing.T) *host {
 
 const metricsAt = "127.0.0.1:9946"
 
-// flood sends echo requests until the test ends.
+// flood sends echo requests until the test ends, also when one that does gives up, and says why it did.
 func flood(t *testing.T, from *netns.NS, to string) {
 	t.Helper()
-	ping := exec.Command("ping", "-b", "-q", "-i", "0.005", "-s", "200", to)
-	if err := from.Start(ping); err != nil {
-		t.Fatal(err)
-	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			var said strings.Builder
+			ping := exec.CommandContext(ctx, "ping", "-b", "-q", "-i", "0.005", "-s", "200", to)
+			ping.Stderr = &said
+			err := from.Start(ping)
+			if err == nil {
+				err = ping.Wait()
+			}
+			if ctx.Err() == nil {
+				t.Logf("ping %s ended: %v: %s", to, err, said.String())
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}()
 	t.Cleanup(func() {
-		_ = ping.Process.Kill()
-		_ = ping.Wait()
+		stop()
+		<-done
 	})
 }
 
