@@ -156,30 +156,19 @@ INLINE bool begin_in_table(struct meter_scratch *s, const struct meter_ask *ask)
 	return find_shared(s, shared);
 }
 
-/* s->fresh has the next place, if there is still one that may be taken; *no_room: the flow may not begin at all. */
-INLINE bool begin_at_place(struct meter_scratch *s, const struct meter_ask *ask, bool *no_room)
+/* s->fresh, a flow that this CPU does not have, gets the next place, becomes one in a table, or is added to one in the table that all share, or
+ * is lost. */
+INLINE bool begin_flow(struct meter_scratch *s, const struct meter_ask *ask)
 {
 	struct flow_places *p = s->cell.none ? 0 : places_of_cpu(ask->round);
-	u32 n;
+	u32 n = p ? places_taken(p, ask->round) : 0;
 
-	if (!p)
-		return false;
-	n = places_taken(p, ask->round);
-	if (n > place_mask)
-		return false;
-	*no_room = !take_room(ask);
-	if (*no_room)
+	if (!p || n > place_mask)
+		return begin_in_table(s, ask);
+	if (!take_room(ask))
 		return false;
 	p->used = ask->round << 32 | (n + 1);
 	*cell_at(p, s->cell.at) = s->cell.mark | n;
 	settle(place_at(p, n), s, ask->round);
 	return true;
-}
-
-/* s->fresh, a flow that this CPU does not have, becomes one, or is added to one in the table that all share, or is lost. */
-INLINE bool begin_flow(struct meter_scratch *s, const struct meter_ask *ask)
-{
-	bool no_room = false;
-
-	return begin_at_place(s, ask, &no_room) || (!no_room && begin_in_table(s, ask));
 }

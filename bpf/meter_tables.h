@@ -140,7 +140,7 @@ struct meter_ask {
 
 /* Where a flow that was looked for may have a place. */
 struct meter_cell {
-	u32 at; /* its first cell that is free, or with none the first of all */
+	u32 at; /* a cell of its bucket: the first that is free, if one is */
 	u32 none; /* no cell is free, or no place */
 	u32 mark; /* what the cell is to say, but for the place's number */
 	u32 reserved;

@@ -101,10 +101,8 @@ func (f *Flows) drainRound(c *abi.MeterControl, add func(flow.Batch) error) erro
 		if err != nil {
 			return err
 		}
-		if p.Map != nil {
-			if err := p.fit(taken + t.own[cpu][ipv4].used + t.own[cpu][other].used); err != nil {
-				return err
-			}
+		if err := p.fit(taken + t.own[cpu][ipv4].used + t.own[cpu][other].used); err != nil {
+			return err
 		}
 	}
 	if err := f.step("emptied"); err != nil {

@@ -93,6 +93,9 @@ const (
 
 // fit has flows use so many cells as those of the drained round ask for. The set must not be written.
 func (p *places) fit(flows int) error {
+	if p.Map == nil {
+		return nil
+	}
 	p.recent = max(flows, p.recent-p.recent/forgetRecent)
 	shift := 0
 	for n := p.count(); n > fewestCells && n/2 >= p.recent*cellsOfFlow; n /= 2 {

@@ -98,39 +98,62 @@ func TestAPlaceOfAnotherRoundIsFree(t *testing.T) {
 	}
 }
 
-// Flows that differ in little spread over the cells as if by chance: of 1,000 nearly all find one of 4,096.
-func TestFlowsThatAreAlikeSpreadOverThePlaces(t *testing.T) {
+// flowRig runs the program over the frames of so many flows between two guests, metered on their way out.
+type flowRig struct {
+	*FrameBench
+	t      *testing.T
+	guests []guest
+	d      Desired
+	flows  int
+}
+
+func newFlowRig(t *testing.T, flows int) *flowRig {
+	t.Helper()
 	_, guests, d := meteredPorts(t, 10_000)
-	const flows = 1000
 	b, err := NewFrameBench(flows)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.Close()
-	ports := d.Plan.Switches[0].Ports
-	for _, p := range ports {
+	t.Cleanup(func() { _ = b.Close() })
+	for _, p := range d.Plan.Switches[0].Ports {
 		p.Policy.Monitoring.Observe.V = spec.ObserveEgress
+	}
+	return &flowRig{b, t, guests, d, flows}
+}
+
+// send has as many frames of each flow be metered, in turn; address is the flow's.
+func (r *flowRig) send(each int, address func(uint32) uint32) {
+	r.t.Helper()
+	cycle := make([]BenchFrame, r.flows)
+	for i := range cycle {
+		cycle[i] = BenchFrame{From: r.d.Plan.Switches[0].Ports[0].ID, Dst: r.guests[1].mac, Src: r.guests[0].mac, Flow: address(uint32(i))}
 	}
 	frame := make([]byte, 60)
 	frame[12], frame[14], frame[17], frame[22], frame[23], frame[39] = 8, 0x45, 46, 64, 17, 26
+	if err := errors.Join(r.SetCycle(cycle), r.SetFlows(GivenFlows)); err != nil {
+		r.t.Fatal(err)
+	}
+	if _, err := r.Cycle(frame, r.flows*each, false); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func forget(flow.Batch) error { return nil }
+
+// Flows that differ in little spread over the cells as if by chance: of 1,000 nearly all find one of 4,096.
+func TestFlowsThatAreAlikeSpreadOverThePlaces(t *testing.T) {
+	const flows = 1000
+	r := newFlowRig(t, flows)
+	b := r.FrameBench
 	for what, address := range map[string]func(uint32) uint32{
 		"neighbouring addresses": func(i uint32) uint32 { return bits.ReverseBytes32(0x0a000000 + i) },
 		"neighbouring networks":  func(i uint32) uint32 { return 0x0a + i<<8 },
 		"every 256th address":    func(i uint32) uint32 { return bits.ReverseBytes32(0x0a000001 + i<<8) },
 	} {
-		if err := errors.Join(b.Apply(d), b.Flows().Drain(func(flow.Batch) error { return nil })); err != nil {
+		if err := errors.Join(b.Apply(r.d), b.Flows().Drain(forget)); err != nil {
 			t.Fatal(err)
 		}
-		cycle := make([]BenchFrame, flows)
-		for i := range cycle {
-			cycle[i] = BenchFrame{From: ports[0].ID, Dst: guests[1].mac, Src: guests[0].mac, Flow: address(uint32(i))}
-		}
-		if err := errors.Join(b.SetCycle(cycle), b.SetFlows(GivenFlows)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := b.Cycle(frame, flows, false); err != nil {
-			t.Fatal(err)
-		}
+		r.send(1, address)
 		var at, all int
 		if err := b.Flows().Drain(func(batch flow.Batch) error {
 			all += len(batch.Keys)
@@ -149,19 +172,10 @@ func TestFlowsThatAreAlikeSpreadOverThePlaces(t *testing.T) {
 
 // Flows of which only four find a cell take places from one another all the time, and each is counted exactly, at its place and in the table.
 func TestFlowsThatShareABucketAreCountedExactly(t *testing.T) {
-	_, guests, d := meteredPorts(t, 10_000)
 	const flows, times = 50, 400
-	b, err := NewFrameBench(flows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	ports := d.Plan.Switches[0].Ports
-	for _, p := range ports {
-		p.Policy.Monitoring.Observe.V = spec.ObserveEgress
-	}
-	forget := func(flow.Batch) error { return nil }
-	if err := errors.Join(b.Apply(d), b.Flows().Drain(forget), b.Flows().Drain(forget)); err != nil {
+	r := newFlowRig(t, flows)
+	b := r.FrameBench
+	if err := errors.Join(b.Apply(r.d), b.Flows().Drain(forget), b.Flows().Drain(forget)); err != nil {
 		t.Fatal(err)
 	}
 	for _, tables := range b.flows.tables {
@@ -173,18 +187,7 @@ func TestFlowsThatShareABucketAreCountedExactly(t *testing.T) {
 			}
 		}
 	}
-	cycle := make([]BenchFrame, flows)
-	for i := range cycle {
-		cycle[i] = BenchFrame{From: ports[0].ID, Dst: guests[1].mac, Src: guests[0].mac, Flow: uint32(i)}
-	}
-	frame := make([]byte, 60)
-	frame[12], frame[14], frame[17], frame[22], frame[23], frame[39] = 8, 0x45, 46, 64, 17, 26
-	if err := errors.Join(b.SetCycle(cycle), b.SetFlows(GivenFlows)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.Cycle(frame, flows*times, false); err != nil {
-		t.Fatal(err)
-	}
+	r.send(times, func(i uint32) uint32 { return i })
 	all := &sorted{kept: newKept(t)}
 	if err := b.Flows().Drain(all.add); err != nil {
 		t.Fatal(err)
