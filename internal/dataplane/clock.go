@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -54,15 +55,51 @@ func readClocks(p *ebpf.Program) (clocks, error) {
 	return out[0], nil
 }
 
-// wallClock reads the kernel's clock that flows are stamped with, beside the host's: milliseconds since 1970 of an instant that many
-// ticks, of which the lower half is given, have come to.
-func (k *Kernel) wallClock() (func(uint32) int64, error) {
-	c, err := readClocks(k.objects.HeddleClocks)
+// tickClock knows what the kernel's clock says without asking it each time: it goes with the monotonic one, in steps of a tick.
+type tickClock struct {
+	hz   uint64
+	read func() (clocks, error)
+
+	mu    sync.Mutex // guards what follows
+	ticks uint64
+	at    time.Time // when it had come to that many; zero before it was read
+}
+
+// askEvery bounds what becomes of the difference between a tick's nominal length and the real one (1/300 s is rounded): nothing that a tick is to it.
+const askEvery = time.Minute
+
+// askWithin is how long asking may take for the answer to be used again: else who asked may have been kept waiting on one side of it.
+const askWithin = time.Millisecond
+
+// now is how many ticks the kernel has counted, and when that was.
+func (c *tickClock) now() (uint64, time.Time, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if passed := now.Sub(c.at); !c.at.IsZero() && passed < askEvery {
+		return c.ticks + uint64(passed)*c.hz/uint64(time.Second), now, nil
+	}
+	read, err := c.read()
+	if err != nil {
+		return 0, now, err
+	}
+	c.ticks, c.at = read.Ticks, time.Now()
+	if c.at.Sub(now) > askWithin {
+		now, c.at = c.at, time.Time{}
+		return c.ticks, now, nil
+	}
+	return c.ticks, c.at, nil
+}
+
+// wall is the kernel's clock that flows are stamped with, beside the host's: milliseconds since 1970 of an instant that many ticks, of which
+// the lower half is given, have come to.
+func (c *tickClock) wall() (func(uint32) int64, error) {
+	ticks, now, err := c.now()
 	if err != nil {
 		return nil, err
 	}
-	now, ticks := time.Now().UnixMilli(), uint32(c.Ticks)
-	return func(at uint32) int64 { return now - int64(int32(ticks-at))*1000/int64(k.hz) }, nil
+	ms := now.UnixMilli()
+	return func(at uint32) int64 { return ms - int64(int32(uint32(ticks)-at))*1000/int64(c.hz) }, nil
 }
 
 // ticksAsTime takes ticks for times.

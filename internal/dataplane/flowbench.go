@@ -16,8 +16,9 @@ import (
 // of a host with one CPU. It is a flow.Source. For one goroutine.
 type FlowBench struct {
 	*Flows
-	maps vswitchMaps
-	now  int64
+	maps    vswitchMaps
+	periods *grace
+	now     int64
 }
 
 // NewFlowBench makes tables with room for so many flows, all of IPv4 or none, which are observed at the points.
@@ -37,10 +38,11 @@ func NewFlowBench(flows int, ofIPv4 bool, points flow.Points) (*FlowBench, error
 		return nil, explainLoad(err)
 	}
 	clock := func() (func(uint32) int64, error) { return func(uint32) int64 { return b.now }, nil }
-	if b.Flows, err = openFlows(&b.maps, placesOf(1), clock, func() error { return awaitGrace(b.maps.Grace) }); err != nil {
+	b.periods = newGrace(&b.maps)
+	if b.Flows, err = openFlows(&b.maps, placesOf(1), clock, b.periods.await); err != nil {
 		return nil, errors.Join(err, b.maps.Close())
 	}
-	b.points = points
+	b.points, b.inTables = points, true
 	b.demand[0][kindOf(ofIPv4)].size = 2 * flows // with some space, as tables that grew with the traffic have
 	b.limit = uint32(flows)
 	if err := b.make(b.limit); err != nil {
@@ -58,7 +60,7 @@ func kindOf(ofIPv4 bool) kind {
 
 // Close takes the tables out of the kernel.
 func (b *FlowBench) Close() error {
-	return errors.Join(b.discard(), b.close(), b.maps.Close())
+	return errors.Join(b.discard(), b.close(), b.periods.close(), b.maps.Close())
 }
 
 // Fill counts flows, none of which is in the tables, in the round that is under way, at a time in milliseconds since 1970.

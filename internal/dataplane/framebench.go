@@ -82,7 +82,7 @@ func (b *FrameBench) load(spec *ebpf.CollectionSpec) error {
 
 // Close frees the tables and programs.
 func (b *FrameBench) Close() error {
-	errs := []error{b.flows.close()}
+	errs := []error{b.flows.close(), b.tables.close()}
 	if b.captures != nil {
 		errs = append(errs, b.captures.unuse(ownerless))
 	}

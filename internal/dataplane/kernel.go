@@ -114,7 +114,8 @@ func (k *Kernel) load() error {
 	if k.tables, err = openPlanTables(&k.objects.vswitchMaps); err != nil {
 		return err
 	}
-	if k.flows, err = openFlows(&k.objects.vswitchMaps, placesOf(ebpf.MustPossibleCPU()), k.wallClock, func() error { return awaitGrace(k.objects.Grace) }); err != nil {
+	clock := &tickClock{hz: k.hz, read: func() (clocks, error) { return readClocks(k.objects.HeddleClocks) }}
+	if k.flows, err = openFlows(&k.objects.vswitchMaps, placesOf(ebpf.MustPossibleCPU()), clock.wall, k.tables.grace.await); err != nil {
 		return err
 	}
 	k.flows.step = k.step
@@ -165,7 +166,7 @@ func assignLive(spec *ebpf.CollectionSpec, to *vswitchObjects, dir string) error
 
 // Close gives up this process's handles. Everything pinned goes on working.
 func (k *Kernel) Close() error {
-	errs := []error{k.flows.close(), k.captures.close(), k.gen.close(), closeGenerations(k.from)}
+	errs := []error{k.flows.close(), k.tables.close(), k.captures.close(), k.gen.close(), closeGenerations(k.from)}
 	for _, l := range []*links{k.links, k.egress} {
 		if l != nil {
 			errs = append(errs, l.close())

@@ -35,6 +35,7 @@ type Flows struct {
 	tables   [2]*flowTables
 	demand   []demand // by CPU
 	each     uint32   // places of a CPU
+	inTables bool     // flows may begin in tables also where there are places
 	read     reading
 
 	mu     sync.Mutex // guards what follows

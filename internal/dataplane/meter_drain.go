@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -72,26 +73,23 @@ func (f *Flows) drainRound(c *abi.MeterControl, add func(flow.Batch) error) erro
 	t := f.tables[round&1]
 	r := &f.read
 	d := &drain{ms: ms, add: add, step: f.step, read: r}
-	for cpu := range t.own {
-		own := &t.own[cpu]
-		d.number = round<<tableBits | uint64(cpu)
-		if own[ipv4].used, err = drainTable(d, own[ipv4].Map, &r.keys, keyOf); err != nil {
-			return err
-		}
-		if own[other].used, err = drainTable(d, own[other].Map, &r.wideKeys, wideKeyOf); err != nil {
-			return err
-		}
+	spared, err := f.spared(t, round)
+	if err != nil {
+		return err
+	}
+	if err := t.readTables(d, round, spared); err != nil {
+		return err
 	}
 	f.mu.Lock()
 	limit := f.limit
 	f.mu.Unlock()
 	d.number = round<<tableBits | uint64(len(t.own))
 	shared := 0
-	if now := time.Now(); t.mayHaveSpilled(limit) || now.Sub(t.looked) >= lookEvery {
+	if t.mayHaveSpilled(limit, spared) {
 		if shared, err = drainTable(d, t.shared, &r.wideKeys, wideKeyOf); err != nil {
 			return err
 		}
-		t.looked = now
+		t.looked, t.empty = time.Now(), true
 	}
 	// Places come last: what a flow counted in a table before it was given one is from before that.
 	for cpu := range t.places {
@@ -105,7 +103,7 @@ func (f *Flows) drainRound(c *abi.MeterControl, add func(flow.Batch) error) erro
 			return err
 		}
 	}
-	if err := f.step("emptied"); err != nil {
+	if err := errors.Join(t.settle(round), f.step("emptied")); err != nil {
 		return err
 	}
 	if err := t.resize(f.demand, shared, limit); err != nil {
@@ -126,9 +124,13 @@ func (f *Flows) drainRound(c *abi.MeterControl, add func(flow.Batch) error) erro
 // than all that the flows of a short round take.
 const lookEvery = time.Second
 
-// mayHaveSpilled says whether flows of the drained round may be in the table that all CPUs share, or the table may be about to go: they
-// come there when a CPU's own table has no room.
-func (t *flowTables) mayHaveSpilled(limit uint32) bool {
+// mayHaveSpilled says whether the table that all CPUs share is to be read: flows come there when a CPU's own table has no room. It is also when the
+// table is about to go.
+func (t *flowTables) mayHaveSpilled(limit uint32, spared []bool) bool {
+	if t.empty && !slices.Contains(spared, false) {
+		return false
+	}
+	t.empty = false // unless it is read
 	for cpu := range t.own {
 		for k := range kinds {
 			if t.own[cpu][k].full() > 0 {
@@ -136,7 +138,7 @@ func (t *flowTables) mayHaveSpilled(limit uint32) bool {
 			}
 		}
 	}
-	return limit == 0 || t.shared.MaxEntries() != limit
+	return limit == 0 || t.shared.MaxEntries() != limit || time.Since(t.looked) >= lookEvery
 }
 
 // discard frees the tables when nothing is metered and nothing is in them.
@@ -167,6 +169,7 @@ type reading struct {
 	values   []abi.Flow
 	part     []abi.FlowPlace
 	counted  []int // those of part that have counted something
+	spared   []bool
 	batch    flow.Batch
 }
 

@@ -173,6 +173,7 @@ func closePlaces(all []places) error {
 func (f *Flows) Retire() error {
 	f.draining.Lock()
 	defer f.draining.Unlock()
+	f.inTables = true
 	for _, t := range f.tables {
 		if t == nil {
 			continue
@@ -195,14 +196,9 @@ func drainPlaces(d *drain, p *places, round uint64) (taken int, err error) {
 	if p.Map == nil {
 		return 0, nil
 	}
-	var used [1]uint64
-	if _, err := p.memory.ReadAt(bytesOf(used[:]), usedAt); err != nil {
-		return 0, fmt.Errorf("read how many places are taken: %w", err)
+	if taken, err = p.taken(round); err != nil || taken == 0 {
+		return 0, err
 	}
-	if uint32(used[0]>>32) != uint32(round) || uint32(used[0]) == 0 {
-		return 0, nil
-	}
-	taken = min(int(uint32(used[0])), p.count())
 	read := d.read
 	for from := 0; from < taken; from += placesPart {
 		part := sized(&read.part, placesPart)[:min(placesPart, taken-from)]

@@ -17,7 +17,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// placed is a program with so many places and so much patience.
+// placed is a program with so many places and so much patience. Who drains takes it for one with more: inTables is to be set where flows fill fewer
+// than a bucket.
 func placed(places, patience uint32) tweak {
 	return tweak{spec: func(spec *ebpf.CollectionSpec) {
 		if err := setPlaces(spec, places, patience); err != nil {
@@ -52,6 +53,7 @@ func TestFlowsThatShareAPlaceAreCountedExactly(t *testing.T) {
 			host, guests, d := meteredPorts(t, 1000)
 			k := inForce(t, host, dir, d, placed(c.places, c.patience))
 			defer k.Close()
+			k.flows.inTables = c.places < bucketCells
 			all := &sorted{kept: newKept(t)}
 			streams := []*numbered{startNumbered(t, guests[0], guests[1], 10_000), startNumbered(t, guests[1], guests[0], 10_000), startNumbered(t, guests[0], guests[1], 500)}
 			for range 15 {
@@ -172,7 +174,13 @@ func TestFlowsThatAreAlikeSpreadOverThePlaces(t *testing.T) {
 
 // Flows of which only four find a cell take places from one another all the time, and each is counted exactly, at its place and in the table.
 func TestFlowsThatShareABucketAreCountedExactly(t *testing.T) {
-	const flows, times = 50, 400
+	for _, flows := range []int{bucketCells + 1, 50} {
+		t.Run(fmt.Sprintf("%d flows", flows), func(t *testing.T) { shareABucket(t, flows) })
+	}
+}
+
+func shareABucket(t *testing.T, flows int) {
+	const times = 400
 	r := newFlowRig(t, flows)
 	b := r.FrameBench
 	if err := errors.Join(b.Apply(r.d), b.Flows().Drain(forget), b.Flows().Drain(forget)); err != nil {
@@ -280,6 +288,7 @@ func TestADrainOfPlacesThatIsKilledIsDoneAgain(t *testing.T) {
 	}
 	k := inForce(t, host, dir, d, w)
 	defer k.Close()
+	k.flows.inTables = true
 	drainAtRest(t, k, all.add)
 	checkBooks(t, k, all.kept)
 	if died < 4 || all.fromPlaces == 0 || all.fromTables == 0 {

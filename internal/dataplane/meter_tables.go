@@ -57,6 +57,11 @@ type flowTables struct {
 	places []places           // by CPU
 	shared *ebpf.Map          // what finds no room in those
 	looked time.Time          // when that was read
+	empty  bool               // that is, but for what the round brings
+	// open: in the round that the set is written next, or now, flows begin at places wherever there are any; cleared is the last one behind which all
+	// cells were free.
+	open    bool
+	cleared uint64
 }
 
 // flowTable is one table. Map is nil while there is none: what it would count is then counted in the shared one.

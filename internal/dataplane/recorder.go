@@ -117,7 +117,7 @@ func (r *Recorder) load(spec *ebpf.CollectionSpec) error {
 
 // Close frees the tables and programs.
 func (r *Recorder) Close() error {
-	errs := []error{r.flows.close()}
+	errs := []error{r.flows.close(), r.tables.close()}
 	for _, p := range []*ebpf.Program{r.objects.HeddleRecord, r.objects.HeddleRecordEgress, r.objects.HeddleSweep} {
 		if p != nil {
 			errs = append(errs, p.Close())

@@ -20,13 +20,13 @@ type planTables struct {
 	groups   *ebpf.Memory
 	members  *ebpf.Memory
 	owners   *ebpf.Memory
-	grace    *ebpf.Map
+	grace    *grace
 	// reading: runs of the program may still read the idle half.
 	reading bool
 }
 
 func openPlanTables(m *vswitchMaps) (*planTables, error) {
-	t := &planTables{control: m.Control, grace: m.Grace}
+	t := &planTables{control: m.Control, grace: newGrace(m)}
 	for _, e := range []struct {
 		to   **ebpf.Memory
 		from *ebpf.Map
@@ -41,6 +41,13 @@ func openPlanTables(m *vswitchMaps) (*planTables, error) {
 		*e.to = mem
 	}
 	return t, nil
+}
+
+func (t *planTables) close() error {
+	if t == nil {
+		return nil
+	}
+	return t.grace.close()
 }
 
 func (t *planTables) inForce() (abi.Control, error) {
@@ -96,23 +103,10 @@ func (t *planTables) flip(next abi.Control) (at Instant, err error) {
 
 // awaitGrace returns when no run of the program that began before the call is still under way (K9).
 func (t *planTables) awaitGrace() error {
-	if err := awaitGrace(t.grace); err != nil {
+	if err := t.grace.await(); err != nil {
 		return err
 	}
 	t.reading = false
-	return nil
-}
-
-// awaitGrace does so by way of the table that is there for it.
-func awaitGrace(grace *ebpf.Map) error {
-	inner, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1})
-	if err != nil {
-		return fmt.Errorf("await grace period: %w", err)
-	}
-	defer inner.Close()
-	if err := grace.Put(uint32(0), inner); err != nil {
-		return fmt.Errorf("await grace period: %w", err)
-	}
 	return nil
 }
 
