@@ -50,6 +50,7 @@ func (k *Kernel) Change(d Desired, ready func() error) (Instant, error) {
 		return Instant{}, err
 	}
 	points := sync.OnceValue(func() map[plan.PortID]flow.Point { return pointsOf(d) })
+	k.bare = false
 	at, err := k.putInForce(d, a, points, ready)
 	if err != nil {
 		k.slots.undo(a)
@@ -75,7 +76,7 @@ func (k *Kernel) Change(d Desired, ready func() error) (Instant, error) {
 	if err := k.finishUpgrade(); err != nil {
 		return at, err
 	}
-	if _, err := k.Sweep(); err != nil {
+	if err := k.sweepBehind(d.Plan); err != nil {
 		return at, err
 	}
 	if err := k.forgetNames(a); err != nil {

@@ -30,6 +30,7 @@ type Kernel struct {
 	captures *Captures
 	flows    *Flows
 	asking   bool // the devices have the program that asks for a stand-in
+	bare     bool // no MAC is learned, nor can be while the plan in force is
 	tweak    tweak
 }
 
@@ -218,19 +219,6 @@ func removePins(pinDir string) error {
 		errs = append(errs, os.RemoveAll(filepath.Join(pinDir, e.Name())))
 	}
 	return errors.Join(append(errs, os.Remove(pinDir))...)
-}
-
-// Sweep removes learned MACs that no look-up would use any more (D5), and returns how many.
-func (k *Kernel) Sweep() (int, error) { return sweep(k.objects.HeddleSweep) }
-
-func sweep(p *ebpf.Program) (int, error) {
-	result := make([]byte, 8)
-	in := make([]byte, 8)
-	_, err := p.Run(&ebpf.RunOptions{Context: in, ContextOut: result})
-	if err != nil {
-		return 0, fmt.Errorf("sweep learned MACs: %w", err)
-	}
-	return int(uint32(result[0]) | uint32(result[1])<<8 | uint32(result[2])<<16 | uint32(result[3])<<24), nil
 }
 
 // adoptNames reads which port and switch each place belongs to.
