@@ -46,30 +46,40 @@ INLINE u32 known_by_learning(struct frame *f)
 	return admits(f->half, r, f->segment) ? slot : 0;
 }
 
-/* The common case: one receiver, nobody listening in. */
-INLINE s32 deliver_known(struct frame *f)
+/* The common case, a frame with one receiver: the known one with nobody listening in, or the uplink where nobody else wants what is not
+ * known. */
+INLINE s32 deliver_only(struct frame *f, u32 slot)
 {
-	struct port *r = port_at(f->half, f->known);
+	struct port *r = port_at(f->half, slot);
 	enum reason why;
 	s32 verdict;
 
-	if (!r)
+	if (!r || !(r->flags & PORT_CONNECTED))
 		return drop(f, REASON_UNKNOWN_UNICAST);
-	why = refuse_known(f, r);
+	why = r->flags & PORT_UPLINK ? refuse_uplink(f, r) : refuse_known(f, r);
 	if (UNLIKELY(why)) {
-		count_refusal(f, f->known, why);
+		count_refusal(f, slot, why);
 		return drop(f, why);
 	}
-	verdict = hand_over_only(f, f->known, r);
+	verdict = hand_over_only(f, slot, r);
 	if (UNLIKELY(!f->delivered))
 		return undelivered(f);
 	f->count->delivered++;
 	return verdict;
 }
 
+/* Slot of the only receiver that there can be for a unicast frame, 0 = there may be several, or none. */
+INLINE u32 only_receiver(struct frame *f)
+{
+	if (f->known - 1 < HOST_BEHIND - 1)
+		return f->in->flags & (SWITCH_HAS_PROMISCUOUS | PORT_TX_UPLINK) ? 0 : f->known;
+	return !f->known && f->in->flags & PORT_UNKNOWN_LEAVES ? uplink_for(f) : 0;
+}
+
 INLINE s32 forward(struct frame *f)
 {
 	struct frame copy;
+	u32 only;
 
 	if (f->class == CLASS_UNICAST) {
 		f->known = known_by_owner(f);
@@ -81,8 +91,9 @@ INLINE s32 forward(struct frame *f)
 			f->known = known_by_learning(f);
 		if (f->known == f->slot)
 			return drop(f, REASON_OWN_DESTINATION);
-		if (f->known - 1 < HOST_BEHIND - 1 && !(f->in->flags & (SWITCH_HAS_PROMISCUOUS | PORT_TX_UPLINK)))
-			return deliver_known(f);
+		only = only_receiver(f);
+		if (LIKELY(only))
+			return deliver_only(f, only);
 	}
 	if (UNLIKELY(f->in->flags & SWITCH_METERS))
 		meter_read(f->skb);

@@ -3,24 +3,7 @@
  * ports' own counters count, so that both say the same. A flow that finds no room is never begun in the place of another: what it
  * would have counted is counted as lost at the point. */
 #pragma once
-#include "meter_read.h"
-
-/* What meter_frame is asked, in one number: it takes numbers, so that the frame's record can stay in registers. */
-enum meter_what {
-	METER_SLOT = 0x7fff,
-	METER_EGRESS = FLOW_EGRESS,
-	METER_TAGGED = 1 << 16, /* the frame has a tag at this port */
-	METER_SAMPLING_SHIFT = 32,
-};
-
-enum meter_both_what {
-	BOTH_OUT = 1 << 0,
-	BOTH_OUT_TAGGED = 1 << 1,
-	BOTH_IN = 1 << 2,
-	BOTH_IN_TAGGED = 1 << 3,
-	BOTH_IN_SAMPLING_SHIFT = 32,
-	BOTH_OUT_SAMPLING_SHIFT = 48,
-};
+#include "meter_common.h"
 
 /* How many of the next n packets are metered, with the last of them or without it. */
 INLINE u32 meter_sample(u32 *skip, u32 n, u32 rate, u32 *last)
@@ -57,15 +40,14 @@ INLINE void add_own(struct flow *v, const struct meter_scratch *s)
 
 /* The flow of a key on this CPU: at its place, or in the table; 0 = there is none. s->cell.none, if there are places: it was looked for in the
  * table. */
-INLINE struct flow *find_by_key(struct meter_scratch *s, struct flow_places *places, void *tables, const u64 *key,
-				u32 words, u64 tag)
+INLINE struct flow *find_by_key(struct meter_scratch *s, struct flow_places *places, const struct meter_ask *ask,
+				void *tables, const u64 *key, u32 words, u32 wide)
 {
 	struct flow_place *at;
-	u64 round = tag >> 1;
 	void *table;
 
 	if (LIKELY(places)) {
-		at = find_place(places, s, key, words, tag);
+		at = find_place(places, ask, s, key, words, wide);
 		if (LIKELY(at)) {
 			at->patience = place_patience;
 			s->cell.none = 0;
@@ -74,7 +56,7 @@ INLINE struct flow *find_by_key(struct meter_scratch *s, struct flow_places *pla
 		if (!s->cell.none)
 			return 0;
 	}
-	table = table_of_cpu(tables, round);
+	table = table_of_cpu(tables, ask->round);
 	return table ? bpf_map_lookup_elem(table, key) : 0;
 }
 
@@ -84,12 +66,11 @@ INLINE struct flow *find_own(struct meter_scratch *s, struct flow_places *places
 
 	if (s->wide) {
 		*(u64 *)&s->wide_key.point = point | (u64) * (u32 *)s->wide_key.macs << 32;
-		return find_by_key(s, places, &wide_flows, (const u64 *)&s->wide_key, WIDE_KEY_WORDS,
-				   ask->round << 1 | 1);
+		return find_by_key(s, places, ask, &wide_flows, (const u64 *)&s->wide_key, WIDE_KEY_WORDS, 1);
 	}
 	NO_MERGE();
 	*(u64 *)&s->key.point = point | (u64) * (u32 *)s->key.macs << 32;
-	return find_by_key(s, places, &flows, (const u64 *)&s->key, KEY_WORDS, ask->round << 1);
+	return find_by_key(s, places, ask, &flows, (const u64 *)&s->key, KEY_WORDS, 0);
 }
 
 /* What found no room, at a point. */
@@ -123,15 +104,16 @@ INLINE void meter_fresh(struct meter_scratch *s)
 /* What of the frame is metered at the point; false = it is sampled out. */
 INLINE bool meter_amount_of(struct meter_scratch *s, const struct meter_ask *ask)
 {
-	struct meter_point *p = meter_point_at(ask->what & METER_SLOT);
 	u32 direction = ask->what & METER_EGRESS ? 1 : 0, rate = ask->what >> METER_SAMPLING_SHIFT;
 	u32 tag = ask->what & METER_TAGGED ? TAG : 0, n = s->packets, last = 1;
 	struct meter_amount *a = &s->amount;
 
-	if (!p)
-		return false;
-	p->observed[direction] += n;
 	if (rate) {
+		struct meter_point *p = meter_point_at(ask->what & METER_SLOT);
+
+		if (!p)
+			return false;
+		p->observed[direction] += n;
 		n = meter_sample(&p->skip[direction], n, rate, &last);
 		if (!n)
 			return false;
@@ -145,15 +127,6 @@ INLINE bool meter_amount_of(struct meter_scratch *s, const struct meter_ask *ask
 		a->frame_bytes += (u64)n * (s->frame_bytes + tag);
 	}
 	return true;
-}
-
-INLINE u64 meter_round(void)
-{
-	u32 zero = 0;
-	struct meter_control *c = bpf_map_lookup_elem(&meter_control, &zero);
-
-	/* one for all that is asked: when the next has begun, the tables of this one are read after a grace period */
-	return c ? *(volatile u64 *)&c->round : 0;
 }
 
 /* The flow in the table that was counted last asks for a place. It gets that of a flow which has a cell of its bucket and has not been seen
@@ -196,7 +169,7 @@ INLINE bool meter_flow(struct meter_scratch *s, struct flow_places *places, cons
 	s->amount.now = ask->now;
 	s->amount.in_out = ask->way;
 	if (frugal)
-		places = places_of_cpu(ask->round);
+		places = open_places_of_cpu(ask);
 	if (UNLIKELY(!places))
 		s->cell.none = 1;
 	v = find_own(s, places, ask);
@@ -223,7 +196,7 @@ SEPARATE u32 meter_frame(u64 what, u64 way, u64 now)
 	ask->what = what;
 	ask->way = way;
 	ask->now = now;
-	ask->round = meter_round();
+	meter_round(ask);
 	if (meter_flow(s, 0, ask, true))
 		return 0;
 	if (!begin_flow(s, ask))
@@ -252,11 +225,13 @@ SEPARATE u32 meter_begin(u64 what, u64 way, u64 round)
 SEPARATE u32 meter_both(struct __sk_buff *skb, u64 what, u64 way, u64 now)
 {
 	struct meter_scratch *s = meter_scratch_of_cpu();
-	struct meter_ask ask = { .way = way, .now = now, .round = meter_round() };
-	struct flow_places *places = places_of_cpu(ask.round);
+	struct meter_ask ask = { .way = way, .now = now };
+	struct flow_places *places;
 
 	if (!s || !meter_read_any(skb, s))
 		return 0;
+	meter_round(&ask);
+	places = open_places_of_cpu(&ask);
 	if (what & BOTH_OUT) {
 		ask.what = (way >> WAY_OUT_SHIFT & METER_SLOT) | METER_EGRESS |
 			   (what & BOTH_OUT_TAGGED ? METER_TAGGED : 0) |
@@ -308,5 +283,7 @@ INLINE void meter_unicast(struct frame *f, u32 slot, const struct port *r, bool 
 	if (f->in->flags & PORT_METER_INGRESS)
 		what |= BOTH_IN | (f->came.protocol ? BOTH_IN_TAGGED : 0) |
 			(u64)f->in->sampling << BOTH_IN_SAMPLING_SHIFT;
-	meter_both(f->skb, what, way_of(f, f->slot, slot), f->now);
+	what = meter_common(f->skb, what, way_of(f, f->slot, slot), f->now);
+	if (UNLIKELY(what))
+		meter_both(f->skb, what, way_of(f, f->slot, slot), f->now);
 }

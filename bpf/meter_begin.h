@@ -127,15 +127,21 @@ INLINE void widen(struct meter_scratch *s)
 	w->protocol = s->key.protocol;
 }
 
+/* The round in which the table of this CPU that the flow is for was full. */
+INLINE u64 *full_of(struct meter_scratch *s)
+{
+	REREAD(); /* not kept on the stack */
+	return s->wide ? &s->full[1] : &s->full[0];
+}
+
 INLINE bool begin_in_table(struct meter_scratch *s, const struct meter_ask *ask)
 {
-	u64 *full = s->wide ? &s->full[1] : &s->full[0];
 	u32 i = ask->round & 1;
 	void *shared = bpf_map_lookup_elem(&shared_flows, &i);
 
 	if (!shared)
 		return false;
-	if (*full == ask->round) {
+	if (*full_of(s) == ask->round) {
 		if (!s->wide)
 			widen(s);
 		if (find_shared(s, shared))
@@ -143,10 +149,10 @@ INLINE bool begin_in_table(struct meter_scratch *s, const struct meter_ask *ask)
 	}
 	if (!take_room(ask))
 		return false;
-	if (*full != ask->round) {
+	if (*full_of(s) != ask->round) {
 		if (insert_own(s, ask->round))
 			return true;
-		*full = ask->round;
+		*full_of(s) = ask->round;
 		if (!s->wide)
 			widen(s);
 	}
@@ -161,12 +167,14 @@ INLINE bool begin_in_table(struct meter_scratch *s, const struct meter_ask *ask)
 INLINE bool begin_flow(struct meter_scratch *s, const struct meter_ask *ask)
 {
 	struct flow_places *p = s->cell.none ? 0 : places_of_cpu(ask->round);
-	u32 n = p ? places_taken(p, ask->round) : 0;
+	u32 n;
 
-	if (!p || n > place_mask)
+	if (!p || places_taken(p, ask->round) > place_mask)
 		return begin_in_table(s, ask);
 	if (!take_room(ask))
 		return false;
+	REREAD();
+	n = places_taken(p, ask->round);
 	p->used = ask->round << 32 | (n + 1);
 	*cell_at(p, s->cell.at) = s->cell.mark | n;
 	settle(place_at(p, n), s, ask->round);

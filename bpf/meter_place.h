@@ -23,6 +23,17 @@ enum place_cells {
 	CELL_HASH = 31, /* what tells most others without a look at the place */
 };
 
+/* Which round it is, and what is to be known of its places. */
+INLINE void meter_round(struct meter_ask *ask)
+{
+	u32 zero = 0;
+	struct meter_control *c = bpf_map_lookup_elem(&meter_control, &zero);
+
+	/* one for all that is asked: when the next has begun, the tables of this one are read after a grace period */
+	ask->round = c ? *(volatile u64 *)&c->round : 0;
+	ask->places = c ? c->places[ask->round & 1] : 0;
+}
+
 INLINE void *table_of_cpu(void *tables, u64 round)
 {
 	u32 i = (round & 1) * meter_cpus + (recording ? 0 : bpf_get_smp_processor_id());
@@ -30,17 +41,35 @@ INLINE void *table_of_cpu(void *tables, u64 round)
 	return bpf_map_lookup_elem(tables, &i);
 }
 
-/* This CPU's places, 0 = none, or none to be used. */
+/* This CPU's places, 0 = none. */
 INLINE struct flow_places *places_of_cpu(u64 round)
 {
 	void *table = table_of_cpu(&flow_places, round);
-	struct flow_places *p;
 	u32 zero = 0;
 
-	if (!table)
-		return 0;
-	p = bpf_map_lookup_elem(table, &zero);
-	return p && p->open & PLACES_OPEN ? p : 0;
+	return table ? bpf_map_lookup_elem(table, &zero) : 0;
+}
+
+/* The same, 0 also when they are not to be used. */
+INLINE struct flow_places *open_places_of_cpu(const struct meter_ask *ask)
+{
+	return ask->places >> PLACES_LAYOUT_SHIFT == places_layout ? places_of_cpu(ask->round) : 0;
+}
+
+/* The first word of a key differs between the points of a frame; the other three of an IPv4 flow do not. */
+INLINE u64 hash_of_point(u64 word)
+{
+	return word * 0x9e3779b97f4a7c15;
+}
+
+INLINE u64 hash_of_frame(const u64 *key)
+{
+	return key[1] * 0xbf58476d1ce4e5b9 + key[2] * 0x94d049bb133111eb + key[3] * 0xd6e8feb86659fd93;
+}
+
+INLINE u64 mixed(u64 h)
+{
+	return (h ^ h >> 32) * 0x9e3779b97f4a7c15;
 }
 
 /* Each word is multiplied by an odd number of its own, and the sum mixed: flows that differ in few bits, such as those of neighbouring addresses,
@@ -48,12 +77,17 @@ INLINE struct flow_places *places_of_cpu(u64 round)
  * without places. */
 INLINE u64 hash_of(const u64 *key, u32 words)
 {
-	u64 h = key[0] * 0x9e3779b97f4a7c15 + key[1] * 0xbf58476d1ce4e5b9 + key[2] * 0x94d049bb133111eb +
-		key[3] * 0xd6e8feb86659fd93;
+	u64 h = hash_of_point(key[0]) + hash_of_frame(key);
 
 	if (words == WIDE_KEY_WORDS)
 		h += key[4] * 0xc2b2ae3d27d4eb4f + key[5] * 0xff51afd7ed558ccd + key[6] * 0xc4ceb9fe1a85ec53;
-	return (h ^ h >> 32) * 0x9e3779b97f4a7c15;
+	return mixed(h);
+}
+
+/* The first of the cells that a flow may have, by its hash. */
+INLINE u32 first_cell(u64 h, u64 places)
+{
+	return (h >> (64 - FLOW_PLACES_BITS) & (place_cells - 1)) >> (places & PLACES_SHIFTS);
 }
 
 INLINE u64 tag_of(const struct meter_scratch *s, u64 round)
@@ -70,6 +104,12 @@ INLINE bool is_of_round(u64 word, u64 round)
 INLINE u32 cell_round(u64 round)
 {
 	return (round & CELL_ROUND) | CELL_TAKEN;
+}
+
+/* What it says, but for the place's number. */
+INLINE u32 cell_mark(u64 h, u64 round)
+{
+	return cell_round(round) << CELL_ROUND_SHIFT | (h & CELL_HASH) << CELL_HASH_SHIFT;
 }
 
 /* The i-th cell, from 0, that a flow may have. */
@@ -115,25 +155,26 @@ INLINE void copy_longs(void *to, const void *from, u32 longs)
 }
 
 /* The place that the key has. 0 = none: s->cell then says where it may begin. What is needed for each cell is kept there, as there is little stack. */
-INLINE struct flow_place *find_place(struct flow_places *p, struct meter_scratch *s, const u64 *key, u32 words, u64 tag)
+INLINE struct flow_place *find_place(struct flow_places *p, const struct meter_ask *ask, struct meter_scratch *s,
+				     const u64 *key, u32 words, u32 wide)
 {
 	u64 h = hash_of(key, words);
 	struct flow_place *at;
 	u32 cell;
 
-	s->cell.at = (h >> (64 - FLOW_PLACES_BITS) & (place_cells - 1)) >> (p->open >> PLACES_SHIFT & 15);
-	s->cell.mark = cell_round(tag >> 1) << CELL_ROUND_SHIFT | (h & CELL_HASH) << CELL_HASH_SHIFT;
+	s->cell.at = first_cell(h, ask->places);
+	s->cell.mark = cell_mark(h, ask->round);
 	for (u32 i = 0; i < BUCKET; i++) {
 		REREAD();
 		cell = *cell_at(p, cell_after(s->cell.at, i));
 		if (LIKELY(cell >> CELL_HASH_SHIFT == s->cell.mark >> CELL_HASH_SHIFT)) {
 			at = place_at(p, cell);
 			REREAD(); /* the key's words in registers would need stack that there is not */
-			if (LIKELY(holds(at, key, words, tag)))
+			if (LIKELY(holds(at, key, words, ask->round << 1 | wide)))
 				return at;
-		} else if (cell >> CELL_ROUND_SHIFT != cell_round(tag >> 1)) {
+		} else if (cell >> CELL_ROUND_SHIFT != s->cell.mark >> CELL_ROUND_SHIFT) {
 			s->cell.at = cell_after(s->cell.at, i);
-			s->cell.none = places_taken(p, tag >> 1) > place_mask;
+			s->cell.none = places_taken(p, ask->round) > place_mask;
 			return 0;
 		}
 	}

@@ -10,14 +10,17 @@ enum place_limits {
 	FLOW_PLACES_BITS = 15,
 	FLOW_PLACES = 1 << FLOW_PLACES_BITS, /* the most that a CPU has */
 	PLACE_PATIENCE = 32, /* frames in a row that find a place taken before it is given up */
-	PLACES_OPEN = 1, /* flows may begin at places */
-	PLACES_SHIFT = 1, /* where the shift begins, of 4 bits: 1/2^shift of the cells are used */
+	/* How flows begin at places: 1/2^shift of the cells are used, by programs that know places of this layout; 0 = by none. */
+	PLACES_SHIFTS = 15,
+	PLACES_LAYOUT_SHIFT = 16,
+	PLACES_LAYOUT = 1, /* raised when places, or what is in them, come to look or mean otherwise */
 };
 
 volatile const u32 meter_cpus = 1; /* possible CPUs */
 volatile const u32 place_cells = FLOW_PLACES; /* places of a CPU, and cells: the fewer, the more CPUs there are */
 volatile const u32 place_mask = FLOW_PLACES - 1; /* of them those that may be taken, less 1 */
 volatile const u32 place_patience = PLACE_PATIENCE;
+volatile const u32 places_layout = PLACES_LAYOUT;
 
 enum meter_limits {
 	FLOW_EGRESS = 1 << 15, /* of the point in a key: copies handed to it; without it frames from it */
@@ -65,7 +68,7 @@ struct flow {
 };
 
 /* A place for one flow of a round. Nothing clears it: with the next round it is free. What a frame of a flow writes is in the first of two cache
- * lines. The description of the tables has its size alone: a change that keeps that has to change the layout of flow_places. */
+ * lines. The description of the tables has its size alone: a change that keeps that has to change the layout of flow_places as well. */
 struct flow_place {
 	u64 tag; /* round << 1 | 1 if the key is wide */
 	struct flow flow;
@@ -81,23 +84,25 @@ enum place_words {
 /* Places are taken one after the other. A cell of 32 bits says whose one is: 1 and the last 11 bits of the round, 5 of the key's hash, its number. One
  * of another round is free. One of 2,048 rounds ago looks like one that is taken: that costs what a taken one does, as place and key decide. */
 struct flow_places {
-	/* enum place_limits. The agent's: it closes them before it leaves for one that may not look here, and shifts while a set is not written, so that
-	 * few flows use few lines of memory. */
-	u64 open;
 	u64 used; /* lower half of the round << 32 | places taken in it */
-	u64 reserved[6];
+	u64 reserved[7];
 	u64 words[FLOW_PLACES / 2 + FLOW_PLACES * PLACE_WORDS]; /* place_cells cells, and as many places */
 };
 
 struct meter_control {
 	u64 round; /* the set that is written is round & 1 */
 	u64 drained; /* the last round that was drained; the agent's */
-	u64 reserved[6];
+	/* How flows begin at the places of a set, enum place_limits. The agent closes them before it leaves for one that may not look there, and shifts
+	 * while a set is not written, so that few flows use few lines of memory. Here, as every frame reads this line and none writes it; programs of
+	 * another version read it too, whose places may look otherwise. */
+	u64 places[2];
+	u64 reserved[4];
 };
 
 /* What a point has seen. Per CPU, never taken back. */
 struct meter_point {
-	u64 observed[2]; /* packets, by direction, that were metered or sampled out */
+	u64 observed
+		[2]; /* packets, by direction, that were metered or sampled out; where every packet is metered none is counted here */
 	u64 lost_packets; /* there was no room for their flow */
 	u64 lost_bytes;
 	u64 lost_frame_bytes;
@@ -136,6 +141,7 @@ struct meter_ask {
 	u64 way; /* enum meter_way */
 	u64 now;
 	u64 round;
+	u64 places; /* of its set: as in struct meter_control */
 };
 
 /* Where a flow that was looked for may have a place. */

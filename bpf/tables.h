@@ -42,6 +42,9 @@ enum port_flag {
 	PORT_OUTER_AD = 1 << 12,
 	PORT_CARRIES_HOST = 1 << 13, /* an uplink whose host is a member of its segments (egress.h) */
 	PORT_STORM_CONTROL = 1 << 14, /* what it floods is limited (storm.h) */
+	PORT_UNKNOWN_LEAVES =
+		1
+		<< 15, /* what it sends to unknown destinations is for an uplink alone: no other port wants it, nothing limits it */
 	PORT_METER_INGRESS = 1 << 24, /* flows of what comes from it and is delivered are counted (meter.h) */
 	PORT_METER_EGRESS = 1 << 25, /* flows of what is handed to it are counted */
 	/* properties of its switch */

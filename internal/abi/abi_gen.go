@@ -99,6 +99,7 @@ const (
 	PortOuterAD                  = 4096
 	PortCarriesHost              = 8192
 	PortStormControl             = 16384
+	PortUnknownLeaves            = 32768
 	PortMeterIngress             = 16777216
 	PortMeterEgress              = 33554432
 	SwitchReversePath            = 65536
@@ -185,11 +186,12 @@ const (
 
 // Values of enum place_limits.
 const (
-	FlowPlacesBits = 15
-	FlowPlaces     = 32768
-	PlacePatience  = 32
-	PlacesOpen     = 1
-	PlacesShift    = 1
+	FlowPlacesBits    = 15
+	FlowPlaces        = 32768
+	PlacePatience     = 32
+	PlacesShifts      = 15
+	PlacesLayoutShift = 16
+	PlacesLayout      = 1
 )
 
 // Values of enum bench_flows.
@@ -486,7 +488,8 @@ type MeterControl struct {
 	_        structs.HostLayout
 	Round    uint64
 	Drained  uint64
-	Reserved [6]uint64
+	Places   [2]uint64
+	Reserved [4]uint64
 }
 
 // MeterPoint is struct meter_point.

@@ -71,6 +71,7 @@ const (
 	capturingVarPlaceCells          = "place_cells"
 	capturingVarPlaceMask           = "place_mask"
 	capturingVarPlacePatience       = "place_patience"
+	capturingVarPlacesLayout        = "places_layout"
 	capturingVarRecording           = "recording"
 	capturingVarTicksPerSecond      = "ticks_per_second"
 )
@@ -184,6 +185,7 @@ type capturingVariableSpecs struct {
 	PlaceCells     *ebpf.VariableSpec `ebpf:"place_cells"`
 	PlaceMask      *ebpf.VariableSpec `ebpf:"place_mask"`
 	PlacePatience  *ebpf.VariableSpec `ebpf:"place_patience"`
+	PlacesLayout   *ebpf.VariableSpec `ebpf:"places_layout"`
 	Recording      *ebpf.VariableSpec `ebpf:"recording"`
 	TicksPerSecond *ebpf.VariableSpec `ebpf:"ticks_per_second"`
 }
@@ -305,6 +307,7 @@ type capturingVariables struct {
 	PlaceCells     *ebpf.Variable `ebpf:"place_cells"`
 	PlaceMask      *ebpf.Variable `ebpf:"place_mask"`
 	PlacePatience  *ebpf.Variable `ebpf:"place_patience"`
+	PlacesLayout   *ebpf.Variable `ebpf:"places_layout"`
 	Recording      *ebpf.Variable `ebpf:"recording"`
 	TicksPerSecond *ebpf.Variable `ebpf:"ticks_per_second"`
 }

@@ -142,6 +142,9 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a At
 		}
 	}
 	compileStormControl(&rec, &pol.StormControl)
+	if len(sw.Uplinks) > 0 && rec.StormRate[abi.ClassUnicast] == 0 {
+		rec.Flags |= abi.PortUnknownLeaves // until another is found to want it: see wanted
+	}
 	compileMonitoring(&rec, sw, pol.Monitoring)
 	rec.LearnLimit = uint32(pol.Learning.Limit.V)
 	rec.Ageing = uint64(pol.Learning.Ageing.V) * c.hz / uint64(time.Second)

@@ -137,6 +137,7 @@ func (c *compiler) group(all []receiver, m membership) (uint16, error) {
 			promiscuous = append(promiscuous, r.slot)
 		}
 	}
+	c.wanted(members, unknown)
 	if len(c.img.groups) >= abi.MaxGroups {
 		return 0, fmt.Errorf("this host has room for %d different sets of receivers; give trunks equal VLAN ranges", abi.MaxGroups)
 	}
@@ -146,6 +147,15 @@ func (c *compiler) group(all []receiver, m membership) (uint16, error) {
 	}
 	c.img.groups = append(c.img.groups, g)
 	return uint16(len(c.img.groups) - 1), nil
+}
+
+// wanted notes of a segment's members which of their frames of unknown destination other members want.
+func (c *compiler) wanted(members, by []uint16) {
+	for _, slot := range members {
+		if len(by) > 1 || len(by) == 1 && by[0] != slot {
+			c.img.ports[slot].Flags &^= abi.PortUnknownLeaves
+		}
+	}
 }
 
 // run appends the slots to the member table.

@@ -87,6 +87,9 @@ func openFlows(m *vswitchMaps, places uint32, clock func() (func(uint32) int64, 
 			t.measure(f.demand)
 		}
 	}
+	if err := f.openPlaces(); err != nil {
+		return nil, errors.Join(err, f.close())
+	}
 	return f, nil
 }
 
@@ -151,6 +154,9 @@ func (f *Flows) make(limit uint32) error {
 			return fmt.Errorf("make tables for flows: %w", err)
 		}
 		f.tables[set] = t
+	}
+	if err := f.openPlaces(); err != nil {
+		return err
 	}
 	f.mu.Lock()
 	f.made = true
@@ -257,8 +263,8 @@ func (f *Flows) Losses() ([]flow.Loss, error) {
 	return losses, err
 }
 
-// Observed are the packets that were seen at a point since it got its slot, by flow.Direction: those metered, those lost and those
-// sampled out.
+// Observed are the packets that were seen at a point while its packets were sampled, by flow.Direction: those metered, those lost and
+// those sampled out.
 type Observed [2]uint64
 
 // Observed reads them for every point that has any.

@@ -92,16 +92,14 @@ func (f *Flows) drainRound(c *abi.MeterControl, add func(flow.Batch) error) erro
 		t.looked, t.empty = time.Now(), true
 	}
 	// Places come last: what a flow counted in a table before it was given one is from before that.
+	most := 0
 	for cpu := range t.places {
 		d.number++
-		p := &t.places[cpu]
-		taken, err := drainPlaces(d, p, round)
+		taken, err := drainPlaces(d, &t.places[cpu], round)
 		if err != nil {
 			return err
 		}
-		if err := p.fit(taken + t.own[cpu][ipv4].used + t.own[cpu][other].used); err != nil {
-			return err
-		}
+		most = max(most, taken+t.own[cpu][ipv4].used+t.own[cpu][other].used)
 	}
 	if err := errors.Join(t.settle(round), f.step("emptied")); err != nil {
 		return err
@@ -113,6 +111,9 @@ func (f *Flows) drainRound(c *abi.MeterControl, add func(flow.Batch) error) erro
 		return err
 	}
 	c.Drained = round
+	if areOpen(c.Places[round&1]) {
+		c.Places[round&1] = t.fit(most)
+	}
 	if err := f.setControl(*c); err != nil {
 		return err
 	}

@@ -16,14 +16,13 @@ import (
 type places struct {
 	*ebpf.Map // nil while there are none: the tables take all
 	memory    *ebpf.Memory
-	recent    int // flows that a round had, in the last drains
 }
 
 const (
 	placeSize    = int64(unsafe.Sizeof(abi.FlowPlace{}))
 	cellSize     = 4
 	firstCell    = 64      // behind what struct flow_places begins with
-	usedAt       = 8       // of how many are taken
+	usedAt       = 0       // of how many are taken
 	placesPart   = 1 << 8  // places that are read at once: few enough to stay in a fast cache
 	memoryMapped = 1 << 10 // BPF_F_MMAPABLE
 )
@@ -43,47 +42,24 @@ func (p *places) count() int { return placesIn(p.ValueSize()) }
 // at is where the i-th is in memory.
 func (p *places) at(i int) int64 { return firstCell + int64(p.count())*cellSize + int64(i)*placeSize }
 
-// makePlaces makes so many for one CPU; they are free and open.
+// makePlaces makes so many for one CPU; they are free.
 func makePlaces(n uint32) (p places, err error) {
 	if p.Map, err = ebpf.NewMap(placesSpec(n)); err != nil {
 		return places{}, err
 	}
-	if err := p.open(); err != nil {
+	if err := p.see(); err != nil {
 		return places{}, errors.Join(err, p.close())
 	}
 	return p, nil
 }
 
-// open has flows begin there. How many cells they use stays, as a round may be under way.
-func (p *places) open() (err error) {
+// see maps them into memory.
+func (p *places) see() (err error) {
 	if p.memory, err = p.Memory(); err != nil {
 		return fmt.Errorf("map the places of flows: %w", err)
 	}
-	state, err := p.state()
-	if err != nil {
-		return err
-	}
-	return p.setState(state | abi.PlacesOpen)
+	return nil
 }
-
-// shut has none begin there from the next round on.
-func (p *places) shut() error {
-	state, err := p.state()
-	if err != nil {
-		return err
-	}
-	return p.setState(state &^ abi.PlacesOpen)
-}
-
-func (p *places) state() (uint64, error) {
-	var word [1]uint64
-	if _, err := p.memory.ReadAt(bytesOf(word[:]), 0); err != nil {
-		return 0, fmt.Errorf("read whether places are open: %w", err)
-	}
-	return word[0], nil
-}
-
-func (p *places) setState(to uint64) error { return put(p.memory, []uint64{to}, 0) }
 
 const (
 	fewestCells  = 1 << 12
@@ -91,22 +67,21 @@ const (
 	forgetRecent = 8 // so soon fewer flows are believed to be fewer
 )
 
-// fit has flows use so many cells as those of the drained round ask for. The set must not be written.
-func (p *places) fit(flows int) error {
-	if p.Map == nil {
-		return nil
-	}
-	p.recent = max(flows, p.recent-p.recent/forgetRecent)
+// fit says how flows are to begin at places (abi.MeterControl): that they may, and that they use so many cells as a round with so many on one CPU
+// asks for. It may come into force for a set while that is not written.
+func (t *flowTables) fit(most int) uint64 {
+	t.recent = max(most, t.recent-t.recent/forgetRecent)
 	shift := 0
-	for n := p.count(); n > fewestCells && n/2 >= p.recent*cellsOfFlow; n /= 2 {
+	for n := int(t.each); n > fewestCells && n/2 >= t.recent*cellsOfFlow; n /= 2 {
 		shift++
 	}
-	state, err := p.state()
-	if err != nil {
-		return err
-	}
-	return p.setState(state&abi.PlacesOpen | uint64(shift)<<abi.PlacesShift)
+	return openPlaces(shift)
 }
+
+// openPlaces has flows begin at places and use 1/2^shift of the cells.
+func openPlaces(shift int) uint64 { return abi.PlacesLayout<<abi.PlacesLayoutShift | uint64(shift) }
+
+func areOpen(places uint64) bool { return places>>abi.PlacesLayoutShift == abi.PlacesLayout }
 
 func (p *places) close() error {
 	if p.Map == nil {
@@ -143,7 +118,7 @@ func (t *flowTables) makePlaces() error {
 	return errors.Join(err, closePlaces(made[n:]))
 }
 
-// adoptPlaces finds those there are. An agent before this one may have closed them, or not have known of any.
+// adoptPlaces finds those there are. An agent before this one may not have known of any.
 func (t *flowTables) adoptPlaces() (err error) {
 	for cpu := range t.places {
 		p := &t.places[cpu]
@@ -153,7 +128,7 @@ func (t *flowTables) adoptPlaces() (err error) {
 		if p.Map == nil {
 			continue
 		}
-		if err := p.open(); err != nil {
+		if err := p.see(); err != nil {
 			return err
 		}
 	}
@@ -174,20 +149,33 @@ func (f *Flows) Retire() error {
 	f.draining.Lock()
 	defer f.draining.Unlock()
 	f.inTables = true
-	for _, t := range f.tables {
-		if t == nil {
-			continue
-		}
-		for cpu := range t.places {
-			if t.places[cpu].Map == nil {
-				continue
-			}
-			if err := t.places[cpu].shut(); err != nil {
-				return fmt.Errorf("close the places of flows: %w", err)
-			}
-		}
+	c, err := f.control()
+	if err != nil {
+		return err
+	}
+	c.Places = [2]uint64{}
+	if err := f.setControl(c); err != nil {
+		return fmt.Errorf("close the places of flows: %w", err)
 	}
 	return nil
+}
+
+// openPlaces has flows begin at the places of all sets that have some, if they do not.
+func (f *Flows) openPlaces() error {
+	c, err := f.control()
+	if err != nil {
+		return err
+	}
+	before := c.Places
+	for set, t := range f.tables {
+		if t != nil && !areOpen(c.Places[set]) {
+			c.Places[set] = openPlaces(0)
+		}
+	}
+	if c.Places == before {
+		return nil
+	}
+	return f.setControl(c)
 }
 
 // drainPlaces adds the flow of every place that was taken in the round, and frees those when all have been added: none must come again with

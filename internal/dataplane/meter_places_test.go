@@ -186,14 +186,16 @@ func shareABucket(t *testing.T, flows int) {
 	if err := errors.Join(b.Apply(r.d), b.Flows().Drain(forget), b.Flows().Drain(forget)); err != nil {
 		t.Fatal(err)
 	}
-	for _, tables := range b.flows.tables {
-		for i := range tables.places {
-			p := &tables.places[i]
-			const cells = 4
-			if err := p.setState(abi.PlacesOpen | uint64(bits.Len(uint(p.count()/cells))-1)<<abi.PlacesShift); err != nil {
-				t.Fatal(err)
-			}
-		}
+	const cells = 4
+	c, err := b.flows.control()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for set, tables := range b.flows.tables {
+		c.Places[set] = openPlaces(bits.Len(uint(tables.each/cells)) - 1)
+	}
+	if err := b.flows.setControl(c); err != nil {
+		t.Fatal(err)
 	}
 	r.send(times, func(i uint32) uint32 { return i })
 	all := &sorted{kept: newKept(t)}
@@ -231,7 +233,7 @@ func leaveAtPlaces(t *testing.T, f *Flows) {
 	}
 	left := abi.FlowPlace{Tag: (c.Round - 1) << 1, Flow: abi.Flow{Packets: 1000}}
 	for _, p := range f.tables[(c.Round+1)&1].places {
-		header := []uint64{abi.PlacesOpen, uint64(uint32(c.Round-1))<<32 | uint64(p.count())}
+		used := []uint64{uint64(uint32(c.Round-1))<<32 | uint64(p.count())}
 		for i := range p.count() {
 			cell := (uint32(c.Round-1)&0x7ff|0x800)<<20 | uint32(i)
 			if _, err := p.memory.WriteAt(bytesOf([]uint32{cell}), firstCell+int64(i)*cellSize); err != nil {
@@ -241,7 +243,7 @@ func leaveAtPlaces(t *testing.T, f *Flows) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := p.memory.WriteAt(bytesOf(header), 0); err != nil {
+		if _, err := p.memory.WriteAt(bytesOf(used), usedAt); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -305,6 +307,11 @@ func withoutPlaces(t *testing.T, k *Kernel) {
 		}
 		clear(tables.places)
 	}
+	for i := range k.objects.FlowPlaces.MaxEntries() {
+		if err := k.objects.FlowPlaces.Delete(i); err != nil {
+			t.Fatal(err)
+		}
+	}
 	delete(k.gen.layout.Tables, "flow_places")
 	if err := errors.Join(k.gen.setPhase(complete), os.Remove(filepath.Join(k.gen.dir, "flow_places"))); err != nil {
 		t.Fatal(err)
@@ -356,6 +363,26 @@ func TestAnUpgradeFromAndToTablesWithoutPlacesLosesNoFlow(t *testing.T) {
 	checkBooks(t, k, all.kept)
 	if out := all.at(k.slots.ports[plan.PortID{Switch: "lab", Name: "vm2"}], flow.Egress); out.Packets < 1000 {
 		t.Errorf("%d packets metered", out.Packets)
+	}
+}
+
+// Programs of a version whose places look otherwise count in tables that both know: places that are open are not theirs.
+func TestProgramsLeavePlacesOfAnotherLayoutAlone(t *testing.T) {
+	host, guests, d := meteredPorts(t, 1000)
+	all := &sorted{kept: newKept(t)}
+	k := inForce(t, host, bpffs(t), d, tweak{spec: func(spec *ebpf.CollectionSpec) {
+		if err := spec.Variables["places_layout"].Set(uint32(abi.PlacesLayout + 1)); err != nil {
+			panic(err)
+		}
+	}})
+	defer k.Close()
+	s := startNumbered(t, guests[0], guests[1], 2000)
+	waitFor(t, k, 100)
+	s.end()
+	drainAtRest(t, k, all.add)
+	checkBooks(t, k, all.kept)
+	if all.fromPlaces > 0 || all.fromTables < 100 {
+		t.Errorf("%d packets came from places, %d from tables", all.fromPlaces, all.fromTables)
 	}
 }
 

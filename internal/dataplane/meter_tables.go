@@ -62,6 +62,7 @@ type flowTables struct {
 	// cells were free.
 	open    bool
 	cleared uint64
+	recent  int // flows that a round had on one CPU, in the last drains
 }
 
 // flowTable is one table. Map is nil while there is none: what it would count is then counted in the shared one.

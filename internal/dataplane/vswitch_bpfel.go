@@ -66,6 +66,7 @@ const (
 	vswitchVarPlaceCells          = "place_cells"
 	vswitchVarPlaceMask           = "place_mask"
 	vswitchVarPlacePatience       = "place_patience"
+	vswitchVarPlacesLayout        = "places_layout"
 	vswitchVarRecording           = "recording"
 	vswitchVarTicksPerSecond      = "ticks_per_second"
 )
@@ -174,6 +175,7 @@ type vswitchVariableSpecs struct {
 	PlaceCells     *ebpf.VariableSpec `ebpf:"place_cells"`
 	PlaceMask      *ebpf.VariableSpec `ebpf:"place_mask"`
 	PlacePatience  *ebpf.VariableSpec `ebpf:"place_patience"`
+	PlacesLayout   *ebpf.VariableSpec `ebpf:"places_layout"`
 	Recording      *ebpf.VariableSpec `ebpf:"recording"`
 	TicksPerSecond *ebpf.VariableSpec `ebpf:"ticks_per_second"`
 }
@@ -285,6 +287,7 @@ type vswitchVariables struct {
 	PlaceCells     *ebpf.Variable `ebpf:"place_cells"`
 	PlaceMask      *ebpf.Variable `ebpf:"place_mask"`
 	PlacePatience  *ebpf.Variable `ebpf:"place_patience"`
+	PlacesLayout   *ebpf.Variable `ebpf:"places_layout"`
 	Recording      *ebpf.Variable `ebpf:"recording"`
 	TicksPerSecond *ebpf.Variable `ebpf:"ticks_per_second"`
 }

@@ -32,6 +32,28 @@ func TestS32_UnknownUnicastLeavesByExactlyOneUplink(t *testing.T) {
 	r.send("vm2", "ext1 vm2 0800", to("u1"))
 }
 
+// A trunk's frames of unknown destination are for the uplink alone in one VLAN, and in another not; those of the only port that wants such
+// frames are for the uplink alone.
+func TestS32_WhoElseWantsUnknownUnicastIsAskedInEachVLAN(t *testing.T) {
+	r := newRig(t, `
+  uplinks: [{name: u1, device: dev1}]
+  defaults: {security: {forgedTransmits: accept}}
+  portGroups:
+  - {name: trunk, vlan: {trunk: ["5-7"]}}
+  - {name: five, vlan: {access: 5}}
+  - {name: six, vlan: {access: 6}}
+  - {name: learns, vlan: {access: 6}, security: {macLearning: {enabled: true}}}
+  - {name: sniffs, vlan: {access: 7}, security: {promiscuous: accept}}
+`, "vm1 trunk", "vm2 five", "vm3 six", "vm4 learns", "vm5 sniffs")
+	r.send("vm1", "ext1 vm1 q5 0800", to("u1"))
+	r.send("vm1", "ext1 vm1 q6 0800", to("vm4", "ext1 vm1 0800"), to("u1"))
+	r.send("vm1", "ext1 vm1 q7 0800", to("vm5", "ext1 vm1 0800"), to("u1"))
+	r.send("vm2", "ext1 vm2 0800", to("u1", "ext1 vm2 q5 0800"))
+	r.send("vm3", "ext1 vm3 0800", to("vm4"), to("u1", "ext1 vm3 q6 0800"))
+	r.send("vm4", "ext1 vm4 0800", to("u1", "ext1 vm4 q6 0800"))
+	r.send("vm5", "ext1 vm5 0800", to("u1", "ext1 vm5 q7 0800"))
+}
+
 func TestS33_BroadcastReachesEveryPortOfTheVLANAndOneUplink(t *testing.T) {
 	r := newRig(t, `
   uplinks: [{name: u1, device: dev1}, {name: u2, device: dev2}]

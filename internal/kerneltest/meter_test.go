@@ -77,9 +77,14 @@ func TestS63_MonitoringOfAnExitPortRecordsWhatGoesToIt(t *testing.T) {
 	r.expect(map[string]string{"out vm2 vlan 5 01>02 17 10.0.0.1.1000>10.0.0.2.53": "1 packets 128/142 bytes vm1>vm2 ttl 64-64 t 1-1"})
 }
 
-// Each frame, and what its flow says: after the MACs, and after the packets.
-func TestD6_WhatAFlowIsToldBy(t *testing.T) {
-	r := newMeterRig(t, metered, "vm1 m", "vm2 plain")
+// told is a frame and what its flow says: after the MACs, and after the packets.
+type told struct {
+	what         string
+	frame        []byte
+	flow, counts string
+}
+
+func toldFrames(t *testing.T) []told {
 	frag := func(flags layers.IPv4Flag, offset uint16) *layers.IPv4 {
 		ip := ip4(layers.IPProtocolUDP)
 		ip.Flags, ip.FragOffset = flags, offset
@@ -94,11 +99,7 @@ func TestD6_WhatAFlowIsToldBy(t *testing.T) {
 	tcp := func(flags uint16) *layers.TCP {
 		return &layers.TCP{SrcPort: 40000, DstPort: 443, DataOffset: 5, FIN: flags&1 != 0, SYN: flags&2 != 0, ACK: flags&16 != 0, ECE: flags&64 != 0, CWR: flags&128 != 0, NS: flags&256 != 0}
 	}
-	for _, c := range []struct {
-		what         string
-		frame        []byte
-		flow, counts string
-	}{
+	return []told{
 		{"UDP", packet(t, v4, append([]gopacket.SerializableLayer{ip4(17)}, udp(10)...)...), "17 10.0.0.1.1000>10.0.0.2.53", "38/60 bytes vm1>vm2 ttl 64-64"},
 		{"TCP", packet(t, v4, ip4(6), tcp(2|64|128|256), payload(9)), "6 10.0.0.1.40000>10.0.0.2.443", "49/63 bytes vm1>vm2 flags 1c2 ttl 64-64"},
 		{"TCP behind options", packet(t, v4, options, tcp(16), payload(9)), "6 10.0.0.1.40000>10.0.0.2.443", "57/71 bytes vm1>vm2 flags 10 tos b9 ttl 3-3"},
@@ -126,7 +127,12 @@ func TestD6_WhatAFlowIsToldBy(t *testing.T) {
 		{"a length of zero", clear6(packet(t, v6, append([]gopacket.SerializableLayer{jumbo}, udp(10)...)...)), "17 2001:db8::1.1000>2001:db8::2.53", "58/72 bytes vm1>vm2 ttl 64-64"},
 		{"ARP", packet(t, layers.EthernetTypeARP, payload(28)), "type 0806", "46/60 bytes vm1>vm2"},
 		{"a type of no meaning", packet(t, 0x1234, payload(28)), "type 1234", "46/60 bytes vm1>vm2"},
-	} {
+	}
+}
+
+func TestD6_WhatAFlowIsToldBy(t *testing.T) {
+	r := newMeterRig(t, metered, "vm1 m", "vm2 plain")
+	for _, c := range toldFrames(t) {
 		r.now -= r.now % 1e9
 		r.frame("vm1", c.frame)
 		start := r.now.Milliseconds() - 3_600_000
