@@ -13,17 +13,14 @@ enum meter_what {
 	METER_SAMPLING_SHIFT = 32,
 };
 
-/* What of a frame with one receiver is metered, the way out and the way in: what each has, the second has BOTH_NEXT bits further up, and its
- * sampling BOTH_SAMPLING_BITS further down. */
 enum meter_both_what {
 	BOTH_OUT = 1 << 0,
 	BOTH_OUT_TAGGED = 1 << 1,
 	BOTH_IN = 1 << 2,
 	BOTH_IN_TAGGED = 1 << 3,
-	BOTH_NEXT = 2,
 	BOTH_IN_SAMPLING_SHIFT = 32,
 	BOTH_OUT_SAMPLING_SHIFT = 48,
-	BOTH_SAMPLING_BITS = 16,
+	BOTH_SAMPLING = 0xffff,
 };
 
 /* What is the same of a frame at all points. */
@@ -150,6 +147,7 @@ SEPARATE u64 meter_common(struct __sk_buff *skb, u64 what, u64 way, u64 now)
 	struct meter_common m = { .now = now, .in_out = way };
 	struct meter_ask ask = {};
 	struct flow_places *p;
+	u64 vlan;
 
 	meter_round(&ask);
 	p = open_places_of_cpu(&ask);
@@ -157,16 +155,12 @@ SEPARATE u64 meter_common(struct __sk_buff *skb, u64 what, u64 way, u64 now)
 		return what;
 	m.tag = ask.round << 1;
 	m.places = ask.places;
-#pragma clang loop unroll(disable)
-	for (u32 i = 0; i < 2; i++) {
-		u32 bits = what >> i * BOTH_NEXT;
-		u64 point = (i ? way & METER_SLOT : (way >> WAY_OUT_SHIFT & METER_SLOT) | METER_EGRESS) |
-			    (u64)(u16)(way >> WAY_VLAN_SHIFT) << 16;
-
-		if (!(bits & BOTH_OUT) || (u16)(what >> (BOTH_OUT_SAMPLING_SHIFT - i * BOTH_SAMPLING_BITS)))
-			continue;
-		if (add_common(p, &m, point, bits & BOTH_OUT_TAGGED))
-			what &= ~((u64)BOTH_OUT << i * BOTH_NEXT);
-	}
+	vlan = (way >> WAY_VLAN_SHIFT & 0xffff) << 16;
+	if (what & BOTH_OUT && !(what >> BOTH_OUT_SAMPLING_SHIFT) &&
+	    add_common(p, &m, (way >> WAY_OUT_SHIFT & METER_SLOT) | METER_EGRESS | vlan, what & BOTH_OUT_TAGGED))
+		what &= ~(u64)BOTH_OUT;
+	if (what & BOTH_IN && !(what >> BOTH_IN_SAMPLING_SHIFT & BOTH_SAMPLING) &&
+	    add_common(p, &m, (way & METER_SLOT) | vlan, what & BOTH_IN_TAGGED))
+		what &= ~(u64)BOTH_IN;
 	return what & (BOTH_OUT | BOTH_IN) ? what : 0;
 }
