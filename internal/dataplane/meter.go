@@ -45,6 +45,7 @@ type Flows struct {
 	leaving map[uint16]uint64
 	limit   uint32 // flows between two drains; 0 = nothing is metered
 	made    bool   // there are tables, and no drain is about to discard them
+	unsure  bool   // another program may have run until now, which did not take the places for open
 	// fixed, unless 0, is the size of tables that stay whatever is metered.
 	fixed uint32
 }
@@ -168,7 +169,7 @@ func (f *Flows) make(limit uint32) error {
 func (f *Flows) settle(p *plan.Plan) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.limit = f.limitOf(p)
+	f.limit, f.unsure = f.limitOf(p), true
 }
 
 func (f *Flows) limitOf(p *plan.Plan) uint32 {

@@ -28,6 +28,9 @@ func (f *Flows) Drain(add func(flow.Batch) error) error {
 	}
 	f.mu.Lock()
 	limit := f.limit
+	if f.unsure {
+		f.tables[0].open, f.tables[1].open, f.unsure = false, false, false
+	}
 	f.mu.Unlock()
 	c, err := f.control()
 	if err != nil {

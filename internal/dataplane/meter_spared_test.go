@@ -46,6 +46,10 @@ func TestTablesAreReadWhereFlowsMayHaveNoPlace(t *testing.T) {
 		{what: "fewer flows than a bucket has cells", flows: bucketCells - 1},
 		{what: "as many on one CPU", flows: (bucketCells-1)*cpus + 1, read: 2 + 1},
 		{what: "the first drain", flows: 1, first: true, read: 2*cpus + 1},
+		{what: "another plan", flows: 1, do: func(f *Flows) error {
+			f.unsure = true
+			return nil
+		}, read: 2*cpus + 1},
 		{what: "no places any more", flows: 1, do: (*Flows).Retire, read: 2*cpus + 1},
 	} {
 		t.Run(c.what, func(t *testing.T) {
