@@ -15,7 +15,6 @@ enum key_words {
 };
 
 enum place_cells {
-	BUCKET = 4, /* cells that a flow may have, of a cache line */
 	CELL_ROUND_SHIFT = 20,
 	CELL_ROUND = 0x7ff,
 	CELL_TAKEN = 0x800, /* beside the bits of the round */

@@ -9,6 +9,7 @@
 enum place_limits {
 	FLOW_PLACES_BITS = 15,
 	FLOW_PLACES = 1 << FLOW_PLACES_BITS, /* the most that a CPU has */
+	BUCKET = 4, /* cells that a flow may have, of a cache line */
 	PLACE_PATIENCE = 32, /* frames in a row that find a place taken before it is given up */
 	/* How flows begin at places: 1/2^shift of the cells are used, by programs that know places of this layout; 0 = by none. */
 	PLACES_SHIFTS = 15,

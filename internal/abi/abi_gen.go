@@ -188,6 +188,7 @@ const (
 const (
 	FlowPlacesBits    = 15
 	FlowPlaces        = 32768
+	Bucket            = 4
 	PlacePatience     = 32
 	PlacesShifts      = 15
 	PlacesLayoutShift = 16

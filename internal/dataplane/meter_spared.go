@@ -1,10 +1,14 @@
 package dataplane
 
-import "fmt"
+import (
+	"fmt"
+
+	"heddle/internal/abi"
+)
 
 const (
-	// bucketCells are the cells that a flow may have (enum place_cells): so few flows as are fewer all find one.
-	bucketCells = 4
+	// bucketCells are the cells that a flow may have: so few flows as are fewer all find one.
+	bucketCells = abi.Bucket
 	// clearEvery is after how many rounds the cells of a set are cleared. A cell says 11 bits of the round in which it was taken: one of 2,048 rounds
 	// before would look like one that is taken now.
 	clearEvery = 1 << 10
