@@ -57,7 +57,7 @@ func newBenchFlowExport(d Deps) *cobra.Command {
 	f.Float64Var(&opts.Resolution, "resolution", opts.Resolution, "visit a cell no more once the standard error of all of its ratios is so small, or its budget is clear; 0: all rounds")
 	f.DurationVar(&opts.Duration, "duration", opts.Duration, "measured interval; that of transactions is twice as long")
 	f.DurationVar(&opts.Warmup, "warmup", opts.Warmup, "time before each measured interval")
-	f.DurationVar(&opts.Settle, "settle", opts.Settle, "warm-up of metered transactions: their flows are exported up to three seconds after their end")
+	f.DurationVar(&opts.Settle, "settle", opts.Settle, "warm-up of metered transactions, whose flows are exported up to three seconds after their end; others take 2.2s of it at most")
 	f.DurationVar(&opts.Limit, "limit", opts.Limit, "visit no cell any more that would be done later than this")
 	f.BoolVar(&quick, "quick", false, "take at most a minute: few cells, long enough to tell 2 %")
 	f.StringSliceVar(&opts.Loads, "cells", nil, fmt.Sprintf("`cells` to measure, of %s (default: all)", strings.Join(flowexport.LoadNames(), ",")))

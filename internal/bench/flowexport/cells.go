@@ -96,14 +96,22 @@ func (c cell) times(o Options, cfg configuration) (warmup, duration time.Duratio
 	if c.endsFlows() {
 		duration = max(settledFor*duration, drainEvery)
 	}
-	if cfg.metering != off && c.endsFlows() {
-		warmup = max(warmup, o.Settle)
+	if cfg.metering != off {
+		settle := o.Settle
+		if !c.endsFlows() {
+			settle = min(settle, bothDrained)
+		}
+		warmup = max(warmup, settle)
 	}
 	if cfg.metering != off && cfg.background { // in the interval all of its flows are metered
 		warmup = max(warmup, time.Duration(float64(time.Second)*float64(o.Flows)/o.FlowRate))
 	}
 	return warmup, duration
 }
+
+// bothDrained is when both sets of the kernel's tables have been drained once since metering was switched on: the first time all tables are read,
+// new memory is touched and templates are sent. That is what switching costs, and not metering.
+const bothDrained = 2*drainEvery + 200*time.Millisecond
 
 // settledFor is how much longer a cell is measured that takes long to settle.
 const settledFor = 2

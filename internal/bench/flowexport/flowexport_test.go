@@ -104,7 +104,7 @@ func TestEndsThatTakeTurnsShareACPU(t *testing.T) {
 	}
 }
 
-func TestTransactionsSettleWhereTheyAreMetered(t *testing.T) {
+func TestCellsSettleWhereTheyAreMetered(t *testing.T) {
 	o := defaults()
 	for _, l := range loads() {
 		for _, cfg := range []configuration{{off, false}, {off, true}, {uni, false}, {uni, true}, {again, true}} {
@@ -113,8 +113,8 @@ func TestTransactionsSettleWhereTheyAreMetered(t *testing.T) {
 			switch {
 			case l.kind == traffic.KindCRR && cfg.metering != off:
 				want = o.Settle
-			case cfg.metering != off && cfg.background:
-				want = time.Second // 5,000 flows, 5,000 of their packets a second
+			case cfg.metering != off:
+				want = bothDrained // 5,000 flows, 5,000 of their packets a second, are there sooner
 			}
 			if warmup != want || duration < o.Duration || l.kind == traffic.KindCRR && duration != 2*o.Duration {
 				t.Errorf("%s under %s: warm-up %v, want %v, interval %v", l.name, cfg.name(), warmup, want, duration)

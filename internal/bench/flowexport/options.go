@@ -27,7 +27,7 @@ type Options struct {
 	Warmup, Duration time.Duration
 	// Settle is the warm-up of cells whose flows end all the time, where they are metered: the records of a flow are sent two to three seconds
 	// after its end (RST and two seconds of silence), and until then that work is not there. Such a cell is measured for a second at
-	// least, the time in which the kernel's tables are drained once.
+	// least, the time in which the kernel's tables are drained once. Others settle no longer than until all tables have been drained.
 	Settle time.Duration
 	// Loads, Pairs and Configurations select what is measured; empty = all configurations, and of the cells those in which the article
 	// gives figures. The baselines come with the configurations.
