@@ -25,16 +25,16 @@ func (r *meterRig) counted() map[flow.Key]flow.Counts {
 	return all
 }
 
-// A flow that goes on is counted another way than one that begins: each of its frames counts as the first one did, at every point, whichever way
-// the frame goes.
+// A flow that goes on is counted another way than one that begins, and the first one of a round, which takes room for others too, begins another
+// way than those: each frame counts as the first of the first one did, at every point, whichever way the frame goes.
 func TestD6_EachFrameOfAFlowCountsAsTheFirst(t *testing.T) {
 	type sent struct {
-		what string
-		send func(*meterRig)
+		what, from string
+		send       func(*meterRig)
 	}
 	frames := []sent{}
 	for _, c := range toldFrames(t) {
-		frames = append(frames, sent{c.what, func(r *meterRig) { r.frame("vm1", c.frame) }})
+		frames = append(frames, sent{c.what, "vm1", func(r *meterRig) { r.frame("vm1", c.frame) }})
 	}
 	udp := func(n int) []byte { return udpFrame(t, 1, n) }
 	tagged := udp(100)
@@ -42,12 +42,12 @@ func TestD6_EachFrameOfAFlowCountsAsTheFirst(t *testing.T) {
 	outside := udp(100)
 	copy(outside, word("ext1"))
 	frames = append(frames,
-		sent{"a tag", func(r *meterRig) { r.frame("vm3", tagged) }},
-		sent{"by the uplink", func(r *meterRig) { r.frame("vm1", outside) }},
-		sent{"three packets", func(r *meterRig) { r.gso("vm1", udp(2500), 1000, 3) }},
-		sent{"so many as the kernel does not say", func(r *meterRig) { r.gso("vm1", udp(2500), 1000, 0) }},
-		sent{"more packets than the size gives", func(r *meterRig) { r.gso("vm1", udp(2500), 1000, 5) }},
-		sent{"packets by the uplink", func(r *meterRig) {
+		sent{"a tag", "vm3", func(r *meterRig) { r.frame("vm3", tagged) }},
+		sent{"by the uplink", "vm1", func(r *meterRig) { r.frame("vm1", outside) }},
+		sent{"three packets", "vm1", func(r *meterRig) { r.gso("vm1", udp(2500), 1000, 3) }},
+		sent{"so many as the kernel does not say", "vm1", func(r *meterRig) { r.gso("vm1", udp(2500), 1000, 0) }},
+		sent{"more packets than the size gives", "vm1", func(r *meterRig) { r.gso("vm1", udp(2500), 1000, 5) }},
+		sent{"packets by the uplink", "vm1", func(r *meterRig) {
 			f := udp(2500)
 			copy(f, word("ext1"))
 			r.gso("vm1", f, 1000, 3)
@@ -55,6 +55,9 @@ func TestD6_EachFrameOfAFlowCountsAsTheFirst(t *testing.T) {
 	)
 	r := newMeterRig(t, metered, "vm1 m", "vm2 m", "vm3 t")
 	r.change("monitoring: {ipfix: false}}]", "monitoring: {ipfix: true}}]")
+	fromTagged := append([]byte{}, tagged...)
+	fromTagged[39] = 9 // another port
+	other := map[string][]byte{"vm1": udpFrame(t, 9, 100), "vm3": fromTagged}
 	const times = 4
 	for _, f := range frames {
 		f.send(r)
@@ -63,11 +66,19 @@ func TestD6_EachFrameOfAFlowCountsAsTheFirst(t *testing.T) {
 			f.send(r)
 		}
 		again := r.counted()
-		if len(once) != 2 || len(again) != 2 {
-			t.Errorf("%s: %d flows, and %d when it goes on, want one at each end", f.what, len(once), len(again))
+		r.frame(f.from, other[f.from])
+		f.send(r)
+		later := r.counted()
+		if len(once) != 2 || len(again) != 2 || len(later) != 4 {
+			t.Errorf("%s: %d flows, %d when it goes on, %d beside others, want one at each end", f.what, len(once), len(again), len(later))
 		}
 		for k, one := range once {
-			want, got := one, again[k]
+			want, got := one, later[k]
+			want.First, want.Last = got.First, got.Last
+			if got != want {
+				t.Errorf("%s, %v, beside others: %+v, want %+v", f.what, k, got, want)
+			}
+			want, got = one, again[k]
 			want.Packets, want.Bytes, want.FrameBytes = times*one.Packets, times*one.Bytes, times*one.FrameBytes
 			want.First, want.Last = got.First, got.Last
 			if got != want || got.Last <= got.First {
