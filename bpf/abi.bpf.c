@@ -12,8 +12,10 @@
 
 struct catalogue {
 	enum reason reason;
+	enum reason_room reason_room;
 	enum limits limits;
 	enum port_flag port_flag;
+	enum port_rule port_rule;
 	enum vlan_mode vlan_mode;
 	enum frame_mark frame_mark;
 	enum team_policy team_policy;
@@ -43,6 +45,7 @@ struct catalogue {
 	struct own_mark own_mark;
 	struct storm_bucket storm_bucket;
 	struct counters counters;
+	struct rare_counters rare_counters;
 	struct port_name port_name;
 	struct switch_name switch_name;
 	struct record_control record_control;

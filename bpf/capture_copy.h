@@ -35,7 +35,7 @@ INLINE bool selects(struct capture *c, const struct capture_record *h)
 
 	if (!(c->stages >> (h->stage & 31) & 1))
 		return false;
-	if (h->stage == CAPTURE_DROP && !(c->reasons >> (h->reason & 31) & 1))
+	if (h->stage == CAPTURE_DROP && !(c->reasons[h->reason / 64 & 1] >> (h->reason % 64) & 1))
 		return false;
 	if (!(c->flags & CAPTURE_ALL_PORTS) && !(c->ports[(slot / 64) & 31] >> (slot % 64) & 1))
 		return false;

@@ -9,6 +9,7 @@ enum capture_limits {
 	MAX_SNAP = 65792, /* bytes: the longest frame with segmentation offload, and tags */
 	FILTER_MEMORY = 16,
 	CAPTURE_WAKE_NS = 1000000,
+	CAPTURE_REASONS = 128, /* numbers of reasons that a capture can select */
 	FILTER_HEAD = 128, /* bytes of a frame that are at hand for a filter */
 };
 
@@ -49,17 +50,18 @@ struct filter_instruction {
 /* One capture. Written before its bit in capture_control is set; ports and segments also later, word by word. */
 struct capture {
 	u32 stages; /* bits, by enum capture_stage */
-	u32 reasons; /* bits, by enum reason, of drops */
 	u32 flags; /* enum capture_flag */
 	u32 snap; /* bytes of a frame that are wanted at most */
 	u32 wake_at; /* bytes in the ring that wake the reader */
 	u32 switch_number; /* switch id + 1 of the segments */
 	u32 filter_length; /* instructions; 0 = everything */
-	u32 reserved;
+	u64 reasons[CAPTURE_REASONS / 64]; /* bits, by enum reason, of drops */
 	u64 ports[MAX_PORTS / 64]; /* slots */
 	u64 segments[SEGMENTS_PER_SWITCH / 64];
 	struct filter_instruction filter[MAX_FILTER];
 };
+
+_Static_assert(REASONS_PER_CPU + REASONS_RARE <= CAPTURE_REASONS, "a capture can select every reason");
 
 struct capture_control {
 	u32 active; /* bits, by capture */

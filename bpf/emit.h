@@ -65,6 +65,26 @@ INLINE void count_delivered(struct frame *f)
 		meter_in(f);
 }
 
+INLINE bool is_rare(u32 why)
+{
+	return UNLIKELY(why >= REASONS_PER_CPU);
+}
+
+/* Counts a drop of a frame from the slot, or a refused copy for it, for a reason from REASONS_PER_CPU on. */
+NOINLINE u32 count_rare(u32 slot, u32 why, bool refused)
+{
+	struct rare_counters *c = bpf_map_lookup_elem(&rare_counts, &slot);
+	u32 i = why - REASONS_PER_CPU;
+
+	if (!c || i >= REASONS_RARE)
+		return 0;
+	if (refused)
+		__sync_fetch_and_add(&c->refused[i], 1);
+	else
+		__sync_fetch_and_add(&c->drops[i], 1);
+	return 0;
+}
+
 INLINE void count_refusal(struct frame *f, u32 slot, enum reason why)
 {
 	struct counters *c = counters_of(slot);
@@ -76,7 +96,11 @@ INLINE void count_refusal(struct frame *f, u32 slot, enum reason why)
 	}
 	if (!f->lowest_refusal || why < f->lowest_refusal)
 		f->lowest_refusal = why;
-	if (slot && c && why < 24)
+	if (!slot)
+		return;
+	if (is_rare(why))
+		count_rare(slot, why, true);
+	else if (c)
 		c->refused[why]++;
 }
 
@@ -210,7 +234,10 @@ INLINE s32 drop(struct frame *f, enum reason why)
 		set_tag(f, &f->came);
 		capture_drop(f, why);
 	}
-	f->count->drops[why]++;
+	if (is_rare(why))
+		count_rare(f->slot, why, false);
+	else
+		f->count->drops[why]++;
 	return VERDICT_DROP;
 }
 
@@ -218,6 +245,6 @@ INLINE s32 drop(struct frame *f, enum reason why)
 INLINE s32 undelivered(struct frame *f)
 {
 	if (f->lowest_refusal)
-		return drop(f, f->lowest_refusal < 24 ? f->lowest_refusal : REASON_DEVICE_REFUSED);
+		return drop(f, f->lowest_refusal);
 	return drop(f, f->class == CLASS_UNICAST ? REASON_UNKNOWN_UNICAST : REASON_NO_RECEIVER);
 }

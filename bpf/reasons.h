@@ -30,5 +30,15 @@ enum reason {
 	REASON_REFLECTED = 20,
 	REASON_DEVICE_REFUSED = 21, /* the device took no clone */
 	REASON_STORM_CONTROL = 22, /* decided about the frame, or about all its copies for ports */
-	REASON_COUNT = 23,
+	/* 23 stays free for a reason that traffic meets at high rates on many CPUs: see reason_room. */
+	REASON_COUNT, /* one more than the highest */
 };
+
+/* Where drops and refused copies are counted. What everyday traffic meets is counted in each CPU's own record. A record for every reason,
+ * port and CPU would take gigabytes on a large host, so the others are counted in one record of the port that all CPUs share. */
+enum reason_room {
+	REASONS_PER_CPU = 24, /* reasons below this are in struct counters */
+	REASONS_RARE = 64, /* the rest, from REASONS_PER_CPU on, are in struct rare_counters */
+};
+
+_Static_assert(REASON_COUNT <= REASONS_PER_CPU + REASONS_RARE, "every reason has its place in a table of counters");

@@ -57,6 +57,11 @@ enum port_flag {
 	SWITCH_METERS = 1 << 22, /* one of its ports or uplinks does */
 };
 
+/* More of what is decided about a port: bits of port.rules. A frame that none of them concerns need not read the word. */
+enum port_rule {
+	RULES_NONE = 0,
+};
+
 /* Marks of frames within the host. No guest can set one: a mark does not cross from one network namespace into another, and a tap's
  * owner cannot give any. */
 enum frame_mark {
@@ -95,7 +100,8 @@ struct port {
 	u32 mtu; /* of the device and its owner's end, layer 3 */
 	u32 switch_mtu;
 	u32 learn_limit;
-	u32 reserved3[2];
+	u32 rules; /* enum port_rule */
+	u32 reserved3;
 	u64 ageing; /* ticks */
 	u32 storm_rate
 		[CLASSES]; /* frames a second that are flooded, by class; unicast: of unknown destination; 0 = any number */
@@ -187,9 +193,19 @@ struct counters {
 	u64 packets_from_host_dropped; /* of these, refused by the port they are for */
 	u64 unknown_not_flooded; /* frames for unknown destinations that storm control kept from the ports, and not from the uplink */
 	u64 reserved[2];
-	u64 drops[24]; /* by enum reason, of frames received here */
-	u64 refused[24]; /* by enum reason, of copies considered for here */
+	u64 drops[REASONS_PER_CPU]; /* by enum reason, of frames received here */
+	u64 refused[REASONS_PER_CPU]; /* by enum reason, of copies considered for here */
 };
+
+/* The same of the other reasons, from REASONS_PER_CPU on. CPUs share it: it is added to atomically. */
+struct rare_counters {
+	u64 drops[REASONS_RARE];
+	u64 refused[REASONS_RARE];
+};
+
+_Static_assert(sizeof(struct port) == 128, "two cache lines: the agent and programs of other versions know the layout");
+_Static_assert(sizeof(struct counters) % 64 == 0, "counters of two slots share no cache line");
+_Static_assert(sizeof(struct rare_counters) % 64 == 0, "counters of two slots share no cache line");
 
 /* What a port has spent of its storm control, by class; see storm.h. Zero is nothing. */
 struct storm_bucket {
@@ -300,6 +316,13 @@ struct {
 	MAP_TYPE(key, u32);
 	MAP_TYPE(value, struct counters);
 } counts_before SEC(".maps");
+
+struct {
+	MAP_UINT(type, MAP_ARRAY);
+	MAP_UINT(max_entries, MAX_PORTS);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct rare_counters);
+} rare_counts SEC(".maps"), rare_counts_before SEC(".maps");
 
 struct {
 	MAP_UINT(type, MAP_ARRAY);

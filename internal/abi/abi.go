@@ -4,11 +4,25 @@ package abi
 
 //go:generate go run ./gen clang-19 ../../bpf/abi.bpf.c abi_gen.go
 
-import "fmt"
+import (
+	"fmt"
+	"iter"
+)
+
+// Reasons yields every reason but ReasonNone, in the order of their numbers. Numbers that no reason has are left out.
+func Reasons() iter.Seq[Reason] {
+	return func(yield func(Reason) bool) {
+		for r := ReasonNone + 1; r < ReasonCount; r++ {
+			if reasonNames[r] != "" && !yield(r) {
+				return
+			}
+		}
+	}
+}
 
 // String is the public name of the reason: "forged-transmit".
 func (r Reason) String() string {
-	if int(r) < len(reasonNames) {
+	if int(r) < len(reasonNames) && reasonNames[r] != "" {
 		return reasonNames[r]
 	}
 	return fmt.Sprintf("reason-%d", uint8(r))
@@ -17,7 +31,7 @@ func (r Reason) String() string {
 // ParseReason finds a reason by its public name.
 func ParseReason(name string) (Reason, bool) {
 	for i, n := range reasonNames {
-		if n == name {
+		if n != "" && n == name {
 			return Reason(i), true
 		}
 	}

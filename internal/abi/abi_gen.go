@@ -61,6 +61,12 @@ var reasonNames = [...]string{
 	22: "storm-control",
 }
 
+// Values of enum reason_room.
+const (
+	ReasonsPerCPU = 24
+	ReasonsRare   = 64
+)
+
 // Values of enum limits.
 const (
 	MaxPorts          = 2048
@@ -109,6 +115,11 @@ const (
 	SwitchHasPromiscuous         = 1048576
 	SwitchLearns                 = 2097152
 	SwitchMeters                 = 4194304
+)
+
+// Values of enum port_rule.
+const (
+	RulesNone = 0
 )
 
 // Values of enum vlan_mode.
@@ -204,12 +215,13 @@ const (
 
 // Values of enum capture_limits.
 const (
-	MaxCaptures   = 8
-	MaxFilter     = 1024
-	MaxSnap       = 65792
-	FilterMemory  = 16
-	CaptureWakeNs = 1000000
-	FilterHead    = 128
+	MaxCaptures    = 8
+	MaxFilter      = 1024
+	MaxSnap        = 65792
+	FilterMemory   = 16
+	CaptureWakeNs  = 1000000
+	CaptureReasons = 128
+	FilterHead     = 128
 )
 
 // Values of enum capture_stage.
@@ -246,7 +258,8 @@ type Port struct {
 	MTU        uint32
 	SwitchMTU  uint32
 	LearnLimit uint32
-	Reserved3  [2]uint32
+	Rules      uint32
+	Reserved3  uint32
 	Ageing     uint64
 	StormRate  [3]uint32
 	StormDepth [3]uint32
@@ -369,6 +382,13 @@ type Counters struct {
 	Reserved               [2]uint64
 	Drops                  [24]uint64
 	Refused                [24]uint64
+}
+
+// RareCounters is struct rare_counters.
+type RareCounters struct {
+	_       structs.HostLayout
+	Drops   [64]uint64
+	Refused [64]uint64
 }
 
 // PortName is struct port_name.
@@ -518,13 +538,12 @@ type FlowRoom struct {
 type Capture struct {
 	_            structs.HostLayout
 	Stages       uint32
-	Reasons      uint32
 	Flags        uint32
 	Snap         uint32
 	WakeAt       uint32
 	SwitchNumber uint32
 	FilterLength uint32
-	Reserved     uint32
+	Reasons      [2]uint64
 	Ports        [32]uint64
 	Segments     [128]uint64
 	Filter       [1024]FilterInstruction

@@ -156,7 +156,7 @@ func selectStages(s *dataplane.Selection, q api.Capture, fault func(string, ...a
 		s.Stages = append(s.Stages, abi.CaptureAdmit+i)
 	}
 	var names []string
-	for r := abi.ReasonNone + 1; r < abi.ReasonCount; r++ {
+	for r := range abi.Reasons() {
 		names = append(names, r.String())
 	}
 	for _, word := range q.Reasons {

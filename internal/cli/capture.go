@@ -82,7 +82,7 @@ func completeCapture(c *cobra.Command) {
 		}
 	}
 	var reasons []string
-	for r := abi.ReasonNone + 1; r < abi.ReasonCount; r++ {
+	for r := range abi.Reasons() {
 		reasons = append(reasons, r.String())
 	}
 	_ = c.RegisterFlagCompletionFunc("stage", words(api.Stages()...))

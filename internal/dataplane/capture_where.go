@@ -10,14 +10,14 @@ import (
 
 // compile makes the kernel's form of a selection, with the places ports have now.
 func (c *Captures) compile(s Selection) abi.Capture {
-	r := abi.Capture{Reasons: ^uint32(0), Snap: uint32(s.Snap), WakeAt: captureRing / 8, FilterLength: uint32(len(s.Filter))}
+	r := abi.Capture{Reasons: [len(abi.Capture{}.Reasons)]uint64{^uint64(0), ^uint64(0)}, Snap: uint32(s.Snap), WakeAt: captureRing / 8, FilterLength: uint32(len(s.Filter))}
 	for _, stage := range s.Stages {
 		r.Stages |= 1 << stage
 	}
 	if len(s.Reasons) > 0 {
-		r.Reasons = 0
+		clear(r.Reasons[:])
 		for _, reason := range s.Reasons {
-			r.Reasons |= 1 << reason
+			r.Reasons[reason/64] |= 1 << (reason % 64)
 		}
 	}
 	if len(s.Ports) == 0 {

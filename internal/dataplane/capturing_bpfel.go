@@ -44,6 +44,8 @@ const (
 	capturingMapOwners              = "owners"
 	capturingMapPortNames           = "port_names"
 	capturingMapPorts               = "ports"
+	capturingMapRareCounts          = "rare_counts"
+	capturingMapRareCountsBefore    = "rare_counts_before"
 	capturingMapRecordControl       = "record_control"
 	capturingMapRecords             = "records"
 	capturingMapSegments            = "segments"
@@ -162,6 +164,8 @@ type capturingMapSpecs struct {
 	Owners            *ebpf.MapSpec `ebpf:"owners"`
 	PortNames         *ebpf.MapSpec `ebpf:"port_names"`
 	Ports             *ebpf.MapSpec `ebpf:"ports"`
+	RareCounts        *ebpf.MapSpec `ebpf:"rare_counts"`
+	RareCountsBefore  *ebpf.MapSpec `ebpf:"rare_counts_before"`
 	RecordControl     *ebpf.MapSpec `ebpf:"record_control"`
 	Records           *ebpf.MapSpec `ebpf:"records"`
 	Segments          *ebpf.MapSpec `ebpf:"segments"`
@@ -238,6 +242,8 @@ type capturingMaps struct {
 	Owners            *ebpf.Map `ebpf:"owners"`
 	PortNames         *ebpf.Map `ebpf:"port_names"`
 	Ports             *ebpf.Map `ebpf:"ports"`
+	RareCounts        *ebpf.Map `ebpf:"rare_counts"`
+	RareCountsBefore  *ebpf.Map `ebpf:"rare_counts_before"`
 	RecordControl     *ebpf.Map `ebpf:"record_control"`
 	Records           *ebpf.Map `ebpf:"records"`
 	Segments          *ebpf.Map `ebpf:"segments"`
@@ -283,6 +289,8 @@ func (m *capturingMaps) Close() error {
 		m.Owners,
 		m.PortNames,
 		m.Ports,
+		m.RareCounts,
+		m.RareCountsBefore,
 		m.RecordControl,
 		m.Records,
 		m.Segments,

@@ -133,20 +133,32 @@ func (c *carry) late() error {
 	if err := c.learned(); err != nil {
 		return err
 	}
-	before := make([]abi.Counters, c.to.layout.Tables["counts_before"].Entries)
-	for _, name := range []string{"counts", "counts_before"} {
+	return errors.Join(
+		c.counted("counts", "counts_before", c.maps.CountsBefore),
+		c.counted("rare_counts", "rare_counts_before", c.maps.RareCountsBefore))
+}
+
+// counted adds up what the tables of counters of that name say, with what they had taken over themselves, and writes it to the table of
+// what was counted before.
+func (c *carry) counted(counts, before string, to *ebpf.Map) error {
+	layout := c.to.layout.Tables[before]
+	sums := make([][]uint64, layout.Entries)
+	for slot := range sums {
+		sums[slot] = make([]uint64, layout.Value/8)
+	}
+	for _, name := range []string{counts, before} {
 		err := c.each(name, func(g *generation, s *source) error {
-			if name == "counts_before" && g.phase != complete {
+			if name == before && g.phase != complete {
 				return nil // it would say what the others of these generations say
 			}
-			return addCounters(before, s)
+			return addCounters(sums, s)
 		})
 		if err != nil {
 			return err
 		}
 	}
-	for slot := range before {
-		if err := c.maps.CountsBefore.Put(uint32(slot), &before[slot]); err != nil {
+	for slot, sum := range sums {
+		if err := to.Put(uint32(slot), bytesOf(sum)); err != nil {
 			return fmt.Errorf("take over the counters: %w", err)
 		}
 	}
@@ -154,7 +166,7 @@ func (c *carry) late() error {
 }
 
 // addCounters adds what a table of counters says to sums, by slot. Counters are numbers of 8 bytes.
-func addCounters(sums []abi.Counters, s *source) error {
+func addCounters(sums [][]uint64, s *source) error {
 	for slot := range min(uint32(len(sums)), s.from.Entries) {
 		var perCPU [][]byte
 		var err error
@@ -168,17 +180,15 @@ func addCounters(sums []abi.Counters, s *source) error {
 			return err
 		}
 		for _, b := range perCPU {
-			add(&sums[slot], convert(b, s.from.ValueField, s.to.ValueField, s.to.Value))
+			add(sums[slot], convert(b, s.from.ValueField, s.to.ValueField, s.to.Value))
 		}
 	}
 	return nil
 }
 
-func add(sum *abi.Counters, b []byte) {
-	to := unsafe.Slice((*uint64)(unsafe.Pointer(sum)), unsafe.Sizeof(*sum)/8)
-	from := unsafe.Slice((*uint64)(unsafe.Pointer(&b[0])), len(b)/8)
-	for i := range to {
-		to[i] += from[i]
+func add(sum []uint64, b []byte) {
+	for i, n := range unsafe.Slice((*uint64)(unsafe.Pointer(&b[0])), len(b)/8) {
+		sum[i] += n
 	}
 }
 

@@ -53,6 +53,14 @@ func newCounterReader(m *vswitchMaps, s *slots) *CounterReader {
 			return Counters{}, fmt.Errorf("read learned MACs of %s: %w", id, err)
 		}
 		c := sum(append(perCPU, before))
+		for _, table := range []*ebpf.Map{m.RareCounts, m.RareCountsBefore} {
+			var rare abi.RareCounters
+			if err := table.Lookup(slot, &rare); err != nil {
+				return Counters{}, fmt.Errorf("read counters of %s: %w", id, err)
+			}
+			addReasons(c.Drops, abi.ReasonsPerCPU, rare.Drops[:])
+			addReasons(c.Refused, abi.ReasonsPerCPU, rare.Refused[:])
+		}
 		c.MACsHeld = held
 		return c, nil
 	}}

@@ -43,16 +43,19 @@ func sum(perCPU []abi.Counters) Counters {
 		c.MACMoves += p.MACMoves
 		c.MACNotLearnedAllowed += p.MACNotLearnedAllowed
 		c.UnknownNotFlooded += p.UnknownNotFlooded
-		for r := range abi.ReasonCount {
-			if p.Drops[r] != 0 {
-				c.Drops[r] += p.Drops[r]
-			}
-			if p.Refused[r] != 0 {
-				c.Refused[r] += p.Refused[r]
-			}
-		}
+		addReasons(c.Drops, 0, p.Drops[:])
+		addReasons(c.Refused, 0, p.Refused[:])
 	}
 	return c
+}
+
+// addReasons adds counts of the reasons from first on. Reasons that were not met stay out of the map.
+func addReasons(to map[abi.Reason]uint64, first abi.Reason, counts []uint64) {
+	for i, n := range counts {
+		if n != 0 {
+			to[first+abi.Reason(i)] += n
+		}
+	}
 }
 
 // Received is the number of frames received from the port. Received = Delivered + every drop (S94).

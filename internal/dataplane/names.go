@@ -46,6 +46,11 @@ func (k *Kernel) writeNames(a *assignment, p map[plan.PortID]flow.Point) error {
 		if err := k.objects.CountsBefore.Put(slot, &zero[0]); err != nil {
 			return fmt.Errorf("reset earlier counters of %s: %w", id, err)
 		}
+		for _, rare := range []*ebpf.Map{k.objects.RareCounts, k.objects.RareCountsBefore} {
+			if err := rare.Put(slot, &abi.RareCounters{}); err != nil {
+				return fmt.Errorf("reset counters of %s: %w", id, err)
+			}
+		}
 		if err := k.objects.StormBuckets.Put(slot, &abi.StormBucket{}); err != nil {
 			return fmt.Errorf("reset storm control of %s: %w", id, err)
 		}

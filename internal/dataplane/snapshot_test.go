@@ -10,7 +10,7 @@ import (
 func TestEveryTableThatDecidesIsInASnapshot(t *testing.T) {
 	copied := []string{"ports", "vlan_sets", "teams", "segments", "groups", "members", "owners", "control", "macs", "held", "own_marks", "marks", "storm_buckets"}
 	// They count, meter, name, tell and capture, say which device is which port's, or are a dry run's and a benchmark's own.
-	others := []string{"counts", "counts_before", "port_names", "switch_names", "tells", "told", "slot_by_ifindex", "slot_by_high_ifindex",
+	others := []string{"counts", "counts_before", "rare_counts", "rare_counts_before", "port_names", "switch_names", "tells", "told", "slot_by_ifindex", "slot_by_high_ifindex",
 		"grace", "flows", "wide_flows", "shared_flows", "flow_places", "meter_control", "meter_points", "flow_rooms", "meter_scratch", "record_control", "records", "bench_control", "bench_frames", "ingress_stand_in", "egress_stand_in"}
 	spec, err := loadVswitch()
 	if err != nil {

@@ -22,6 +22,7 @@ func grown(spec *ebpf.CollectionSpec) {
 	spec.Maps["macs"].MaxEntries *= 2
 	spec.Maps["counts"].MaxEntries += 64
 	spec.Maps["own_marks"].MaxEntries += 64
+	spec.Maps["rare_counts"].MaxEntries += 64
 }
 
 var errDied = errors.New("the process died here")
@@ -55,13 +56,24 @@ func life(t *testing.T, host *netns.NS, dir string, d Desired, w tweak, look fun
 	return err
 }
 
-const seededMACs = 500
+const (
+	seededMACs    = 500
+	seededDrops   = 7
+	seededRefused = 5
+	// rare is a number among those of the reasons that are counted once for all CPUs.
+	rare = abi.ReasonsPerCPU + abi.ReasonsRare - 1
+)
 
-// seed has vm1 know learned MACs.
+// seed has vm1 know learned MACs, and have met a rare reason.
 func seed(t *testing.T, k *Kernel) {
 	t.Helper()
 	now, err := k.ticks()
 	if err != nil {
+		t.Fatal(err)
+	}
+	var counted abi.RareCounters
+	counted.Drops[rare-abi.ReasonsPerCPU], counted.Refused[rare-abi.ReasonsPerCPU] = seededDrops, seededRefused
+	if err := k.objects.RareCounts.Put(k.slots.ports[plan.PortID{Switch: "lab", Name: "vm1"}], &counted); err != nil {
 		t.Fatal(err)
 	}
 	for i := range seededMACs {
@@ -142,6 +154,9 @@ func checkCarried(t *testing.T, k *Kernel, least uint64) (received uint64) {
 	}
 	if c.Received() < least {
 		t.Errorf("%d frames counted, there were %d before", c.Received(), least)
+	}
+	if c.Drops[rare] != seededDrops || c.Refused[rare] != seededRefused {
+		t.Errorf("%d drops and %d refused copies for a rare reason, want %d and %d", c.Drops[rare], c.Refused[rare], seededDrops, seededRefused)
 	}
 	dirs, err := filepath.Glob(filepath.Join(k.dir, generationPrefix+"*"))
 	if err != nil || len(dirs) != 1 {

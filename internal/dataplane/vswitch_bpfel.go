@@ -39,6 +39,8 @@ const (
 	vswitchMapOwners              = "owners"
 	vswitchMapPortNames           = "port_names"
 	vswitchMapPorts               = "ports"
+	vswitchMapRareCounts          = "rare_counts"
+	vswitchMapRareCountsBefore    = "rare_counts_before"
 	vswitchMapRecordControl       = "record_control"
 	vswitchMapRecords             = "records"
 	vswitchMapSegments            = "segments"
@@ -152,6 +154,8 @@ type vswitchMapSpecs struct {
 	Owners            *ebpf.MapSpec `ebpf:"owners"`
 	PortNames         *ebpf.MapSpec `ebpf:"port_names"`
 	Ports             *ebpf.MapSpec `ebpf:"ports"`
+	RareCounts        *ebpf.MapSpec `ebpf:"rare_counts"`
+	RareCountsBefore  *ebpf.MapSpec `ebpf:"rare_counts_before"`
 	RecordControl     *ebpf.MapSpec `ebpf:"record_control"`
 	Records           *ebpf.MapSpec `ebpf:"records"`
 	Segments          *ebpf.MapSpec `ebpf:"segments"`
@@ -223,6 +227,8 @@ type vswitchMaps struct {
 	Owners            *ebpf.Map `ebpf:"owners"`
 	PortNames         *ebpf.Map `ebpf:"port_names"`
 	Ports             *ebpf.Map `ebpf:"ports"`
+	RareCounts        *ebpf.Map `ebpf:"rare_counts"`
+	RareCountsBefore  *ebpf.Map `ebpf:"rare_counts_before"`
 	RecordControl     *ebpf.Map `ebpf:"record_control"`
 	Records           *ebpf.Map `ebpf:"records"`
 	Segments          *ebpf.Map `ebpf:"segments"`
@@ -263,6 +269,8 @@ func (m *vswitchMaps) Close() error {
 		m.Owners,
 		m.PortNames,
 		m.Ports,
+		m.RareCounts,
+		m.RareCountsBefore,
 		m.RecordControl,
 		m.Records,
 		m.Segments,

@@ -74,7 +74,7 @@ func (s *spy) MACs(now time.Duration) ([]model.MAC, error) {
 
 // everyReason lists the reasons that frames can meet without a device: device-refused is the kernel's alone.
 func everyReason() (names []string) {
-	for r := abi.ReasonNone + 1; int(r) < int(abi.ReasonCount); r++ {
+	for r := range abi.Reasons() {
 		if r != abi.ReasonDeviceRefused {
 			names = append(names, r.String())
 		}

@@ -50,7 +50,7 @@ func full(name, group string, uplink bool) Port {
 	p.Counters.PacketsOut, p.Counters.BytesOut = [abi.Classes]uint64{1, 2, 3}, [abi.Classes]uint64{100, 200, 300}
 	p.Counters.Delivered, p.Counters.MACsHeld, p.Counters.MACMoves, p.Counters.MACNotLearnedAllowed = 50, 7, 8, 9
 	p.Counters.Drops, p.Counters.Refused = map[abi.Reason]uint64{}, map[abi.Reason]uint64{}
-	for r := abi.ReasonMalformed; r < abi.ReasonCount; r++ {
+	for r := range abi.Reasons() {
 		p.Counters.Drops[r], p.Counters.Refused[r] = uint64(r), uint64(r)
 	}
 	return p

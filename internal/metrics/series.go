@@ -95,7 +95,7 @@ func (s *series) reasons(name string, labels []*dto.LabelPair, of map[abi.Reason
 	if len(of) == 0 {
 		return
 	}
-	for r := range abi.ReasonCount {
+	for r := range abi.Reasons() {
 		if n := of[r]; n > 0 {
 			s.count(name, n, with1(labels, "reason", r.String()))
 		}

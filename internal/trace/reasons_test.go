@@ -137,7 +137,7 @@ func TestEveryReasonHasItsCauseAndRemedy(t *testing.T) {
 		seen[f.reason] = true
 		t.Run(strings.TrimSpace(f.reason+" "+f.name), f.test)
 	}
-	for r := abi.ReasonNone + 1; r < abi.ReasonCount; r++ {
+	for r := range abi.Reasons() {
 		if !seen[r.String()] {
 			t.Errorf("no frame provokes %s", r)
 		}
