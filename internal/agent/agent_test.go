@@ -40,11 +40,6 @@ func (r *rig) block(port string, blocked bool) error {
 	})
 }
 
-func invalid(err error) bool {
-	var e *api.Error
-	return errors.As(err, &e) && e.Kind == api.Invalid
-}
-
 func TestNumbersAreKeptAndGivenOnce(t *testing.T) {
 	r := newRig(t, base)
 	a, b := planned(r.plan, "a").Number, planned(r.plan, "b").Number

@@ -27,16 +27,17 @@ type intent struct {
 	config    state.Source
 	ports     []spec.Port
 	overrides map[string]state.Override
+	kept      []state.Kept
 	cfg       *spec.Config
 }
 
 func (a *Agent) intent() intent {
-	return intent{a.file, a.state.Config, slices.Clone(a.state.Ports), maps.Clone(a.state.Overrides), a.cfg}
+	return intent{a.file, a.state.Config, slices.Clone(a.state.Ports), maps.Clone(a.state.Overrides), a.state.Kept, a.cfg}
 }
 
 func (a *Agent) restore(i intent) {
 	a.file, a.state.Config, a.state.Ports, a.state.Overrides = i.file, i.config, i.ports, i.overrides
-	a.cfg = i.cfg
+	a.state.Kept, a.cfg = i.kept, i.cfg
 }
 
 // change makes one change of what the agent shall do, all or nothing: edit changes file, state.Config, state.Ports or

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -14,7 +15,9 @@ import (
 // Connect makes a port. The same port once more is no error, so that a hook may run twice.
 func (a *Agent) Connect(ctx context.Context, p spec.Port) (*api.Applied, error) {
 	return a.connect(ctx, p, func(p spec.Port) ([]spec.Port, []api.Change, error) {
-		if a.runTime(p.Name) != nil {
+		if have := a.runTime(p.Name); have != nil && a.comesAnew(*have, p) {
+			return a.replacing(p)
+		} else if have != nil {
 			return nil, nil, api.NewError(api.Invalid, fmt.Sprintf("port %s is connected already: disconnect it first (heddle port disconnect %q)", p.Name, p.Name))
 		}
 		return append(slices.Clip(a.state.Ports), p), []api.Change{{Kind: api.Added, Object: "port " + p.Name}}, nil
@@ -34,6 +37,8 @@ func (a *Agent) connect(ctx context.Context, p spec.Port, with func(spec.Port) (
 			p.Switch = a.file.Switches[0].Name
 		}
 		out = &api.Applied{Changes: []api.Change{}}
+		set := p.Policy
+		p = a.withKept(p)
 		if have := a.runTime(p.Name); have != nil && reflect.DeepEqual(*have, p) {
 			return nil
 		}
@@ -43,26 +48,48 @@ func (a *Agent) connect(ctx context.Context, p spec.Port, with func(spec.Port) (
 		if a.adopted(p.Name) != nil {
 			return api.NewError(api.Invalid, fmt.Sprintf("port %s has the host's own addresses: give them back first (heddle host-port release %s)", p.Name, p.Name))
 		}
-		ports, changes, err := with(p)
+		err = a.connectAs(out, p, set, with)
+		if set != p.Policy && invalid(err) { // a guest starts all the same
+			p.Policy = set
+			out.Warnings = append(out.Warnings, keptUnfit(p.Name))
+			err = a.connectAs(out, p, set, with)
+		}
 		if err != nil {
 			return err
 		}
-		err = a.timed(out, 0, func() error { return a.change(func() { a.state.Ports = ports }) })
-		if err != nil {
-			return err
-		}
-		out.Changes = changes
-		id := plan.PortID{Switch: p.Switch, Name: p.Name}
-		why := a.problems[id]
-		if err := a.attaching.missing[a.applied.Attachments[id].Ifindex]; err != nil {
-			why = err.Error()
-		}
-		if why != "" {
-			out.Warnings = []string{fmt.Sprintf("port %s: %s", p.Name, why)}
+		if why := a.whyNotServed(plan.PortID{Switch: p.Switch, Name: p.Name}); why != "" {
+			out.Warnings = append(out.Warnings, fmt.Sprintf("port %s: %s", p.Name, why))
 		}
 		return nil
 	})
 	return out, err
+}
+
+// connectAs makes the port; set is what it sets for itself in this command.
+func (a *Agent) connectAs(out *api.Applied, p spec.Port, set spec.Policy, with func(spec.Port) ([]spec.Port, []api.Change, error)) error {
+	ports, changes, err := with(p)
+	if err != nil {
+		return err
+	}
+	if err := a.timed(out, 0, func() error { return a.change(a.connects(p, ports, set)) }); err != nil {
+		return err
+	}
+	out.Changes = changes
+	return nil
+}
+
+// whyNotServed is what stands against a port that is in the plan, "" for nothing.
+func (a *Agent) whyNotServed(id plan.PortID) string {
+	if err := a.attaching.missing[a.applied.Attachments[id].Ifindex]; err != nil {
+		return err.Error()
+	}
+	return a.problems[id]
+}
+
+// invalid says whether what was asked for is wrong.
+func invalid(err error) bool {
+	var answer *api.Error
+	return errors.As(err, &answer) && answer.Kind == api.Invalid
 }
 
 // replacing are the run-time ports with p in the place of those that have its name or its device.
@@ -81,6 +108,16 @@ func (a *Agent) replacing(p spec.Port) (ports []spec.Port, changes []api.Change,
 	return append(ports, p), append(changes, change), nil
 }
 
+// disconnects is the edit that ends the run-time port at i.
+func (a *Agent) disconnects(i int, reset bool) func() {
+	return func() {
+		if !reset {
+			a.keepOwn(a.state.Ports[i])
+		}
+		a.state.Ports = slices.Delete(slices.Clone(a.state.Ports), i, i+1)
+	}
+}
+
 // Disconnect ends a port that was connected by command.
 func (a *Agent) Disconnect(ctx context.Context, q api.Disconnect) error {
 	return a.doAttached(ctx, func() error {
@@ -94,7 +131,7 @@ func (a *Agent) Disconnect(ctx context.Context, q api.Disconnect) error {
 			return api.NewError(api.Invalid, fmt.Sprintf("port %s has the host's own addresses: give them back first (heddle host-port release %s)", name, name))
 		}
 		if i >= 0 {
-			return a.change(func() { a.state.Ports = slices.Delete(slices.Clone(a.state.Ports), i, i+1) })
+			return a.change(a.disconnects(i, q.Reset))
 		}
 		if a.file != nil {
 			if i := slices.IndexFunc(a.file.Ports, is); i >= 0 {

@@ -3,7 +3,6 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -46,14 +45,15 @@ func (a *Agent) takeHold(bounds []bound) (changed bool, err error) {
 	if a.holds(bounds) {
 		return false, nil
 	}
-	held, released, departed, overrides, cfg := a.state.Held, slices.Clip(a.state.Released), a.state.Departed, a.state.Overrides, a.cfg
-	a.state.Released, a.state.Overrides = released, maps.Clone(overrides)
+	held, released, departed, intended := a.state.Held, slices.Clip(a.state.Released), a.state.Departed, a.intent()
+	a.state.Released = released
 	changed, lost, err := a.compareHold(bounds)
 	if err == nil && changed {
 		err = a.store.Save(a.state)
 	}
 	if err != nil {
-		a.state.Held, a.state.Released, a.state.Departed, a.state.Overrides, a.cfg = held, released, departed, overrides, cfg
+		a.state.Held, a.state.Released, a.state.Departed = held, released, departed
+		a.restore(intended)
 		return false, err
 	}
 	a.born = make(map[plan.PortID]uint64, len(bounds))
@@ -194,36 +194,6 @@ func (a *Agent) depart(h state.Held) {
 func adoptable(h *state.Held, b bound) bool {
 	p := b.device.Peer
 	return b.port != nil && !h.Made && p.Seen && p.AdminUp
-}
-
-// lostOwner drops what was set by command on a port whose owner has disconnected, where its port group says so (S10); tell says
-// all that to the operator.
-func (a *Agent) lostOwner(h state.Held) (tell func()) {
-	o, ok := a.state.Overrides[h.ID.Name]
-	p := a.plan.Port(h.ID)
-	ends := ok && p != nil && a.resets(h.ID.Switch, p.PortGroup)
-	if ends {
-		delete(a.state.Overrides, h.ID.Name)
-		a.cfg, _ = a.layers().merge()
-	}
-	return func() {
-		a.publishDevice(event.Disconnected, h)
-		a.log.Info("device disconnected", "port", h.ID.String(), "device", h.Device)
-		if ends {
-			a.log.Info("what was set on the port by command ends with its connection", "port", h.ID.String(), "was", o.Texts())
-		}
-	}
-}
-
-func (a *Agent) resets(sw, group string) bool {
-	for _, s := range a.cfg.Switches {
-		for _, g := range s.PortGroups {
-			if s.Name == sw && g.Name == group {
-				return g.Overrides.Resets()
-			}
-		}
-	}
-	return true
 }
 
 // prepareAll readies the devices that were newly taken: a port's cable is plugged in. What was done once is not done again, so

@@ -309,4 +309,6 @@ type Move struct {
 type Disconnect struct {
 	Port   string `json:"port"`
 	Device string `json:"device,omitempty"`
+	// Reset forgets what the port has set for itself, also where its port group keeps that.
+	Reset bool `json:"reset,omitempty"`
 }

@@ -70,9 +70,11 @@ func portFlags(c *cobra.Command, p *spec.Port) {
 
 func newPortDisconnect(t *target) *cobra.Command {
 	var device string
-	var ifConnected bool
+	var ifConnected, reset bool
 	c := &cobra.Command{
 		Use: "disconnect [PORT]", Short: "Remove a port that was connected by command",
+		Long: "Remove a port that was connected by command. Where its port group keeps what a port sets for itself\n" +
+			"(overrides: {resetAtDisconnect: false}), the port has that again when it is connected to the same port group anew.",
 		Example: "  heddle port disconnect vm7/eth0\n  heddle port disconnect --device tap7 --if-connected",
 		Args: func(c *cobra.Command, args []string) error {
 			if device == "" {
@@ -84,7 +86,7 @@ func newPortDisconnect(t *target) *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			q := api.Disconnect{Device: device}
+			q := api.Disconnect{Device: device, Reset: reset}
 			if device == "" {
 				q.Port = args[0]
 			}
@@ -96,6 +98,7 @@ func newPortDisconnect(t *target) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&device, "device", "", "the port that has this device, in place of a port's name")
+	c.Flags().BoolVar(&reset, "reset", false, "forget what the port has set for itself, also where its port group keeps it")
 	c.Flags().BoolVar(&ifConnected, "if-connected", false, "for scripts: no such port is no error")
 	return c
 }

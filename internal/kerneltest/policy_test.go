@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
 
@@ -33,23 +32,6 @@ func TestS9_APortsOwnValueIsRefusedOrReachesTheKernel(t *testing.T) {
 	r := newRig(t, strings.Replace(group, "vlan: false", "vlan: true", 1), ports...)
 	r.send("vm2", "all vm2 0806", to("vm3")) // and not vm1
 	r.send("vm1", "vm2 vm1 0800", dropped("unknown-unicast"))
-}
-
-func TestS10_WhatAPortSetForItselfIsGoneAfterDisconnect(t *testing.T) {
-	r := newRig(t, `
-  portGroups:
-  - {name: web, vlan: {access: 10}, overrides: {vlan: true}}
-  - {name: keeps, vlan: {access: 10}, overrides: {vlan: true, resetAtDisconnect: false}}
-`, "vm1 web", "vm2 web, vlan: {access: 20}", "vm3 keeps, vlan: {access: 20}")
-	r.send("vm2", "all vm2 0806", to("vm3"))
-	r.gone("vm2")
-	r.gone("vm3")
-	for i := range r.cfg.Ports {
-		r.cfg.Ports[i].Policy = plan.PolicyAfterDisconnect(r.cfg, r.cfg.Ports[i])
-	}
-	r.resolve(r.cfg) // their owners are back
-	r.send("vm2", "all vm2 0806", to("vm1"))
-	r.send("vm3", "all vm3 0806", dropped("no-receiver"))
 }
 
 func TestS11_D3_AGroupThatSetsOnlyMACLearningInheritsTheRest(t *testing.T) {

@@ -132,17 +132,3 @@ func vlan(w *spec.VLAN) VLAN {
 	}
 	return VLAN{Mode: VLANNone}
 }
-
-// PolicyAfterDisconnect is what a port keeps of what it has set for itself when its owner disconnects: nothing where its
-// port group resets its ports at disconnect, as is the default, all of it otherwise (S10).
-func PolicyAfterDisconnect(cfg *spec.Config, p spec.Port) spec.Policy {
-	for i := range cfg.Switches {
-		s := &cfg.Switches[i]
-		for j := range s.PortGroups {
-			if g := &s.PortGroups[j]; s.Name == p.Switch && g.Name == p.PortGroup && !g.Overrides.Resets() {
-				return p.Policy
-			}
-		}
-	}
-	return spec.Policy{}
-}

@@ -130,26 +130,6 @@ func TestS9_ResolveRefusesAnOverrideThatIsNotAllowed(t *testing.T) {
 	}
 }
 
-func TestS10_APortLosesItsOwnPolicyAtDisconnectUnlessItsGroupKeepsIt(t *testing.T) {
-	for _, c := range []struct {
-		overrides string
-		kept      bool
-	}{{"", false}, {"resetAtDisconnect: true", false}, {"resetAtDisconnect: false", true}} {
-		cfg := mustParse(t, `switches: [{name: other, portGroups: [{name: web}]}, {name: lab, portGroups: [{name: web, overrides: {`+c.overrides+`}}]}]
-ports: [{name: vm1, switch: lab, portGroup: web, blocked: true}]
-`)
-		left := PolicyAfterDisconnect(cfg, cfg.Ports[0])
-		if kept := left.Blocked != nil && *left.Blocked; kept != c.kept {
-			t.Errorf("overrides {%s}: kept %v, want %v", c.overrides, kept, c.kept)
-		}
-		cfg.Ports[0].Policy = left
-		from := map[bool]Level{true: FromPort, false: FromBuiltIn}[c.kept]
-		if got := mustResolve(t, cfg, nil).Port(PortID{"lab", "vm1"}).Policy.Blocked; got != (Value[bool]{c.kept, from}) {
-			t.Errorf("overrides {%s}: effective %v after the disconnect", c.overrides, got)
-		}
-	}
-}
-
 func TestS11_SettingOnlyMACLearningLeavesTheOtherSecurityFieldsInherited(t *testing.T) {
 	p := port(t, "security: {promiscuous: accept, macChanges: accept, macLearning: {limit: 8}}", "security: {macLearning: {enabled: true}}", "")
 	wantRow(t, p, "security.promiscuous", "accept", "switch lab")

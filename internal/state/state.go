@@ -30,6 +30,8 @@ type State struct {
 	Ports []spec.Port `json:"ports"`
 	// Overrides were set by command on top of what a port says for itself, by the port's name.
 	Overrides map[string]Override `json:"overrides"`
+	// Kept is what ports had set for themselves when they were disconnected from a port group that keeps it (S10), the oldest first.
+	Kept []Kept `json:"kept,omitzero"`
 	// Numbers are the numbers of ports (D10) and uplinks given so far.
 	Numbers []Number `json:"numbers"`
 	// Uses are what the ports use of their teams, so that a port without failback stays where it is over a restart.
@@ -65,6 +67,44 @@ type Source struct {
 type Override struct {
 	Blocked   *bool  `json:"blocked,omitzero"`
 	PortGroup string `json:"portGroup,omitzero"`
+	// Reset: what the port had set for itself ended with its owner's connection (S10). A command that connects it may set it anew.
+	Reset bool `json:"reset,omitzero"`
+}
+
+// Kept is what a port had set for itself, for when it is connected to its port group again.
+type Kept struct {
+	ID        plan.PortID `json:"id"`
+	PortGroup string      `json:"portGroup"`
+	Policy    spec.Policy `json:"policy"`
+}
+
+// Keep remembers what a port had set for itself, in place of what was remembered of it. At most most ports are remembered.
+func (s *State) Keep(k Kept, most int) {
+	list := append(s.keptBut(k.ID.Name), k)
+	s.Kept = list[max(0, len(list)-most):]
+}
+
+// KeptOf is what is remembered of the port, nil for nothing.
+func (s *State) KeptOf(name string) *Kept {
+	for i := range s.Kept {
+		if s.Kept[i].ID.Name == name {
+			return &s.Kept[i]
+		}
+	}
+	return nil
+}
+
+// DropKept forgets what is remembered of the port.
+func (s *State) DropKept(name string) { s.Kept = s.keptBut(name) }
+
+// keptBut is another list, so that who has the one before can go back to it.
+func (s *State) keptBut(name string) (list []Kept) {
+	for _, k := range s.Kept {
+		if k.ID.Name != name {
+			list = append(list, k)
+		}
+	}
+	return list
 }
 
 // On is the port with the override.
