@@ -52,7 +52,7 @@ func newCheck(d Deps) *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use: "check -f FILE", Short: "Check a configuration file; needs neither root nor an agent",
-		Long:    "Check a configuration file and print every fault with its line. The exit status is 2 when there is one.",
+		Long:    "Check a configuration file and print its faults with their lines: the first 200, and how many more there are. The exit status is 2 when there is one.",
 		Example: "  heddle check -f heddle.yaml", Args: exactly(),
 		RunE: func(*cobra.Command, []string) error {
 			b, err := readFile(d, file)

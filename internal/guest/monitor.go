@@ -176,19 +176,26 @@ func (m *Monitors) follow(ctx context.Context, w *watch) {
 		}
 	}
 	for {
+		began := time.Now()
 		served, err := w.session(ctx, func(f []qmp.RxFilter) { say(Sight{seen: true, filters: f}) })
 		if ctx.Err() != nil {
 			return
 		}
-		if served {
-			delay = monitorRetry
-		}
 		say(Sight{why: whyNot(err)})
-		if !pause(ctx, delay) {
+		var wait time.Duration
+		if wait, delay = nextTry(delay, served, time.Since(began)); !pause(ctx, wait) {
 			return
 		}
-		delay = min(2*delay, monitorRetryMax)
 	}
+}
+
+// nextTry says when a monitor is tried again whose session has ended, and what the delay is then. One that served for long is tried
+// again at once; one that ends every session soon, as a hostile one may, has fewer and fewer.
+func nextTry(delay time.Duration, served bool, lasted time.Duration) (wait, next time.Duration) {
+	if served && lasted >= monitorRetryMax {
+		delay = monitorRetry
+	}
+	return delay, min(2*delay, monitorRetryMax)
 }
 
 // session is one connection: it shows the adapters' filters whenever they may have changed. served says whether it ever did.
@@ -212,7 +219,7 @@ func (w *watch) session(ctx context.Context, show func([]qmp.RxFilter)) (served 
 		case <-ctx.Done():
 			return served, ctx.Err()
 		case <-c.Done():
-			return served, qmp.ErrClosed
+			return served, c.Err()
 		case <-w.changed:
 		case <-refresh.C:
 		}
@@ -241,6 +248,8 @@ func whyNot(err error) string {
 		return "may not be opened"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return "does not answer: a monitor serves one program at a time, so give QEMU one for Heddle alone"
+	case errors.Is(err, qmp.ErrFlood):
+		return "sends far more than a monitor has to say: its QEMU is broken, or not QEMU"
 	case errors.Is(err, qmp.ErrClosed):
 		return "closed the connection"
 	}

@@ -21,6 +21,9 @@ const (
 	maxDepth = 32
 	// maxPerSecond bounds how many messages may come within a second.
 	maxPerSecond = 2000
+	// maxBytesPerSecond bounds how much may come within a second. A guest that changes its filters all the time has an answer of some
+	// 30 kB a card read ten times a second; reading JSON costs a core 10 ns and more a byte.
+	maxBytesPerSecond = 4 << 20
 	// writeTimeout is how long the other side may take to accept a command.
 	writeTimeout = 10 * time.Second
 )
@@ -39,6 +42,9 @@ func (e *Error) Error() string { return e.Class + ": " + e.Desc }
 
 // ErrClosed says that the connection has ended.
 var ErrClosed = errors.New("QEMU closed its control connection")
+
+// ErrFlood says that more was sent than a monitor has to say.
+var ErrFlood = fmt.Errorf("it sent more than %d messages or %d MiB within a second", maxPerSecond, maxBytesPerSecond>>20)
 
 // Client is one connection to a monitor. Its methods may be called from several goroutines.
 type Client struct {
@@ -106,12 +112,12 @@ func (c *Client) Done() <-chan struct{} { return c.done }
 
 // read hands out answers and events until the connection ends.
 func (c *Client) read() error {
-	lines := bufio.NewScanner(c.conn)
+	rate := limiter{from: c.conn, now: time.Now}
+	lines := bufio.NewScanner(&rate)
 	lines.Buffer(nil, maxMessage)
-	var rate limiter
 	for lines.Scan() {
-		if !rate.allow(time.Now()) {
-			return fmt.Errorf("it sent more than %d messages within a second", maxPerSecond)
+		if !rate.message() {
+			return ErrFlood
 		}
 		m, err := parse(lines.Bytes())
 		if err != nil {
@@ -189,6 +195,9 @@ func (c *Client) fail(why error) {
 	}
 }
 
+// Err says why the connection ended, nil before: ErrClosed, with ErrFlood when it is this side that closed it for that.
+func (c *Client) Err() error { return c.reason() }
+
 func (c *Client) reason() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -249,16 +258,34 @@ func (c *Client) send(id uint64, name string, args any) error {
 	return err
 }
 
-// limiter counts messages by the second.
+// limiter is the connection as it is read, with what comes counted by the second.
 type limiter struct {
-	began time.Time
-	n     int
+	from            io.Reader
+	now             func() time.Time
+	began           time.Time
+	messages, bytes int
 }
 
-func (l *limiter) allow(now time.Time) bool {
-	if now.Sub(l.began) >= time.Second {
-		l.began, l.n = now, 0
+// turn begins a new second when the last one is over.
+func (l *limiter) turn() {
+	if now := l.now(); now.Sub(l.began) >= time.Second {
+		l.began, l.messages, l.bytes = now, 0, 0
 	}
-	l.n++
-	return l.n <= maxPerSecond
+}
+
+// message counts one; false when it is one too many, or what is left of one that was too much.
+func (l *limiter) message() bool {
+	l.turn()
+	l.messages++
+	return l.messages <= maxPerSecond && l.bytes <= maxBytesPerSecond
+}
+
+// Read ends the reading when more has come than may.
+func (l *limiter) Read(p []byte) (int, error) {
+	n, err := l.from.Read(p)
+	l.turn()
+	if l.bytes += n; l.bytes > maxBytesPerSecond {
+		return 0, ErrFlood
+	}
+	return n, err
 }

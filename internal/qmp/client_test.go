@@ -79,6 +79,7 @@ func TestHostileMonitorEndsTheConnection(t *testing.T) {
 		"too long":  {`{"return": "` + strings.Repeat("a", maxMessage), "more than 1048576 bytes"},
 		"too deep":  {`{"return": ` + strings.Repeat("[", maxDepth), "nested more than 32 deep"},
 		"too many":  {strings.Repeat("{}\n", maxPerSecond+1), "more than 2000 messages"},
+		"too much":  {strings.Repeat(`{"event": "X", "data": "`+strings.Repeat("a", 900_000)+`"}`+"\n", 64), "more than 2000 messages or 4 MiB within a second"},
 		"bad types": {`{"id": "x"}`, "not a message"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -92,6 +93,36 @@ func TestHostileMonitorEndsTheConnection(t *testing.T) {
 				t.Errorf("afterwards: %v", err)
 			}
 		})
+	}
+}
+
+// endless has always more to read.
+type endless struct{ read int }
+
+func (e *endless) Read(p []byte) (int, error) {
+	e.read += len(p)
+	return len(p), nil
+}
+
+func TestBytesAreBoundedBySecond(t *testing.T) {
+	now := time.Unix(100, 0)
+	source := &endless{}
+	l := limiter{from: source, now: func() time.Time { return now }}
+	p := make([]byte, 1<<16)
+	for second := range 3 {
+		source.read = 0
+		for source.read < maxBytesPerSecond {
+			if n, err := l.Read(p); n != len(p) || err != nil {
+				t.Fatalf("second %d: %d bytes and %v after %d", second, n, err, source.read)
+			}
+		}
+		if second == 2 {
+			break
+		}
+		now = now.Add(time.Second)
+	}
+	if _, err := l.Read(p); !errors.Is(err, ErrFlood) {
+		t.Errorf("more than a second may have: %v", err)
 	}
 }
 

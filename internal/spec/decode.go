@@ -13,10 +13,14 @@ import (
 // unbounded work. 1,000 ports hold some 10,000.
 const maxValues = 200_000
 
+// marksPerValue is how many lines and marks such as colons and dashes a value may have to itself, comments among them; a key with its
+// value is two values and has two marks.
+const marksPerValue = 2
+
 // decoder fills the types of this package from YAML nodes. Unlike the YAML library's own decoding it goes on after a
 // fault, remembers where every value stands, and says which field may have been meant.
 type decoder struct {
-	faults Faults
+	found  collection
 	src    *source
 	into   map[uint64]position // where positions go
 	values int
@@ -25,7 +29,7 @@ type decoder struct {
 
 func newDecoder(file string) *decoder {
 	s := newSource(file)
-	return &decoder{src: s, into: s.pos, fields: map[reflect.Type]fieldSet{}}
+	return &decoder{found: collection{bounded: true}, src: s, into: s.pos, fields: map[reflect.Type]fieldSet{}}
 }
 
 // document decodes a whole document; one without content is an empty configuration.
@@ -37,7 +41,9 @@ func (d *decoder) document(doc *yaml.Node, cfg *Config) {
 }
 
 func (d *decoder) add(p position, path, value, msg string) {
-	d.faults = append(d.faults, Fault{File: d.src.file, Line: p.line, Column: p.column, Path: path, Value: value, Message: msg})
+	if d.found.takes(p) {
+		d.found.add(Fault{File: d.src.file, Line: p.line, Column: p.column, Path: path, Value: value, Message: msg})
+	}
 }
 
 // fault reports the value at n, which could not be read.

@@ -13,8 +13,8 @@ func CheckDevices(cfg *Config, lookup func(device string) (mtu int, ok bool)) Fa
 				mtu, s.ActualMTU(), s.Name, u.Device, s.ActualMTU())
 		}
 	})
-	v.faults.sort()
-	return v.faults
+	v.found.faults.sort()
+	return v.found.faults
 }
 
 // MissingDevices are warnings about devices that are not there, one line each, since they may appear later. lookup is as with

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"heddle/internal/printable"
 )
 
 // Fault is one thing that is wrong with a configuration.
@@ -38,7 +40,7 @@ func (f Fault) Error() string {
 			parts = append(parts, s)
 		}
 	}
-	return strings.Join(append(parts, f.Message), ": ")
+	return printable.Text(strings.Join(append(parts, f.Message), ": "))
 }
 
 // Faults are everything that is wrong with a configuration, in the order of the file.

@@ -3,11 +3,14 @@ package spec
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
 	"go.yaml.in/yaml/v4"
+
+	"heddle/internal/printable"
 )
 
 // maxFile bounds a configuration file, in bytes: a host with 1,000 ports needs some 200 KB.
@@ -38,15 +41,29 @@ func Read(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, max
 // TooLarge says whether that is more than a configuration file may be, and so perhaps not all of it.
 func TooLarge(content []byte) bool { return len(content) > maxFile }
 
-// Parse reads one YAML document strictly and validates it. The error is Faults with everything that is wrong, in the
-// order of the file; filename is what they carry. Fields that are unknown or given twice, and values of the wrong type,
+// hasTooManyValues says whether a text has more lines and marks that a value can begin behind than a file of maxValues values has
+// use for. Reading YAML takes some hundred bytes for each value, so that the text is not read then.
+func hasTooManyValues(text []byte) bool {
+	n := 0
+	for _, mark := range []string{"\n", ",", ":", "-", "[", "{", "?"} {
+		n += bytes.Count(text, []byte(mark))
+	}
+	return n > marksPerValue*maxValues
+}
+
+// Parse reads one YAML document strictly and validates it. The error is Faults with what is wrong, in the order of the file: the
+// first 200 and how many more there are; filename is what they carry. Fields that are unknown or given twice, and values of the wrong type,
 // are faults. On an error there is no Config.
 func Parse(filename string, data []byte) (*Config, error) {
 	fail := func(p position, msg string) (*Config, error) {
-		return nil, Faults{{File: filename, Line: p.line, Column: p.column, Message: msg}}
+		return nil, Faults{{File: filename, Line: p.line, Column: p.column, Message: printable.Short(msg, maxMessage)}}
 	}
 	if TooLarge(data) {
 		return fail(position{}, "larger than 16 MiB: a configuration file is at most that")
+	}
+	if hasTooManyValues(data) {
+		return fail(position{}, fmt.Sprintf("more lines and punctuation than %d values need: write a smaller file; "+
+			"a host has room for %d ports and uplinks", maxValues, MaxMembers))
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
@@ -62,11 +79,11 @@ func Parse(filename string, data []byte) (*Config, error) {
 	d.document(&doc, cfg)
 	d.rest(dec)
 	d.src.ports = len(cfg.Ports)
-	faults := d.faults
+	found := d.found
 	if !d.src.bad[0] {
-		faults = append(faults, cfg.check(true)...)
+		found = cfg.checkRead(found)
 	}
-	if err := faults.err(); err != nil {
+	if err := found.err(); err != nil {
 		return nil, err
 	}
 	d.src.close(data, &doc, cfg.Ports)

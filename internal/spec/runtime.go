@@ -19,22 +19,23 @@ func WithPorts(cfg *Config, ports []Port) (*Config, Faults) {
 	}
 	v := newValidator(merged)
 	v.config()
-	v.faults, v.connecting = nil, true
+	v.found, v.connecting = collection{}, true
 	for _, p := range ports {
-		before := len(v.faults)
+		before := len(v.found.faults)
 		// An index no file has: the port's values have no position.
 		a := at{}.field("ports").item(-1, p.Name)
 		if checkName(p.Name) != "" { // nor, without a name that can be shown, a place
 			a = at{key: a.key, step: "port"}
 		}
 		v.port(a, &p)
-		if len(v.faults) == before {
+		if len(v.found.faults) == before {
 			merged.Ports = append(merged.Ports, p)
 			v.claim(len(merged.Ports) - 1)
 		}
 	}
-	for i := range v.faults {
-		v.faults[i].File, v.faults[i].Line, v.faults[i].Column = "", 0, 0
+	faults := v.found.faults
+	for i := range faults {
+		faults[i].File, faults[i].Line, faults[i].Column = "", 0, 0
 	}
-	return merged, v.faults
+	return merged, faults
 }

@@ -25,7 +25,7 @@ type section struct {
 // ParseAfter is Parse for a file that takes the place of one that was parsed before, nil for none; what comes out is the same, also
 // the places of faults. Ports that are written as they were are not read again. before stays as it is; the two share their ports.
 func ParseAfter(before *Config, filename string, data []byte) (*Config, error) {
-	if before == nil || before.src == nil || before.src.section == nil || TooLarge(data) {
+	if before == nil || before.src == nil || before.src.section == nil || TooLarge(data) || hasTooManyValues(data) {
 		return Parse(filename, data)
 	}
 	s := before.src.section
@@ -49,7 +49,7 @@ func (c *Config) takes(s *section) bool {
 	v := newValidator(c)
 	v.reading = true
 	v.allSwitches(0)
-	if len(v.faults) > 0 {
+	if len(v.found.faults) > 0 {
 		return false
 	}
 	var last *Port
@@ -77,7 +77,7 @@ func (c *Config) takes(s *section) bool {
 		v.port(at{}.field("ports").item(k, c.Ports[k].Name), &c.Ports[k])
 	}
 	v.room()
-	return len(v.faults) == 0
+	return len(v.found.faults) == 0
 }
 
 // isSpecial says whether the checks of the port at a go beyond being taken by a switch.
@@ -106,7 +106,7 @@ func (s *section) behind(filename string, head []byte) (cfg *Config, ok bool) {
 	cfg = &Config{src: d.src}
 	d.document(&doc, cfg)
 	d.rest(dec)
-	if len(d.faults) > 0 || cfg.Ports != nil || d.src.section != nil {
+	if len(d.found.faults) > 0 || cfg.Ports != nil || d.src.section != nil {
 		return nil, false
 	}
 	cfg.Ports = s.ports

@@ -11,13 +11,18 @@ import (
 
 // Validate checks a configuration made in memory the way Parse checks a file's. The error is Faults, nil when all is
 // well; they have lines when cfg came from Parse.
-func (c *Config) Validate() error { return c.check(false).err() }
-
-func (c *Config) check(reading bool) Faults {
+func (c *Config) Validate() error {
 	v := newValidator(c)
-	v.reading = reading
 	v.config()
-	return v.faults
+	return v.found.err()
+}
+
+// checkRead checks a configuration as the file has it, and adds what is wrong to what was found while it was read.
+func (c *Config) checkRead(found collection) collection {
+	v := newValidator(c)
+	v.reading, v.found = true, found
+	v.config()
+	return v.found
 }
 
 // validator walks a configuration and collects what is wrong with it.
@@ -28,7 +33,7 @@ type validator struct {
 	reading bool
 	// connecting: the port at hand is connected at run time, not declared in the configuration.
 	connecting bool
-	faults     Faults
+	found      collection
 
 	switches  map[string]int // index of the switch that has the name first
 	groups    []map[string]int
@@ -52,9 +57,10 @@ func (v *validator) fault(a at, value, format string, args ...any) {
 	if v.src.spoilt(a) {
 		return
 	}
-	p := v.src.find(a)
-	v.faults = append(v.faults, Fault{File: v.src.file, Line: p.line, Column: p.column,
-		Path: a.show(), Value: value, Message: fmt.Sprintf(format, args...)})
+	if p := v.src.find(a); v.found.takes(p) {
+		v.found.add(Fault{File: v.src.file, Line: p.line, Column: p.column,
+			Path: a.show(), Value: value, Message: fmt.Sprintf(format, args...)})
+	}
 }
 
 // written says whether the file has that field at a, be it the zero value.

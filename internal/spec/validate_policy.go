@@ -3,6 +3,7 @@ package spec
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // level is one step of the inheritance: a policy, its place, and the object it belongs to.
@@ -217,12 +218,5 @@ func known(name string, names []string) string {
 }
 
 func listText(list []string) string {
-	s := "["
-	for i, w := range list {
-		if i > 0 {
-			s += ", "
-		}
-		s += w
-	}
-	return s + "]"
+	return "[" + strings.Join(list, ", ") + "]"
 }

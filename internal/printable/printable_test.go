@@ -1,0 +1,49 @@
+package printable
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+func TestText(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                       "",
+		"vm-1/eth0":              "vm-1/eth0",
+		"Größe 10–20 … ≤ 100 µs": "Größe 10–20 … ≤ 100 µs",
+		"\x1b[31mX":              `\x1b[31mX`,
+		"a\nb\tc\r\a":            `a\nb\tc\x0d\x07`,
+		"\u009b31m\u0085":        `\u009b31m\u0085`,
+		"a\u202eb\u2066c\u200f":  `a\u202eb\u2066c\u200f`,
+		"\u2028\ufeff\u200b":     `\u2028\ufeff\u200b`,
+		"\x9b\xff":               `\x9b\xff`,
+		"\U000e0041\U000f0000":   `\U000e0041\U000f0000`,
+		"\ufffd":                 "\ufffd",
+		"\x7f":                   `\x7f`,
+	} {
+		if got := Text(in); got != want {
+			t.Errorf("%q becomes %q, want %q", in, got, want)
+		}
+	}
+	if got := Lines("a\n\tb\x1b\n"); got != "a\n\tb\\x1b\n" {
+		t.Errorf("lines: %q", got)
+	}
+	if got := Short(strings.Repeat("é", 10)+"\x1b", 5); got != "éé…" {
+		t.Errorf("short: %q", got)
+	}
+}
+
+// No character that acts on a terminal is left, whatever comes in.
+func FuzzText(f *testing.F) {
+	f.Add("a\x1b[0m\u202e")
+	f.Fuzz(func(t *testing.T, s string) {
+		out := Text(s)
+		if !utf8.ValidString(out) || strings.ContainsFunc(out, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }) {
+			t.Fatalf("%q became %q", s, out)
+		}
+		if Text(out) != out {
+			t.Fatalf("%q is escaped twice", s)
+		}
+	})
+}
