@@ -33,6 +33,9 @@ func (t *table) fold(k *flow.Key, hash uint32, c *flow.Counts, batch uint64, now
 	i, err := t.room()
 	if err != nil {
 		t.refuse(err)
+		if t.outside.begins(hash) { // it takes as much of the kernel's room as one with an entry
+			t.begun++
+		}
 		return noRoom
 	}
 	e := &t.file.entries[i]
@@ -61,6 +64,7 @@ func (t *table) drained(now Instant, whole bool) (begun int) {
 		t.settled = max(t.settled, t.batch)
 	}
 	begun, t.begun = t.begun, 0
+	t.outside.drained()
 	return begun
 }
 

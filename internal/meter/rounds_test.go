@@ -155,3 +155,47 @@ func TestExporterThatTakesNothingIsAskedLessOften(t *testing.T) {
 		t.Errorf("a pause of %v behind a record", pause)
 	}
 }
+
+// The agent's table is full and new flows go on to come faster than the kernel has room for in a second: rounds become shorter all the same, and what the
+// kernel can't take becomes little.
+func TestRoundsAreShortWhileTheTableIsFull(t *testing.T) {
+	const perSecond, kernelRoom = 20_000, 6250
+	w := newWorld(t, Settings{ActiveTimeout: time.Minute, IdleTimeout: 15 * time.Second, MaxFlows: 10_000})
+	w.kernel.size = 500
+	begun, ignored, at := 0, 0, w.now.Up
+	w.follow(10*time.Second, func() {
+		for ; at < w.now.Up; at += time.Second / perSecond {
+			if len(w.kernel.counting) >= kernelRoom {
+				ignored++
+			} else {
+				k := key(uint16(begun))
+				k.DstPort = uint16(1 + begun>>16)
+				w.send(k, 1)
+			}
+			begun++
+		}
+	})
+	st := w.m.Statistics()["lab"]
+	if st.Flows != 10_000 || begun < 190_000 || int(st.Folded.Packets) < begun*3/4 {
+		t.Errorf("of %d flows %d are recorded, the kernel ignored %d; the table has %d", begun, st.Folded.Packets, ignored, st.Flows)
+	}
+	if int(st.Folded.Packets)+ignored+len(w.kernel.counting) != begun {
+		t.Errorf("%d flows began; %d are recorded, %d ignored, %d in the kernel", begun, st.Folded.Packets, ignored, len(w.kernel.counting))
+	}
+}
+
+// Flows that last and have no room do not begin with every drain: they are told of once a second as ever.
+func TestFlowsThatLastWithoutRoomDoNotShortenRounds(t *testing.T) {
+	w := newWorld(t, Settings{ActiveTimeout: time.Minute, IdleTimeout: 15 * time.Second, MaxFlows: 100})
+	w.kernel.size = 500
+	long := func() {
+		for p := range 8000 {
+			w.send(key(uint16(p)), 1)
+		}
+	}
+	w.follow(4*time.Second, long) // they begin
+	drains, _ := w.follow(10*time.Second, long)
+	if drains > 12 {
+		t.Errorf("flows that last: %d drains in 10 s", drains)
+	}
+}

@@ -33,7 +33,8 @@ type table struct {
 	batch   uint64 // the one that was begun last
 	settled uint64 // batches up to this one do not come again
 	since   tick   // when the drain before this one began
-	begun   int    // how many flows began in this drain
+	begun   int    // how many flows began in this drain, with room or without
+	outside outside
 	cursor  int    // where the search for what is due goes on
 	foreign bool   // what is in the file was counted in other kernel tables
 	// stopping: every flow is told of a last time.
