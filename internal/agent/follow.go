@@ -6,6 +6,7 @@ import (
 	"heddle/internal/hostdev"
 	"heddle/internal/linkproto"
 	"heddle/internal/plan"
+	"heddle/internal/spec"
 	"heddle/internal/state"
 	"heddle/internal/uplinks"
 )
@@ -26,13 +27,29 @@ func (a *Agent) follow(f follower) {
 }
 
 func (a *Agent) tellFollowers(bounds []bound) {
-	now := uplinks.InForce{Plan: a.plan, Facts: a.applied.Facts, Devices: make(map[plan.PortID]hostdev.Device, len(bounds))}
+	now := uplinks.InForce{Plan: a.plan, Facts: a.applied.Facts, Devices: make(map[plan.PortID]hostdev.Device, len(bounds)),
+		PortGroups: portGroupNames(a.cfg)}
 	for _, b := range bounds {
 		now.Devices[b.id] = b.device
 	}
 	for _, f := range a.followers {
 		f.Settled(now)
 	}
+}
+
+// portGroupNames are the names of each switch's port groups.
+func portGroupNames(cfg *spec.Config) map[string][]string {
+	all := map[string][]string{}
+	if cfg == nil {
+		return all
+	}
+	for i := range cfg.Switches {
+		sw := &cfg.Switches[i]
+		for k := range sw.PortGroups {
+			all[sw.Name] = append(all[sw.Name], sw.PortGroups[k].Name)
+		}
+	}
+	return all
 }
 
 // post has f run in the loop, from any goroutine but the loop's own; false when the loop has ended.

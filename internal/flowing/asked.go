@@ -2,10 +2,14 @@ package flowing
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"heddle/internal/api"
 	"heddle/internal/flow"
 	"heddle/internal/plan"
+	"heddle/internal/spec"
 )
 
 // nothingMetered is what to do where nothing is metered at all.
@@ -35,8 +39,8 @@ func (m *matcher) about(id plan.PortID, p place) bool {
 		(m.Uplink == "" || p.uplink && m.Uplink == id.Name) && (m.PortGroup == "" || !p.uplink && m.PortGroup == p.group)
 }
 
-// asked says whether there can be flows of those that a filter means: the note why not, and what to do; the error is that the filter names
-// what there is not, neither in the plan nor among the points whose flows are still there. A port group without ports is not in the plan, so none is an error.
+// asked says whether there can be flows of those that a filter means: the note why not, and what to do. The error is that the filter names
+// something that exists neither in the configuration nor among the points whose flows are still kept.
 func (r *Runner) asked(m *matcher, points flow.Points) (note string, err error) {
 	wanted := r.wish()
 	if wanted == nil { // no plan is in force yet
@@ -92,33 +96,84 @@ func (m *matcher) unmetered(wanted map[string]wish) string {
 	case m.Port != "" || m.Uplink != "":
 		return "" // of another port group or switch: nothing can match, and nothing would mend it
 	case m.PortGroup != "":
-		return fmt.Sprintf("no port of a port group %q is metered: set monitoring: {ipfix: true} there, or see \"heddle portgroup list\"", m.PortGroup)
+		return fmt.Sprintf("no port of port group %s is metered: set monitoring: {ipfix: true} there", m.PortGroup)
 	}
 	return fmt.Sprintf("nothing of switch %s is metered: set monitoring: {ipfix: true} at a port group, port or uplink of it", m.Switch)
 }
 
-// named is an error when the filter names what there is not.
+// named is an error when the filter names something that does not exist; with a switch, on that switch.
 func (m *matcher) named(wanted map[string]wish, points flow.Points) error {
-	var sw, port, uplink bool
-	see := func(id plan.PortID, isUplink bool) {
-		sw, port, uplink = sw || id.Switch == m.Switch, port || id.Name == m.Port, uplink || isUplink && id.Name == m.Uplink
-	}
+	known := newNames()
 	for name, w := range wanted {
-		sw = sw || name == m.Switch
+		known.switches[name] = true
+		if m.Switch != "" && m.Switch != name {
+			continue
+		}
+		for _, g := range w.groups {
+			known.groups[g] = true
+		}
 		for id, p := range w.places {
-			see(id, p.uplink)
+			known.see(id, p)
 		}
 	}
-	for _, p := range points {
-		see(p.ID, p.Uplink)
+	for _, p := range points { // of what is gone, but whose flows are still kept
+		known.switches[p.ID.Switch] = true
+		if m.Switch == "" || m.Switch == p.ID.Switch {
+			known.see(p.ID, place{uplink: p.Uplink, group: p.PortGroup})
+		}
 	}
-	for _, n := range []struct {
+	return known.check(m)
+}
+
+// names are those that a filter can have.
+type names struct{ switches, ports, uplinks, groups map[string]bool }
+
+func newNames() names {
+	return names{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
+}
+
+func (n names) see(id plan.PortID, p place) {
+	n.ports[id.Name] = true // uplinks too
+	if p.uplink {
+		n.uplinks[id.Name] = true
+		return
+	}
+	n.groups[p.group] = true
+}
+
+// check is an error that says which name does not exist, and which do.
+func (n names) check(m *matcher) error {
+	for _, x := range []struct {
 		name, what, list string
-		found            bool
-	}{{m.Switch, "switch", "heddle switch list", sw}, {m.Port, "port or uplink", "heddle port list", port}, {m.Uplink, "uplink", "heddle uplink list", uplink}} {
-		if n.name != "" && !n.found {
-			return api.NewError(api.NotFound, fmt.Sprintf("there is no %s %q: see %q", n.what, n.name, n.list))
+		there            map[string]bool
+	}{{m.Switch, "switch", "heddle switch list", n.switches}, {m.Port, "port or uplink", "heddle port list", n.ports},
+		{m.Uplink, "uplink", "heddle uplink list", n.uplinks}, {m.PortGroup, "port group", "heddle portgroup list", n.groups}} {
+		if x.name == "" || x.there[x.name] {
+			continue
 		}
+		where := "there is"
+		if m.Switch != "" && x.what != "switch" {
+			where = "switch " + m.Switch + " has"
+		}
+		return api.NewError(api.NotFound, fmt.Sprintf("%s no %s %q%s: see %q", where, x.what, x.name, those(x.name, x.there), x.list))
 	}
 	return nil
+}
+
+// mostNamed is how many names are listed in an error.
+const mostNamed = 8
+
+// those lists what exists in place of a name that does not, the nearest one alone if one is near.
+func those(name string, there map[string]bool) string {
+	all := slices.Sorted(maps.Keys(there))
+	if near := spec.Nearest(name, all); near != "" {
+		return fmt.Sprintf(", but %q", near)
+	}
+	switch n := len(all); {
+	case n == 0:
+		return ", nor any other"
+	case n > mostNamed:
+		return fmt.Sprintf(", but %s and %d more", strings.Join(all[:mostNamed], ", "), n-mostNamed)
+	}
+	return ", but " + strings.Join(all, ", ")
 }

@@ -13,7 +13,9 @@ func TestWhoAsksForWhatIsNotThereIsTold(t *testing.T) {
 	g := newRig(t)
 	g.settle(idle, "vm1")
 	g.await("the meter", func() bool { m, _ := g.opened(); return m != nil })
-	for f, want := range map[api.FlowFilter]string{{Port: "vm7"}: "heddle port list", {Uplink: "vm1"}: "heddle uplink list", {Switch: "other"}: "heddle switch list"} {
+	for f, want := range map[api.FlowFilter]string{{Port: "vm7"}: "heddle port list", {Uplink: "vm1"}: "heddle uplink list", {Switch: "other"}: `no switch "other", but lab`,
+		{PortGroup: "nope"}: `there is no port group "nope", but db, empty, web`, {PortGroup: "wbe"}: `no port group "wbe", but "web"`,
+		{Switch: "lab", PortGroup: "nope"}: `switch lab has no port group "nope"`} {
 		q, top := query(), api.FlowTopQuery{FlowFilter: f, Sort: "bits", Limit: 1, Interval: every}
 		q.FlowFilter = f
 		_, list := g.Flows(q)
@@ -28,7 +30,7 @@ func TestWhoAsksForWhatIsNotThereIsTold(t *testing.T) {
 	}
 	for f, want := range map[api.FlowFilter]string{
 		{}: "", {Port: "vm1"}: "", {PortGroup: "web"}: "", {Port: "vm2"}: "port vm2 is not metered", {Port: "u1"}: "uplink u1 is not metered", {Uplink: "u1"}: "uplink u1 is not metered",
-		{PortGroup: "db"}: `port group "db"`, {PortGroup: "nosuch"}: "heddle portgroup list", {Port: "vm1", PortGroup: "db"}: "",
+		{PortGroup: "db"}: "no port of port group db is metered", {PortGroup: "empty"}: "no port of port group empty is metered", {Port: "vm1", PortGroup: "db"}: "",
 	} {
 		q := query()
 		q.FlowFilter = f

@@ -88,7 +88,7 @@ func Start(o Options) *Runner {
 func (r *Runner) Settled(now uplinks.InForce) {
 	wanted := map[string]wish{}
 	for _, sw := range now.Plan.Switches {
-		wanted[sw.Name] = wish{sw.IPFIX, metered(sw), placesOf(sw)}
+		wanted[sw.Name] = wish{sw.IPFIX, metered(sw), placesOf(sw), now.PortGroups[sw.Name]}
 	}
 	r.wishes.Lock()
 	same := r.wanted != nil && maps.EqualFunc(r.wanted, wanted, func(a, b wish) bool { return maps.Equal(a.metered, b.metered) && a.settings.Equal(b.settings) })

@@ -13,6 +13,7 @@ type wish struct {
 	settings plan.IPFIX
 	metered  map[plan.PortID]bool // ports and uplinks
 	places   map[plan.PortID]place
+	groups   []string // all port groups, those without a port among them
 }
 
 // kept is a switch whose flows are kept. It is the loop's alone, but for the export.

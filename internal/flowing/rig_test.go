@@ -181,7 +181,7 @@ func (g *rig) settle(idle time.Duration, names ...string) {
 	}
 	sw.Uplinks = []*plan.Uplink{{ID: plan.PortID{Switch: "lab", Name: "u1"}, Monitoring: on("u1")}}
 	g.plan = &plan.Plan{Switches: []*plan.Switch{sw}}
-	g.Settled(uplinks.InForce{Plan: g.plan})
+	g.Settled(uplinks.InForce{Plan: g.plan, PortGroups: map[string][]string{"lab": {"web", "db", "empty"}}})
 }
 
 // await waits until f is so.

@@ -19,6 +19,8 @@ type InForce struct {
 	Facts plan.Facts
 	// Devices are those behind the ports and uplinks that are connected.
 	Devices map[plan.PortID]hostdev.Device
+	// PortGroups are the names of each switch's port groups, those without a port among them.
+	PortGroups map[string][]string
 }
 
 // Host is what the parts share with their agent. State and Verdicts are the loop's: the parts use them in what they post and in Settled.
