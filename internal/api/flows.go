@@ -129,7 +129,8 @@ type FlowRates struct {
 type FlowTop struct {
 	Time  time.Time  `json:"time"`
 	Flows []FlowRate `json:"flows"`
-	// Matching is how many flows the filter meets, Active how many of them had a packet, Sum what they had together.
+	// Matching is how many flows the filter meets, at all points, and Active how many of them had a packet. Sum is what they had together, with each
+	// packet counted once: where it came into the switch if its flow there is among them, else where it went out.
 	Matching int       `json:"matching"`
 	Active   int       `json:"active"`
 	Sum      FlowRates `json:"sum"`

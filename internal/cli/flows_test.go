@@ -163,7 +163,7 @@ func TestFlowsTopPrintsRates(t *testing.T) {
 		Flows: []api.FlowRate{{Flow: web, Rates: api.FlowRates{Packets: 1, Bits: 8e6}}, {Flow: ping, Rates: api.FlowRates{Packets: 1000, Bits: 7}}}}, {Metered: true}}}}
 	c := newConsole(t, s)
 	text := c.must("flows", "top", "--batch", "--count", "1", "--protocol", "tcp")
-	for _, part := range []string{"every 1s  only protocol tcp", "9 flows, 2 active   1.0k pkt/s   8M bit/s   of one packet in 10", "BIT/s↓", "vm1/eth0      in  tcp"} {
+	for _, part := range []string{"every 1s  only protocol tcp", "9 flows, 2 active   1.0k pkt/s   8M bit/s   each packet counted once, of one in 10", "BIT/s↓", "vm1/eth0      in  100     tcp"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("no %q in\n%s", part, text)
 		}

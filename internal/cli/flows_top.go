@@ -32,7 +32,8 @@ func newFlowsTop(d Deps, t *target) *cobra.Command {
 	v := &flowTop{d: d, t: t}
 	c := &cobra.Command{
 		Use: "top", Short: "Show flows by rate, live",
-		Long: "Show the flows with the highest rates, live. ^ marks an uplink; in is from the port's owner into the switch. Keys: " + top.FlowHelp() + ".\n\n" +
+		Long: "Show the flows with the highest rates, live. ^ marks an uplink; in is from the port's owner into the switch.\n" +
+			"Each row is what one port saw. The sum above counts each packet once, though it may be seen where it comes in and where it goes out. Keys: " + top.FlowHelp() + ".\n\n" +
 			"Without a terminal, or with --batch, the view is printed instead, --count times.",
 		Example: "  heddle flows top\n  heddle flows top --port-group web --sort packets\n  heddle flows top --once --limit 5\n  heddle flows top -o json -n 3", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -120,7 +121,7 @@ func (v *flowTop) print(ctx context.Context, client api.Service) error {
 func (v *flowTop) write(n int) error { return writeView(v.d.Stdout, v.format, &v.model, n) }
 
 func flowRow(f api.Flow) top.FlowRow {
-	return top.FlowRow{Port: seenAt(f), Direction: direction(f), Protocol: protocolText(f),
+	return top.FlowRow{Port: seenAt(f), Direction: direction(f), VLAN: vlanShort(f), Protocol: protocolText(f),
 		Source: flowEnd(f.Source, f.SourceMAC, f.SourcePort), Destination: flowEnd(f.Destination, f.DestinationMAC, f.DestinationPort)}
 }
 

@@ -88,7 +88,8 @@ func Start(o Options) *Runner {
 func (r *Runner) Settled(now uplinks.InForce) {
 	wanted := map[string]wish{}
 	for _, sw := range now.Plan.Switches {
-		wanted[sw.Name] = wish{sw.IPFIX, metered(sw), placesOf(sw), now.PortGroups[sw.Name]}
+		wanted[sw.Name] = wish{sw.IPFIX, metered(sw, func(m plan.Monitoring) bool { return m.IPFIX.V }), metered(sw, plan.Monitoring.Ingress),
+			placesOf(sw), now.PortGroups[sw.Name]}
 	}
 	r.wishes.Lock()
 	same := r.wanted != nil && maps.EqualFunc(r.wanted, wanted, func(a, b wish) bool { return maps.Equal(a.metered, b.metered) && a.settings.Equal(b.settings) })
@@ -103,16 +104,16 @@ func (r *Runner) Settled(now uplinks.InForce) {
 	}
 }
 
-// metered are the ports and uplinks of the switch that are metered.
-func metered(sw *plan.Switch) map[plan.PortID]bool {
+// metered are the ports and uplinks of the switch whose monitoring is such.
+func metered(sw *plan.Switch, such func(plan.Monitoring) bool) map[plan.PortID]bool {
 	all := map[plan.PortID]bool{}
 	for _, p := range sw.Ports {
-		if p.Policy.Monitoring.IPFIX.V {
+		if such(p.Policy.Monitoring) {
 			all[p.ID] = true
 		}
 	}
 	for _, u := range sw.Uplinks {
-		if u.Monitoring.IPFIX.V {
+		if such(u.Monitoring) {
 			all[u.ID] = true
 		}
 	}

@@ -12,6 +12,7 @@ import (
 type wish struct {
 	settings plan.IPFIX
 	metered  map[plan.PortID]bool // ports and uplinks
+	ingress  map[plan.PortID]bool // those of them where what comes in is metered
 	places   map[plan.PortID]place
 	groups   []string // all port groups, those without a port among them
 }

@@ -97,6 +97,8 @@ func (v *topView) due(m *meter.Meter, metered bool, waited time.Duration) bool {
 // sample takes in what was taken out of the kernel until now.
 func (v *topView) sample(m *meter.Meter, out *api.FlowTop) {
 	v.at = m.Drained()
+	points := m.Points()
+	sum := v.r.once(v.only, points)
 	var top []meter.Flow
 	top, out.Matching = v.sampler.Top(meter.Instant{Up: v.at}, v.q.Limit, v.by, func(f *meter.Flow) bool {
 		if !v.only.match(&f.Point, &f.Key) {
@@ -104,12 +106,11 @@ func (v *topView) sample(m *meter.Meter, out *api.FlowTop) {
 		}
 		if f.PacketRate > 0 {
 			out.Active++
-			out.Sum.Packets += f.PacketRate
-			out.Sum.Bits += f.BitRate
+			sum.add(f)
 		}
 		return true
 	})
-	points := m.Points()
+	out.Sum = sum.sum
 	for _, f := range top {
 		if f.PacketRate > 0 {
 			out.Flows = append(out.Flows, api.FlowRate{Flow: v.r.words.flow(f.Point, points, &f.Key, &f.Total), Rates: api.FlowRates{Packets: f.PacketRate, Bits: f.BitRate}})

@@ -35,8 +35,8 @@ type table struct {
 	since   tick   // when the drain before this one began
 	begun   int    // how many flows began in this drain, with room or without
 	outside outside
-	cursor  int    // where the search for what is due goes on
-	foreign bool   // what is in the file was counted in other kernel tables
+	cursor  int  // where the search for what is due goes on
+	foreign bool // what is in the file was counted in other kernel tables
 	// stopping: every flow is told of a last time.
 	stopping bool
 	refused  error // why there is no room; logged when it changes

@@ -16,9 +16,9 @@ import (
 
 // FlowRow is a flow as a view shows it.
 type FlowRow struct {
-	// Port, Direction, Protocol, Source and Destination are its cells.
-	Port, Direction, Protocol, Source, Destination string
-	Rates                                          api.FlowRates
+	// Port, Direction, VLAN, Protocol, Source and Destination are its cells.
+	Port, Direction, VLAN, Protocol, Source, Destination string
+	Rates                                                api.FlowRates
 }
 
 // FlowModel is the state of a view of flows by rate.
@@ -92,7 +92,7 @@ func (m *FlowModel) Screen() []Line {
 	m.offset = max(0, min(m.offset, len(m.rows)-body))
 	lines := []Line{{Text: m.first()}, {Text: m.sums()}, {Text: m.status()}, {Text: m.heading(), Head: true}}
 	for _, r := range m.rows[m.offset:min(len(m.rows), m.offset+body)] {
-		lines = append(lines, Line{Text: m.join(r.Port, r.Direction, r.Protocol, r.Source, r.Destination, stats.Short(r.Rates.Packets), stats.Short(r.Rates.Bits))})
+		lines = append(lines, Line{Text: m.join(r.Port, r.Direction, r.VLAN, r.Protocol, r.Source, r.Destination, stats.Short(r.Rates.Packets), stats.Short(r.Rates.Bits))})
 	}
 	for i := range lines {
 		lines[i].Text = cut(lines[i].Text, m.Width)
@@ -109,9 +109,9 @@ func (m *FlowModel) first() string {
 }
 
 func (m *FlowModel) sums() string {
-	text := fmt.Sprintf("%d flows, %d active   %spkt/s   %sbit/s", m.last.Matching, m.last.Active, spaced(m.last.Sum.Packets), spaced(m.last.Sum.Bits))
+	text := fmt.Sprintf("%d flows, %d active   %spkt/s   %sbit/s   each packet counted once", m.last.Matching, m.last.Active, spaced(m.last.Sum.Packets), spaced(m.last.Sum.Bits))
 	if n := m.last.SamplingRate; n > 0 {
-		text += fmt.Sprintf("   of one packet in %d", n+1)
+		text += fmt.Sprintf(", of one in %d", n+1)
 	}
 	return text
 }
@@ -137,8 +137,9 @@ func (m *FlowModel) status() string {
 const (
 	flowPort  = 14
 	flowDir   = 4
+	flowVLAN  = 8
 	flowProto = 10
-	flowRate  = 10
+	flowRate  = 8
 	leastEnd  = 8
 )
 
@@ -149,13 +150,14 @@ func (m *FlowModel) heading() string {
 	} else {
 		bits += "↓"
 	}
-	return m.join("PORT", "DIR", "PROTO", "SOURCE", "DESTINATION", packets, bits)
+	return m.join("PORT", "DIR", "VLAN", "PROTO", "SOURCE", "DESTINATION", packets, bits)
 }
 
-func (m *FlowModel) join(port, dir, proto, from, to, packets, bits string) string {
-	end := max(leastEnd, (m.Width-flowPort-flowDir-flowProto-2*flowRate-4)/2)
+func (m *FlowModel) join(port, dir, vlan, proto, from, to, packets, bits string) string {
+	end := max(leastEnd, (m.Width-flowPort-flowDir-flowVLAN-flowProto-2*flowRate)/2)
 	gap := func(s string, width int) string { return fit(clean(s), width-1, false) + " " }
-	return gap(port, flowPort) + gap(dir, flowDir) + gap(proto, flowProto) + gap(from, end+2) + gap(to, end+2) + fit(packets, flowRate, true) + fit(bits, flowRate, true)
+	return gap(port, flowPort) + gap(dir, flowDir) + gap(vlan, flowVLAN) + gap(proto, flowProto) + gap(from, end) + gap(to, end) +
+		fit(packets, flowRate, true) + fit(bits, flowRate, true)
 }
 
 // Batch writes the view as lines, for who reads it without a terminal.
@@ -172,7 +174,7 @@ func (m *FlowModel) Batch(w io.Writer) error {
 	return nil
 }
 
-// flowBatchWidth leaves 24 characters for each end of a flow.
+// flowBatchWidth leaves 23 characters for each end of a flow.
 const flowBatchWidth = 100
 
 // JSON writes the view as one line.

@@ -25,7 +25,7 @@ func flowReading(n int) api.FlowTop {
 }
 
 func flowCells(f api.Flow) FlowRow {
-	return FlowRow{Port: f.Port, Direction: "out", Protocol: f.Protocol, Source: "[2001:db8:ffff:ffff:ffff:ffff:ffff:ffff]:65535", Destination: "192.0.2.1:443"}
+	return FlowRow{Port: f.Port, Direction: "out", VLAN: "ad:4094", Protocol: f.Protocol, Source: "[2001:db8:ffff:ffff:ffff:ffff:ffff:ffff]:65535", Destination: "192.0.2.1:443"}
 }
 
 func flowLines(m *FlowModel) (lines []string) {
@@ -43,12 +43,12 @@ func TestFlowsAreShownByRate(t *testing.T) {
 	m.Update(flowReading(26), flowCells)
 	want := []string{
 		"heddle flows top  default  03:04:05  every 1s  only port vm1",
-		"52 flows, 26 active   1.2k pkt/s   5G bit/s",
+		"52 flows, 26 active   1.2k pkt/s   5G bit/s   each packet counted once",
 		"q quit  s sort  p pause  arrows scroll",
-		"PORT          DIR PROTO     SOURCE                    DESTINATION                    PKT/s    BIT/s↓",
-		"vma           out tcp       [2001:db8:ffff:ffff:ffff: 192.0.2.1:443                      0       26k",
-		"vmb           out tcp       [2001:db8:ffff:ffff:ffff: 192.0.2.1:443                      1       25k",
-		"vmc           out tcp       [2001:db8:ffff:ffff:ffff: 192.0.2.1:443                      2       24k",
+		"PORT          DIR VLAN    PROTO     SOURCE                  DESTINATION                PKT/s  BIT/s↓",
+		"vma           out ad:4094 tcp       [2001:db8:ffff:ffff:fff 192.0.2.1:443                  0     26k",
+		"vmb           out ad:4094 tcp       [2001:db8:ffff:ffff:fff 192.0.2.1:443                  1     25k",
+		"vmc           out ad:4094 tcp       [2001:db8:ffff:ffff:fff 192.0.2.1:443                  2     24k",
 	}
 	if d := cmp.Diff(want, flowLines(m)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
