@@ -10,8 +10,8 @@ import (
 )
 
 // once sums up what flows had, with each packet counted once though it is seen where it came in and at each port where
-// it went out. A packet counts where it came in, if that port is metered and its flow there is asked for; else where it went
-// out. What is for many goes out at several ports and counts at the one where most of its flow did.
+// it went out. A packet counts where it came in, if that port is metered and its flow there is asked for; else where it
+// went out. What is for many goes out at several ports and counts at the one where most of its flow did.
 type once struct {
 	only    *matcher
 	entered map[plan.PortID]bool // ports and uplinks that are metered where packets come in

@@ -29,7 +29,8 @@ const (
 )
 
 // Session is a transport session, within which template ids and sequence numbers are told apart by observation domain (RFC 7011 §3.4.1,
-// §8). Over TCP a connection that ended is to be forgotten with Decoder.Forget.
+// §8). Over UDP a
+// template that did not come in the session is looked for in the exporter's others; see Result.Borrowed. Over TCP a connection that ended is to be forgotten with Decoder.Forget.
 type Session struct {
 	Protocol            uint8 // TCP, UDP or SCTP
 	Exporter, Collector netip.AddrPort
@@ -69,6 +70,7 @@ type Decoder struct {
 	domains map[domainKey]*list.Element // of *domain
 	recent  *list.List                  // the domain heard last is in front
 	used    map[Session]*usage          // of every session that has a domain
+	origins map[origin][]*domain        // over UDP: the domains that sent templates, the one that did last in front
 	cost    int                         // of all templates
 	places  []Place                     // of the record that is being visited
 }
@@ -90,6 +92,7 @@ type domain struct {
 	templates map[uint16]*kept
 	sequence  Sequence
 	used      *usage // of its session
+	refused   bool   // a template of the session was not kept
 }
 
 // kept is a template and when it came last.
@@ -103,7 +106,8 @@ func (t *Template) cost() int { return 16 + len(t.fields) }
 
 // NewDecoder makes a decoder that has heard nobody.
 func NewDecoder(l Limits) *Decoder {
-	return &Decoder{limits: l.orDefaults(), domains: map[domainKey]*list.Element{}, recent: list.New(), used: map[Session]*usage{}, places: make([]Place, 0, 64)}
+	return &Decoder{limits: l.orDefaults(), domains: map[domainKey]*list.Element{}, recent: list.New(), used: map[Session]*usage{},
+		origins: map[origin][]*domain{}, places: make([]Place, 0, 64)}
 }
 
 // Header is that of a message (RFC 7011 §3.1).
@@ -144,6 +148,9 @@ type Result struct {
 	// kept until it comes: an exporter sends templates first, and again and again over UDP. Reserved is the number of sets with
 	// an id that has no meaning (RFC 7011 §3.3.2).
 	Unknown, Reserved int
+	// Borrowed is the number of data sets that were read by a template from another session of the same exporter address and domain.
+	// That is done over UDP, for ids that have no template in the session.
+	Borrowed int
 	// Lost is how many more records of the domain are lost than before the message; negative when some were only late.
 	Lost int64
 }
@@ -221,6 +228,7 @@ func (d *Decoder) victim(isGreedy func(*usage) bool) *list.Element {
 func (d *Decoder) drop(e *list.Element) {
 	it := d.recent.Remove(e).(*domain)
 	delete(d.domains, it.key)
+	d.silence(it)
 	for _, t := range it.templates {
 		d.charge(it, -t.cost())
 	}

@@ -71,7 +71,7 @@ func TestDataBeforeItsTemplateIsCountedAndDropped(t *testing.T) {
 	if err != nil || r.Unknown != 0 || len(got) != 3 || r.Lost != 0 {
 		t.Errorf("with template: %+v, %v, %v", r, got, err)
 	}
-	for name, other := range map[string]Session{"another port": {UDP, netip.MustParseAddrPort("192.0.2.1:1001"), udp.Collector}, "another transport": tcp} {
+	for name, other := range map[string]Session{"another address": {UDP, netip.MustParseAddrPort("192.0.2.3:1000"), udp.Collector}, "another transport": tcp} {
 		if r, _, err := lines(d, other, noon, message(t, 0, rfcDataSet)); err != nil || r.Unknown != 1 {
 			t.Errorf("%s has a session of its own: %+v, %v", name, r, err)
 		}

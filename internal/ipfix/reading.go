@@ -55,6 +55,7 @@ func (m *reading) templates(set uint16, at, end int) error {
 			return err
 		}
 		m.result.Templates++
+		m.announce(m.domain)
 		m.keep(t)
 		at = next
 	}
@@ -130,6 +131,7 @@ func (m *reading) keep(t *Template) {
 	}
 	if len(t.fields) > m.limits.TemplateFields || len(m.domain.templates) >= m.limits.Templates || !m.room(t.cost()) {
 		m.result.Refused++
+		m.domain.refused = true
 		return
 	}
 	m.domain.templates[t.id] = &kept{t, m.at}
@@ -181,8 +183,11 @@ func (m *reading) data(set uint16, at, end int) error {
 		ok = false
 	}
 	if !ok {
-		m.result.Unknown++
-		return nil
+		if t = m.borrow(set, at, end); t == nil {
+			m.result.Unknown++
+			return nil
+		}
+		m.result.Borrowed++
 	}
 	rec := &m.record
 	rec.Header, rec.Template = m.result.Header, t.Template

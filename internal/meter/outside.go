@@ -1,7 +1,8 @@
 package meter
 
-// outside remembers the flows that found no room in the table, for the drain under way and the one before. Each is a bit, so that many of them
-// need no more memory than few. Two flows that share a bit count as one: with as many flows as a round should bring, that is one in thirty.
+// outside remembers the flows that found no room in the table, for the drain under way and the one before. Each is a
+// bit, so that many of them need no more memory than few. Two flows that share a bit count as one: with as many flows
+// as a round should bring, that is one in thirty.
 type outside struct {
 	now, before *bitmap // nil: none
 }
@@ -11,8 +12,8 @@ const outsideBits = 1 << 17
 
 type bitmap [outsideBits / 64]uint64
 
-// begins notes a flow without room, and says whether it is the first time in this drain and the one before: a flow that lasts comes with every
-// drain, and does not begin again.
+// begins notes a flow without room, and says whether it is the first time in this drain and the one before: a flow that
+// lasts comes with every drain, and does not begin again.
 func (o *outside) begins(hash uint32) bool {
 	word, bit := hash%outsideBits/64, uint64(1)<<(hash%64)
 	if o.now == nil {
