@@ -18,7 +18,7 @@ endif
 endif
 
 .DEFAULT_GOAL := build
-.PHONY: help build check-go deps deps-all test soak kernels verifier-budget fuzz deb demo bench generate lint format clean
+.PHONY: help build check-go deps deps-all test cleanroom soak kernels verifier-budget fuzz deb demo bench generate lint format clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,11 @@ ifeq ($(DEPS),yes)
 endif
 endif
 	@$(GO) run ./internal/testkit/cmd/runtests -count=1 -parallel 4 -timeout 15m $(TESTFLAGS)
+
+# SUITES are Debian releases that mmdebstrap knows.
+SUITES ?= bookworm trixie
+cleanroom: check-go ## run the README's commands in bare Debian roots with nothing but make and Go: SUITES="bookworm trixie" (root)
+	scripts/cleanroom $(SUITES)
 
 soak: check-go ## hold the kernel program against the model for DURATION (default 60s), then kill the agent 120 times, and exchange it, under RATE packets a second (root)
 	HEDDLE_SOAK=$(DURATION) $(GO) test -count=1 -timeout 0 -v -run '^TestSoak' ./internal/difftest
