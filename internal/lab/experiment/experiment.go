@@ -18,6 +18,8 @@ type Experiment struct {
 	Name  string
 	Title string
 	Rows  []Row
+	// Sources say what was published and where, a sentence each.
+	Sources []string
 }
 
 // Row is one measurement: traffic from one node to another in a scenario. Rows that share a *scenario.Scenario share the lab.

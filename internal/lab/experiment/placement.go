@@ -1,5 +1,7 @@
 package experiment
 
+import "fmt"
+
 // Placement is the name of the experiment with the paths between two VMs.
 const Placement = "placement-paths"
 
@@ -9,7 +11,8 @@ func PlacementPaths() (*Experiment, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Experiment{Name: Placement, Title: "where traffic between two VMs of one host goes"}
+	e := &Experiment{Name: Placement, Title: "where traffic between two VMs of one host goes",
+		Sources: []string{fmt.Sprintf("Article: %s.", thirdArticle())}}
 	where := map[string]string{"leaves": " the host", "stays": " in the host"}
 	for _, r := range []struct{ name, setting, figure, to string }{
 		{"different-switch", "different switch, same VLAN", "leaves", "b1"},

@@ -18,7 +18,7 @@ func Report(e *experiment.Experiment, all []Measured) *report.Report {
 		}
 		r.Budgets = append(r.Budgets, m.Row.Budgets(m.RepliesPerPing)...)
 	}
-	r.Notes = Explain(e, all)
+	r.Notes = append(Explain(e, all), e.Sources...)
 	r.Plots = []report.Plot{
 		{Title: "Throughput of one TCP connection", Series: []report.Series{
 			{Name: "iperf3", Field: "throughput_spread_bps"}, {Name: "Heddle's own sender", Field: "stream_spread_bps"}}},
@@ -47,7 +47,7 @@ func nestedRow(m, first Measured) report.Row {
 		{Name: "replies_per_ping", Title: "replies", Value: m.RepliesPerPing},
 		{Name: "uplink_frames", Title: "uplinks", Value: m.UplinkFrames, Unit: report.Count},
 		{Name: "cpu_s_per_gb", Title: "CPU s/GB", Value: median(m.CPU)},
-		{Name: "figure", Title: "article", Value: words(m.Row.Figure)},
+		{Name: "figure", Title: "articles, Gb/s", Value: words(m.Row.Figure)},
 	}, details(m)...)
 }
 
