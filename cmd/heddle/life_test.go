@@ -373,3 +373,29 @@ func TestDownEndsAnAgentThatIsStarting(t *testing.T) {
 		t.Errorf("not as before: %s", cmp.Diff(strings.Split(before, "\n"), strings.Split(after, "\n")))
 	}
 }
+
+// Two agents with one state would each overwrite what the other remembers.
+func TestTwoAgentsDoNotShareAState(t *testing.T) {
+	h, _, _, _ := twoVMs(t)
+	h.must("port", "connect", "ra", "--port-group", "web")
+	other := filepath.Join(h.dir, "run2")
+	_, errs, status := h.heddle("agent", "--run-dir", other)
+	want := fmt.Sprintf("process %d with --run-dir %s", h.agent.Process.Pid, filepath.Join(h.dir, "run"))
+	if status != 1 || !strings.Contains(errs, want) {
+		t.Errorf("another run directory: status %d, want %q:\n%s", status, want, errs)
+	}
+	if _, errs, status := h.heddle("down", "--run-dir", other); status != 1 || !strings.Contains(errs, "use heddle down --run-dir "+filepath.Join(h.dir, "run")) {
+		t.Errorf("down with another run directory: status %d\n%s", status, errs)
+	}
+	if err := os.Remove(filepath.Join(h.dir, "run", h.name+".lock")); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, status := h.heddle("agent"); status != 1 || !strings.Contains(errs, fmt.Sprintf("process %d", h.agent.Process.Pid)) {
+		t.Errorf("the lock was removed: status %d\n%s", status, errs)
+	}
+	h.kill(syscall.SIGKILL)
+	h.start()
+	if got := h.port("ra").Name; got != "ra" {
+		t.Errorf("the port that was connected is %q", got)
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"heddle/internal/ownfile"
 )
 
 // journalFormat is the version of the file.
@@ -26,11 +28,14 @@ type journalFile struct {
 // OpenJournal reads the journal in the directory; without a file it is empty.
 func OpenJournal(dir string) (*Journal, error) {
 	j := &Journal{path: filepath.Join(dir, "adoptions.json")}
-	b, err := os.ReadFile(j.path)
+	b, err := ownfile.Read(j.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return j, nil
 	}
 	var f journalFile
+	if err == nil {
+		err = ownfile.CheckSeal(b)
+	}
 	if err == nil {
 		err = json.Unmarshal(b, &f)
 	}
@@ -54,31 +59,12 @@ func (j *Journal) Save() error {
 	}
 	b, err := json.Marshal(journalFile{journalFormat, j.Records})
 	if err == nil {
-		err = replace(j.path, append(b, '\n'))
+		err = ownfile.Replace(j.path, ownfile.Seal(b[:len(b)-1])) // without its closing bracket
 	}
 	if err != nil {
 		return fmt.Errorf("write the journal of the host's addresses: %w", err)
 	}
 	return nil
-}
-
-func replace(path string, content []byte) error {
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // Add takes a record in; Save writes it.

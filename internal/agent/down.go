@@ -115,6 +115,10 @@ func stopAndLock(ctx context.Context, p instance.Paths, name string) (*instance.
 		if !errors.Is(err, instance.ErrRunning) {
 			return lock, err
 		}
+		var elsewhere *instance.ElsewhereError
+		if errors.As(err, &elsewhere) {
+			return nil, fmt.Errorf("the agent runs with another run directory: use heddle down --run-dir %s (%w)", elsewhere.Run, err)
+		}
 		asked := client.Stop(ctx)
 		if asked != nil && ctx.Err() == nil && !errors.Is(asked, api.ErrNoAgent) && !errors.Is(asked, api.ErrEnded) {
 			return nil, fmt.Errorf("ask the running agent to stop: %w", asked)

@@ -10,6 +10,7 @@ import (
 	"heddle/internal/dataplane"
 	"heddle/internal/flowing"
 	"heddle/internal/instance"
+	"heddle/internal/ownfile"
 )
 
 // flowDir is where the flow tables of an agent are: gone after a reboot, as what they are counted from.
@@ -18,8 +19,8 @@ func flowDir(p instance.Paths, name string) string { return filepath.Join(p.Run,
 // followFlows has flows metered as the plan says.
 func (a *Agent) followFlows(o Options, source *dataplane.Flows) error {
 	dir := flowDir(o.Paths, o.Name)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make the directory of the flow tables: %w", err)
+	if err := ownfile.MakeDir(dir, 0o700); err != nil {
+		return fmt.Errorf("open the directory of the flow tables: %w", err)
 	}
 	place, err := instance.Place()
 	if err != nil {

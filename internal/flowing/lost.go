@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"maps"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"heddle/internal/meter/export"
+	"heddle/internal/ownfile"
 )
 
 // lost is what the collectors of a switch were not sent. It is in a file beside the flow tables, so that collectors are told of it also when the
@@ -30,7 +30,7 @@ type lostOf struct {
 // readLost reads what the exporter before had written down. Whatever the error is, what it returns can be used.
 func readLost(dir, sw string) (lost, error) {
 	l := lost{filepath.Join(dir, "lost."+url.PathEscape(sw)+".json"), map[export.Collector]export.Loss{}}
-	b, err := os.ReadFile(l.file)
+	b, err := ownfile.Read(l.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, nil
 	}
@@ -77,8 +77,5 @@ func (l *lost) write() error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(l.file+".new", b, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(l.file+".new", l.file)
+	return ownfile.Replace(l.file, b)
 }

@@ -10,13 +10,15 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"heddle/internal/ownfile"
 )
 
 const bpfFSMagic = 0xcafe4a11
 
 // mountsLock keeps agents from mounting and unmounting the shared bpf file system at the same time.
 func mountsLock(p Paths) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(p.Run, ".mounts"), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := ownfile.Open(filepath.Join(p.Run, ".mounts"), os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@
 package instance
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,53 +62,6 @@ func Privileged(who string) error {
 	}
 	return fmt.Errorf("not enough privilege: %s needs %s; run it as root", who, strings.Join(missing, " and "))
 }
-
-// Lock keeps a second agent of the same name away. The kernel frees it when the process ends, however it ends.
-type Lock struct{ f *os.File }
-
-// ErrRunning says that an agent of that name is running.
-var ErrRunning = errors.New("an agent of this name is running")
-
-// Take takes the lock of the agent of that name; ErrRunning when one holds it.
-func Take(p Paths, name string) (*Lock, error) {
-	if err := os.MkdirAll(p.Run, 0o755); err != nil {
-		return nil, fmt.Errorf("make the run directory: %w", err)
-	}
-	f, err := os.OpenFile(p.LockFile(name), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open the lock of agent %s: %w", name, err)
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		who := make([]byte, 20)
-		n, _ := f.Read(who)
-		f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%w: %s, process %s; stop it first, or give this one another --name", ErrRunning, name, strings.TrimSpace(string(who[:n])))
-		}
-		return nil, fmt.Errorf("lock %s: %w", p.LockFile(name), err)
-	}
-	if !sameFile(f, p.LockFile(name)) { // "heddle down" removed it in between
-		f.Close()
-		return Take(p, name)
-	}
-	// Who holds it is for the message above only.
-	if err := f.Truncate(0); err == nil {
-		_, _ = fmt.Fprintf(f, "%d\n", os.Getpid())
-	}
-	return &Lock{f}, nil
-}
-
-func sameFile(f *os.File, path string) bool {
-	open, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	there, err := os.Stat(path)
-	return err == nil && os.SameFile(open, there)
-}
-
-// Release lets another agent of the name start.
-func (l *Lock) Release() { l.f.Close() }
 
 // MachineID tells machines apart, so that two hosts do not derive the same MAC for ports of the same name.
 func MachineID() string {

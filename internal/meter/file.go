@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"heddle/internal/ownfile"
 )
 
 // file is the memory of a flow table: a sparse file that is mapped as a whole and takes room only where entries are in use. What a
@@ -65,7 +67,7 @@ func (h *header) valid() bool {
 // createFile makes an empty table for at least n entries. It appears under its name when it is complete, and never in place of another.
 func createFile(path string, n int, origin [16]byte) (*file, error) {
 	temporary := path + ".new"
-	f, err := os.OpenFile(temporary, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := ownfile.Create(temporary)
 	if err != nil {
 		return nil, fmt.Errorf("make the flow table: %w", err)
 	}
@@ -90,7 +92,7 @@ func createFile(path string, n int, origin [16]byte) (*file, error) {
 
 // openFile maps a table that is there, for at least n entries. The error wraps errUnusable when it can't be read as one.
 func openFile(path string, n int) (*file, error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	f, err := ownfile.Open(path, os.O_RDWR)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"heddle/internal/flow"
+	"heddle/internal/ownfile"
 )
 
 // pointsFile keeps whose slots those in the tables are, so that an agent that comes later tells what was counted at a port as that
@@ -17,7 +18,7 @@ import (
 const pointsFile = "flows.points.json"
 
 func readPoints(dir string) (flow.Points, error) {
-	data, err := os.ReadFile(filepath.Join(dir, pointsFile))
+	data, err := ownfile.Read(filepath.Join(dir, pointsFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -43,10 +44,10 @@ func writePoints(dir string, p flow.Points) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(name+".new", data, 0o600); err != nil {
+	if err := ownfile.Replace(name, data); err != nil {
 		return fmt.Errorf("keep the observation points: %w", err)
 	}
-	return os.Rename(name+".new", name)
+	return nil
 }
 
 // reused are the slots that have another port now.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"heddle/internal/ownfile"
 	"heddle/internal/spec"
 )
 
@@ -61,7 +62,7 @@ func encode(was *written, st *State) (*written, error) {
 	} else {
 		w.held.of = slices.Clone(st.Held)
 	}
-	w.text = append(w.text, '}', '\n')
+	w.text = ownfile.Seal(w.text)
 	return w, nil
 }
 

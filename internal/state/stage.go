@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"heddle/internal/ownfile"
 )
 
 // Staged is a state written beside the file that counts, with all the room it needs. It ends with Commit or Discard.
@@ -27,7 +28,7 @@ func (s *Store) Stage(st *State) (*Staged, error) {
 	if bytes.Equal(b, s.last.text) {
 		return g, nil
 	}
-	if g.file, err = os.OpenFile(s.path()+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
+	if g.file, err = ownfile.Create(s.path() + ".new"); err != nil {
 		return nil, fmt.Errorf("write the agent's state: %w", err)
 	}
 	// A file system that gives room only when data goes to disk is asked for it now.
@@ -54,7 +55,7 @@ func (g *Staged) Commit() error {
 		err = os.Rename(g.file.Name(), g.store.path())
 	}
 	if err == nil {
-		err = syncDir(g.store.dir)
+		err = ownfile.SyncDir(g.store.dir)
 	}
 	if err != nil {
 		return fmt.Errorf("write the agent's state: %w", err)
@@ -69,12 +70,4 @@ func (g *Staged) Discard() error {
 		return nil
 	}
 	return errors.Join(g.file.Close(), os.Remove(g.file.Name()))
-}
-
-func syncDir(path string) error {
-	d, err := os.Open(filepath.Clean(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

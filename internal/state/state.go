@@ -13,6 +13,7 @@ import (
 	"heddle/internal/failover"
 	"heddle/internal/hostdev"
 	"heddle/internal/lldp"
+	"heddle/internal/ownfile"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -253,10 +254,10 @@ type Store struct {
 	last written // what the file holds
 }
 
-// Open makes the directory, readable by root alone, when it is missing.
+// Open makes the directory, readable by root alone, when it is missing, and refuses one that others can change.
 func Open(dir string) (*Store, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the state directory: %w", err)
+	if err := ownfile.MakeDir(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open the state directory: %w", err)
 	}
 	return &Store{dir: dir}, nil
 }
@@ -270,7 +271,7 @@ func (s *Store) path() string { return filepath.Join(s.dir, "state.json") }
 // which ports were connected.
 func (s *Store) Load() (*State, error) {
 	st := &State{Overrides: map[string]Override{}}
-	b, err := os.ReadFile(s.path())
+	b, err := ownfile.Read(s.path())
 	if errors.Is(err, os.ErrNotExist) {
 		st.Format = stateFormat
 		return st, nil
@@ -278,7 +279,9 @@ func (s *Store) Load() (*State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the agent's state: %w", err)
 	}
-	err = json.Unmarshal(b, st)
+	if err = ownfile.CheckSeal(b); err == nil {
+		err = json.Unmarshal(b, st)
+	}
 	if err == nil && st.Format < 1 {
 		err = errors.New("it has no format")
 	}
