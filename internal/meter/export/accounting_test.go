@@ -88,7 +88,7 @@ func (a *account) pass(d time.Duration) {
 // to where it was: what became of that nobody could know.
 func (a *account) outage() {
 	a.await("everything is at the collector", func() bool { return a.read() == a.x.Status()[0].Records })
-	_ = a.c.conn.Close()
+	a.c.close()
 	for i := 0; a.x.Status()[0].State == Sending; i++ {
 		if i == 1000 {
 			a.t.Fatal("nobody sees that the collector has gone")
@@ -147,6 +147,6 @@ func (a *account) end() (told totals, lost Loss) {
 
 func (a *account) close() {
 	a.x.Close(a.now)
-	_ = a.c.conn.Close()
+	a.c.close()
 	a.c.decoder = ipfix.NewDecoder(ipfix.Limits{})
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -41,8 +42,37 @@ func collect(t *testing.T, at string) *collector {
 		t.Fatal(err)
 	}
 	c := &collector{t: t, conn: conn, decoder: ipfix.NewDecoder(ipfix.Limits{})}
-	t.Cleanup(func() { _ = conn.Close() })
+	t.Cleanup(c.close)
 	return c
+}
+
+// close closes the collector's port. A program that another test is starting at this moment has a copy of the socket until it runs, in which
+// messages arrive that nobody reads and nobody refuses; so it waits until the kernel has no such socket. It may be called again.
+func (c *collector) close() {
+	inode := ""
+	if raw, err := c.conn.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) {
+			var stat unix.Stat_t
+			if unix.Fstat(int(fd), &stat) == nil {
+				inode = fmt.Sprintf(" %d ", stat.Ino)
+			}
+		})
+	}
+	if c.conn.Close() != nil || inode == "" {
+		return
+	}
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		sockets, err := os.ReadFile("/proc/thread-self/net/udp")
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if !bytes.Contains(sockets, []byte(inode)) {
+			return
+		}
+		if time.Now().After(end) {
+			c.t.Fatal("another process keeps the collector's socket open")
+		}
+	}
 }
 
 // own is where a collector can close its port and open it again without another process taking it meanwhile: at an address of this process
@@ -266,4 +296,31 @@ func text(r map[string]ipfix.Value, element string) string {
 		v = r[element]
 	}
 	return fmt.Sprint(v)
+}
+
+// What is closed is closed also while programs are started: else a test of outages counts packets that went to a socket nobody reads.
+func TestAClosedCollectorIsGoneWhileProgramsStart(t *testing.T) {
+	stop, stopped := make(chan struct{}), make(chan error)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				stopped <- nil
+				return
+			default:
+			}
+			if err := exec.Command("true").Run(); err != nil {
+				stopped <- err
+				return
+			}
+		}
+	}()
+	at := own(4741).String()
+	for range 300 {
+		collect(t, at).close()
+	}
+	close(stop)
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
 }

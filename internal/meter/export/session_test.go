@@ -217,7 +217,7 @@ func TestRFC5471_3_6_3_CollectorThatRestartsIsToldWhatItMissed(t *testing.T) {
 		r.send(many(20)...)
 	}
 	first := c.await(12 * 20)
-	_ = c.conn.Close()
+	c.close()
 	given := 12 * 20
 	r.send(many(100)...)
 	given += 100
@@ -265,7 +265,7 @@ func TestOtherCollectorsGoOnDuringAnOutage(t *testing.T) {
 	conf := to(a, Standard)
 	conf.Collectors = append(conf.Collectors, Collector{Address: "127.0.0.1", Port: b.port(), Shape: Standard})
 	r := newRig(t, conf)
-	_ = a.conn.Close()
+	a.close()
 	r.send(many(100)...)
 	r.pass(10 * time.Second)
 	r.send(many(100)...)
