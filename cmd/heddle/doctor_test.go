@@ -69,7 +69,7 @@ func TestDoctorIsSilentOnASoundHostAndFindsWhatIsWrongOnAnother(t *testing.T) {
 		level       doctor.Level
 	}{
 		{"mtu", "adapter has MTU 9000", doctor.Wrong}, {"mtu", "up1 has MTU 1400", doctor.Wrong}, {"other owners", "bridge br9", doctor.Wrong},
-		{"other owners", "mv9 on top of device up1", doctor.Wrong}, {"host interfaces", "vmk0 and br9", ""}, {"other programs", "tcx spy", doctor.Note},
+		{"other owners", "mv9 on top of device up1", doctor.Wrong}, {"host interfaces", "vmk0 and br9", ""}, {"other programs", "tcx program spy", doctor.Note},
 		{"configuration", "nam", doctor.Wrong},
 	} {
 		if !hasFinding(found, want.check, want.level, want.text) {

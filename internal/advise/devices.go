@@ -19,6 +19,8 @@ func deviceRules() []Rule {
 		{"neighbour-mtu", api.FindingWrong, "the physical switch takes shorter frames than this one sends", "the longest frame that the neighbour tells by LLDP, against the switch's MTU",
 			"long packets are lost beyond the uplink, where nothing counts them", neighbourMTU},
 		{"device-missing", api.FindingNote, "a port's or uplink's device is not there", "how long it has not been there", "the port does not exist for the switch until its device does", deviceMissing},
+		{"program-before", api.FindingWrong, "somebody else's program runs before the switch on a device", "the programs on the device (tcx, XDP), by the kernel's ids",
+			"it may take frames, change them or pass them on: block, security policy and VLANs hold for what it lets through alone", programBefore},
 		{"device-losses", api.FindingNote, "an uplink's device loses frames", "the device's own counters: errors, overruns, and frames it did not send",
 			"no program of the switch saw these frames: cable, optics, ring sizes or CPU", deviceLosses},
 		{"device-refused", api.FindingNote, "a device does not take what the switch hands it", "copies refused as `device-refused`: 1 % and more",
@@ -133,6 +135,23 @@ func deviceMissing(l *look) (found []api.Finding) {
 		if p := &l.State.Ports[i]; p.State == api.Pending {
 			add(api.Finding{Switch: p.Switch, Port: p.Name}, "port", p.Device, p.Reason)
 		}
+	}
+	return found
+}
+
+func programBefore(l *look) (found []api.Finding) {
+	add := func(list []api.ProgramBefore) {
+		for _, p := range list {
+			found = append(found, api.Finding{Switch: p.Switch, Port: p.Port, Uplink: p.Uplink,
+				Sign:   fmt.Sprintf("%s runs on device %s (%s) before the switch's", p.What(), p.Device, p.Hook),
+				Change: "Take it off the device, or have it attach behind the switch's program.", Command: p.Command()})
+		}
+	}
+	for i := range l.State.Uplinks {
+		add(l.State.Uplinks[i].RunsBefore)
+	}
+	for i := range l.State.Ports {
+		add(l.State.Ports[i].RunsBefore)
 	}
 	return found
 }

@@ -167,6 +167,12 @@ func deviceCases() []ruleCase {
 		{rule: "neighbour-mtu", provoke: longest(1500), near: longest(1518), object: "uplink u1", sign: "port eth7 of tor1 takes frames of 1500 bytes, and packets of up to 1500", mend: "mtu: 1482", level: wrong},
 		{rule: "device-missing", provoke: func(r *rig) { r.view("b").State, r.view("b").Reason = api.Pending, "device pb does not exist" }, near: func(r *rig) { r.view("b").State = api.Down },
 			object: "port b", sign: "device pb does not exist; for 1h0m0s at least", mend: "heddle port show b", level: note},
+		{rule: "program-before", provoke: func(r *rig) {
+			r.view("a").RunsBefore = []api.ProgramBefore{{Switch: "lab", Port: "a", Device: "pa", Hook: "ingress", Name: "heddle_x", Program: 12, Link: 34}}
+		}, near: none, object: "port a", sign: "program heddle_x (id 12, link 34) runs on device pa (ingress) before the switch's", mend: "bpftool link detach id 34", level: wrong},
+		{rule: "program-before", provoke: func(r *rig) {
+			r.uplink(1).RunsBefore = []api.ProgramBefore{{Switch: "lab", Uplink: "u1", Device: "eno1", Hook: api.HookXDP, Program: 12}}
+		}, near: none, object: "uplink u1", sign: "XDP program (id 12) runs on device eno1 (xdp)", mend: "ip link set eno1 xdp off", level: wrong},
 		{rule: "device-losses", provoke: losses(api.DeviceLosses{RxErrors: 1, TxDropped: 4}), near: losses(api.DeviceLosses{RxDropped: 100}), object: "uplink u1",
 			sign: "1 error receiving", mend: "ethtool -S eno1", level: note},
 		{rule: "device-refused", provoke: func(r *rig) { r.refused("a", "device-refused", 20) }, near: func(r *rig) { r.refused("a", "device-refused", 19) }, object: "port a", sign: "20 copies were refused",

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"heddle/internal/api"
 	"heddle/internal/dataplane"
 	"heddle/internal/event"
 	"heddle/internal/flowing"
@@ -26,10 +27,11 @@ import (
 
 // Kernel is what the agent needs of the dataplane.
 type Kernel interface {
-	// Change, Attach, Unattached and RetryAttach are those of dataplane.Kernel.
+	// Change, Attach, Unattached, Chain and RetryAttach are those of dataplane.Kernel.
 	Change(d dataplane.Desired, ready func() error) (dataplane.Instant, error)
 	Attach(budget time.Duration) (left int, err error)
 	Unattached() map[uint32]error
+	Chain(ifindex uint32) (dataplane.Chain, error)
 	Reteam(dataplane.Desired) (dataplane.Instant, error)
 	RetryAttach()
 	// Adopted says whether the device was attached already when this process began.
@@ -90,9 +92,12 @@ type Agent struct {
 	lastErr   string
 
 	attaching attaching
-	born      map[plan.PortID]uint64   // of the devices in hand, hostdev.Device.Born
-	hardware  map[plan.PortID]hardware // what is known of the uplinks' devices
-	bonds     map[plan.PortID]bond     // the uplinks that are bonds
+	strangers strangers
+	before    map[plan.PortID][]api.ProgramBefore // what runs before the switch on the devices of ports and uplinks
+	settling  bool                                // a reconcile is under way
+	born      map[plan.PortID]uint64              // of the devices in hand, hostdev.Device.Born
+	hardware  map[plan.PortID]hardware            // what is known of the uplinks' devices
+	bonds     map[plan.PortID]bond                // the uplinks that are bonds
 
 	followers []follower
 	// lags and neighbours are two of the followers once they follow; neighbours is nil before.
@@ -157,6 +162,7 @@ func (a *Agent) run(ctx context.Context, reload <-chan struct{}) error {
 			}
 			a.settle()
 			a.guardPins()
+			a.lookAtChains()
 		}
 	}
 }

@@ -140,7 +140,12 @@ func (a *Agent) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.App
 		return nil, api.NewError(api.Invalid, faultLines(faults)...)
 	}
 	out := &api.Applied{DryRun: q.DryRun}
-	defer func() { out.Warnings = append(spec.MissingDevices(cfg, a.lookup), cfg.Warnings()...) }()
+	defer func() {
+		out.Warnings = append(spec.MissingDevices(cfg, a.lookup), cfg.Warnings()...)
+		if !q.DryRun {
+			a.warnBefore(out, a.allMembers()...)
+		}
+	}()
 	was, before := a.file, a.plan
 	if q.DryRun {
 		after, lines, err := a.preview(cfg)

@@ -52,10 +52,15 @@ func noPort(name string) error {
 // Block sets or lifts the blocked state of one port (S41), where its port group lets a port do that (S9).
 func (a *Agent) Block(ctx context.Context, q api.Block) (*api.Applied, error) {
 	out := &api.Applied{Changes: []api.Change{}}
-	return out, a.do(ctx, func() error {
+	return out, a.do(ctx, func() (err error) {
 		if a.declared(q.Port) == nil && a.runTime(q.Port) == nil {
 			return noPort(q.Port)
 		}
+		defer func() {
+			if p := planned(a.plan, q.Port); p != nil && q.Blocked && err == nil {
+				a.warnBefore(out, p.ID)
+			}
+		}()
 		if p := planned(a.plan, q.Port); p != nil && p.Policy.Blocked.V == q.Blocked {
 			return nil
 		}
@@ -95,7 +100,12 @@ func (a *Agent) blockedUnder(port string, o state.Override) (bool, error) {
 // disconnects (S10).
 func (a *Agent) Move(ctx context.Context, q api.Move) (*api.Applied, error) {
 	out := &api.Applied{Changes: []api.Change{}}
-	return out, a.do(ctx, func() error {
+	return out, a.do(ctx, func() (err error) {
+		defer func() {
+			if p := planned(a.plan, q.Port); p != nil && err == nil {
+				a.warnBefore(out, p.ID)
+			}
+		}()
 		var from string
 		if p := planned(a.plan, q.Port); p != nil {
 			from = p.PortGroup

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -195,7 +196,9 @@ type fakeKernel struct {
 	at              dataplane.Instant // of the next flips; zero = count them
 	left            int               // devices that wait to be attached
 	reteamed        int
+	attached        int // how often devices were attached
 	macs            []dataplane.MACEntry
+	chains          map[uint32]dataplane.Chain // on devices that are not the switch's alone
 	counters        map[plan.PortID]dataplane.Counters
 }
 
@@ -222,7 +225,10 @@ func (k *fakeKernel) Change(d dataplane.Desired, ready func() error) (dataplane.
 	return dataplane.Instant{Before: int64(len(k.applied)), After: int64(len(k.applied))}, nil
 }
 
-func (k *fakeKernel) Attach(time.Duration) (int, error) { return k.left, nil }
+func (k *fakeKernel) Attach(time.Duration) (int, error) {
+	k.attached++
+	return k.left, nil
+}
 
 // Reteam takes what has the plan, the ports and the devices of the last change.
 func (k *fakeKernel) Reteam(d dataplane.Desired) (dataplane.Instant, error) {
@@ -230,6 +236,13 @@ func (k *fakeKernel) Reteam(d dataplane.Desired) (dataplane.Instant, error) {
 	return k.Change(d, nil)
 }
 func (k *fakeKernel) Unattached() map[uint32]error { return nil }
+func (k *fakeKernel) Chain(index uint32) (dataplane.Chain, error) {
+	c, ok := k.chains[index]
+	if !ok {
+		c.Ours = true
+	}
+	return dataplane.Chain{Ours: c.Ours, Strangers: slices.Clone(c.Strangers)}, nil
+}
 func (k *fakeKernel) Adopted(index uint32) bool {
 	if k.lost || len(k.applied) == 0 {
 		return false
@@ -292,7 +305,7 @@ func (r *rig) restart(content string) error {
 		return err
 	}
 	r.Agent = &Agent{name: "test", place: "here", log: slog.New(slog.DiscardHandler), dev: r.dev, kernel: r.kernel, store: store, state: st,
-		stale: true, calls: make(chan func()), tracing: make(chan struct{}, 1), stopped: make(chan struct{}), verdicts: uplinks.Verdicts{}, adapters: guest.Adapters{}, events: event.NewBus(keptEvents)}
+		stale: true, calls: make(chan func()), tracing: make(chan struct{}, 1), stopped: make(chan struct{}), verdicts: uplinks.Verdicts{}, adapters: guest.Adapters{}, events: event.NewBus(keptEvents), strangers: strangers{}}
 	r.lags = uplinks.NewLAGs(r.uplinkHost())
 	var given *givenConfig
 	if content != "" {

@@ -93,8 +93,10 @@ func (a *Agent) keepNumbers() {
 
 // attach goes on attaching and detaching devices for a while.
 func (a *Agent) attach(budget time.Duration) {
+	waited := a.kernel.Unattached()
 	left, err := a.kernel.Attach(budget)
 	t := &a.attaching
+	defer func() { a.lookAtNew(waited) }()
 	// A thousand that fail, a few each turn, are a complaint a second; "heddle port show" has each one's reason.
 	if err != nil && time.Since(t.complained) >= sweepEvery {
 		t.complained = time.Now()

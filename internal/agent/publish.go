@@ -58,6 +58,12 @@ func (a *Agent) publishChange(what string, id plan.PortID, old, o observation, k
 		say(event.Blocked, word[old.blocked], word[o.blocked], "%s is %s", subject, word[o.blocked])
 	}
 	switch {
+	case o.before != "" && old.before != o.before:
+		say(event.Program, "", "", "%s: %s", subject, o.before)
+	case o.before == "" && old.before != "":
+		say(event.Program, "", "", "%s: no program runs before the switch any more", subject)
+	}
+	switch {
 	case o.violation != "" && old.violation != o.violation:
 		say(event.Violation, "", "", "%s: %s", subject, o.violation)
 	case o.violation == "" && old.violation != "":

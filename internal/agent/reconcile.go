@@ -20,6 +20,7 @@ type observation struct {
 	up        bool
 	blocked   bool
 	problem   string
+	before    string // what runs before the switch on its device
 	violation string
 }
 
@@ -34,6 +35,8 @@ type bound struct {
 // reconcile makes the kernel what configuration and devices ask for. It may be called at any time and does nothing where
 // nothing changed. What it leaves undone on an error the next call does.
 func (a *Agent) reconcile() error {
+	defer func(before bool) { a.settling = before }(a.settling)
+	a.settling = true
 	fresh := a.stale
 	if fresh {
 		p, err := a.resolve(a.cfg)
@@ -75,6 +78,7 @@ func (a *Agent) reconcile() error {
 	a.followBonds(bounds, formed)
 	a.followLinks(bounds)
 	errRelease := a.releaseAll()
+	a.noteStrangers(bounds)
 	a.report()
 	a.tellFollowers(bounds)
 	// What is in force and remembered is not taken back for these; they are tried again.

@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	"heddle/internal/api"
 	"heddle/internal/dataplane"
 	"heddle/internal/plan"
 )
@@ -14,13 +15,13 @@ func (a *Agent) report() {
 	for _, sw := range a.plan.Switches {
 		for _, u := range sw.Uplinks {
 			f, ok := a.applied.Facts[u.ID]
-			o := observation{up: ok && f.Up, blocked: u.Blocked, problem: a.problems[u.ID]}
+			o := observation{up: ok && f.Up, blocked: u.Blocked, problem: a.problems[u.ID], before: api.Before(a.before[u.ID])}
 			now[u.ID] = a.logChange("uplink", u.ID, o)
 		}
 		own := dataplane.EffectiveMACs(sw, a.applied.Facts)
 		for i, p := range sw.Ports {
 			f, ok := a.applied.Facts[p.ID]
-			o := observation{up: ok && f.Up, blocked: p.Policy.Blocked.V, problem: a.problems[p.ID]}
+			o := observation{up: ok && f.Up, blocked: p.Policy.Blocked.V, problem: a.problems[p.ID], before: api.Before(a.before[p.ID])}
 			if ok {
 				o.violation = own[i].Violation
 			}
@@ -64,6 +65,12 @@ func (a *Agent) logChange(what string, id plan.PortID, o observation) observatio
 	}
 	if o.problem != "" && old.problem != o.problem {
 		log.Warn("not in full service", "why", o.problem)
+	}
+	switch {
+	case o.before != "" && old.before != o.before:
+		log.Warn("not in full service", "why", o.before)
+	case o.before == "" && old.before != "":
+		log.Info("nothing runs before the switch any more")
 	}
 	switch {
 	case o.violation != "" && old.violation != o.violation:

@@ -115,7 +115,7 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 		mount: mount,
 		name:  o.Name, version: o.Version, place: instance.MachineID() + "/" + o.Name, log: o.Log, store: store, state: st,
 		started: time.Now(), stale: true, configFile: o.Config, watchedBy: o.Supervisor, calls: make(chan func()), tracing: make(chan struct{}, 1), stopped: make(chan struct{}), quit: func() {},
-		verdicts: uplinks.Verdicts{}, adapters: guest.Adapters{}, events: event.NewBus(keptEvents), quiet: newQuiet(),
+		verdicts: uplinks.Verdicts{}, adapters: guest.Adapters{}, events: event.NewBus(keptEvents), quiet: newQuiet(), strangers: strangers{},
 	}
 	a.lags = uplinks.NewLAGs(a.uplinkHost())
 	defer func() {
@@ -226,6 +226,7 @@ func (a *Agent) begin(given *givenConfig) error {
 		a.complain("put the plan into force", err)
 		a.retry = true
 	}
+	a.lookAtChains()
 	return a.removeStrays()
 }
 

@@ -95,6 +95,8 @@ type Uplink struct {
 	LAG *LAGMember `json:"lag,omitempty"`
 	// LLDP is what is known of the device at the other end; nil when LLDP is off on the switch.
 	LLDP *LLDP `json:"lldp,omitempty"`
+	// RunsBefore are programs of somebody else that see the device's frames before the switch does.
+	RunsBefore []ProgramBefore `json:"runsBefore,omitempty"`
 	// Changed is what the agent has set on the device and gives back, Warnings what the device does not let be changed.
 	Changed  []string `json:"changed,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
@@ -133,6 +135,8 @@ type Port struct {
 	Uplinks   []string `json:"uplinks,omitempty"`
 	MTU       int      `json:"mtu,omitempty"`
 	Addresses []string `json:"addresses,omitempty"`
+	// RunsBefore are programs of somebody else that see the device's frames before the switch does.
+	RunsBefore []ProgramBefore `json:"runsBefore,omitempty"`
 	// Overrides are the things set on this port by command, on top of what the file says.
 	Overrides []string   `json:"overrides,omitempty"`
 	Effective []plan.Row `json:"effective"`
@@ -235,6 +239,9 @@ type Applied struct {
 	Effects  []string `json:"effects,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 	DryRun   bool     `json:"dryRun"`
+	// RunsBefore are programs of somebody else on the devices that the change is about. They see frames before the switch does, so
+	// that the change may not hold for all of them; each is a warning, too.
+	RunsBefore []ProgramBefore `json:"runsBefore,omitempty"`
 	// InForceMs is how long after the command had read its input the changes were in force, for all ports at one instant, in
 	// milliseconds; 0 when nothing had to change in the kernel. The command returns later, when everything is remembered and
 	// every device attached.

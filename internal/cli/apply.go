@@ -46,9 +46,7 @@ func newApply(d Deps) *cobra.Command {
 				}
 				return err
 			}
-			for _, w := range out.Warnings {
-				fmt.Fprintf(d.Stderr, "warning: %s\n", w)
-			}
+			printWarnings(d, out)
 			return o.print(d, out, func(w io.Writer) error { return printChanges(d, w, out) })
 		},
 	}

@@ -67,7 +67,8 @@ func newEvents(d Deps) *cobra.Command {
 
 func eventKinds() []string {
 	all := []event.Kind{event.Connected, event.Disconnected, event.Learned, event.Moved, event.LimitReached, event.Violation, event.Blocked,
-		event.Link, event.Failover, event.Applied, event.Neighbour, event.Collector, event.Adopted, event.Confirmed, event.Reverted}
+		event.Link, event.Failover, event.Applied, event.Neighbour, event.Collector, event.Adopted, event.Confirmed, event.Reverted,
+		event.Program}
 	words := make([]string, len(all))
 	for i, k := range all {
 		words[i] = string(k)
@@ -136,7 +137,7 @@ func (f *follower) line(e event.Event) error {
 
 func eventColour(k event.Kind) string {
 	switch k {
-	case event.Violation, event.LimitReached, event.Reverted:
+	case event.Violation, event.LimitReached, event.Reverted, event.Program:
 		return red
 	case event.Failover, event.Link, event.Blocked, event.Collector:
 		return yellow

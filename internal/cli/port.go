@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -31,6 +32,7 @@ func newPortList(d Deps, t *target) *cobra.Command {
 		row: func(p api.Port) []string {
 			return []string{p.Switch, p.Name, p.PortGroup, p.VLAN, dash(p.Device), string(p.State), dash(p.MAC), string(p.Origin)}
 		},
+		notes: func(p api.Port) []string { return beforeNotes("port "+p.Switch+"/"+p.Name, p.RunsBefore) },
 	}.command(d, t)
 }
 
@@ -100,7 +102,23 @@ func changePort(d Deps, c *cobra.Command, t *target, o *output, f func(context.C
 	if err != nil {
 		return err
 	}
+	printWarnings(d, out)
 	return o.print(d, out, func(io.Writer) error { return nil })
+}
+
+// printWarnings has what an answer warns of before the answer itself.
+func printWarnings(d Deps, out *api.Applied) {
+	for _, w := range out.Warnings {
+		fmt.Fprintf(d.Stderr, "warning: %s\n", w)
+	}
+}
+
+// beforeNotes are the lines below a list about what runs before the switch on a port's or uplink's device.
+func beforeNotes(what string, list []api.ProgramBefore) (lines []string) {
+	for _, p := range list {
+		lines = append(lines, fmt.Sprintf("warning: %s: %s", what, p))
+	}
+	return lines
 }
 
 func newPortMove(d Deps, t *target) *cobra.Command {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -41,9 +40,7 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, w := range out.Warnings {
-				fmt.Fprintf(d.Stderr, "warning: %s\n", w)
-			}
+			printWarnings(d, out)
 			return nil
 		},
 	}

@@ -31,7 +31,7 @@ func newUplinkList(d Deps, t *target) *cobra.Command {
 			return []string{u.Switch, u.Name, dash(u.Device), string(u.State), number(u.MTU), dash(u.MAC), u.VLANs}
 		},
 		notes: func(u api.Uplink) []string {
-			var lines []string
+			lines := beforeNotes("uplink "+u.Switch+"/"+u.Name, u.RunsBefore)
 			for _, w := range u.Warnings {
 				lines = append(lines, "warning: uplink "+u.Switch+"/"+u.Name+": "+w)
 			}

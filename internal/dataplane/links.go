@@ -191,7 +191,11 @@ func (l *links) ensure(index uint32) error {
 			return err
 		}
 	}
-	k, err := link.AttachTCX(link.TCXOptions{Interface: int(index), Program: l.program, Attach: l.hook})
+	where, err := l.place(index)
+	if err != nil {
+		return err
+	}
+	k, err := link.AttachTCX(link.TCXOptions{Interface: int(index), Program: l.program, Attach: l.hook, Anchor: where})
 	if err != nil {
 		return fmt.Errorf("attach to device %d: %w", index, err)
 	}

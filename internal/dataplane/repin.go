@@ -68,14 +68,10 @@ func pinAgain(m *ebpf.Map, path string) error {
 	return errors.Join(again.Pin(path), again.Close())
 }
 
+// pinLinkAgain has the link forget the pin that is gone. To open it by its id would need CAP_SYS_ADMIN, which the packaged agent has not.
 func pinLinkAgain(l link.Link, path string) error {
-	info, err := l.Info()
-	if err != nil {
+	if err := l.Unpin(); err != nil {
 		return err
 	}
-	again, err := link.NewFromID(info.ID)
-	if err != nil {
-		return err
-	}
-	return errors.Join(again.Pin(path), again.Close())
+	return l.Pin(path)
 }

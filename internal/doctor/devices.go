@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
+
+	"heddle/internal/api"
 )
 
 // used is one device that a switch uses.
@@ -12,6 +13,7 @@ type used struct {
 	Device
 	label  string
 	uplink bool
+	serves bool // the agent says that its frames reach the switch
 }
 
 // inUse are the devices of uplinks and vNIC ports that are there, each once for each use.
@@ -19,16 +21,18 @@ func inUse(f Facts) []used {
 	var all []used
 	for _, u := range f.Uplinks {
 		if d, ok := f.Devices[u.Device]; ok {
-			all = append(all, used{d, u.label(), true})
+			all = append(all, used{d, u.label(), true, serves(u.State)})
 		}
 	}
 	for _, p := range f.Ports {
 		if d, ok := f.Devices[p.Device]; ok && !p.Host {
-			all = append(all, used{d, p.label(), false})
+			all = append(all, used{d, p.label(), false, serves(p.State)})
 		}
 	}
 	return all
 }
+
+func serves(s api.PortState) bool { return s != "" && s != api.Pending }
 
 // mtu follows a frame's way: the switch lets through what its MTU allows, so that a smaller device loses the largest frames and a
 // larger guest sends what the switch refuses. Small packets pass in both cases, which is what makes it hard to see.
@@ -104,16 +108,40 @@ func offloads(f Facts) []Finding {
 	return found
 }
 
+// programs finds whatever else looks at a device's frames. What runs before the switch is wrong whoever made it and whatever it is
+// called: nobody can see from outside which frames it lets pass.
 func programs(f Facts) []Finding {
 	var found []Finding
 	for _, u := range inUse(f) {
-		if u.XDP {
-			found = append(found, Finding{Level: Note, Text: fmt.Sprintf("%s: an XDP program on device %s sees, and may take, each frame before the switch", u.label, u.Name),
-				Remedy: fmt.Sprintf("if it is not meant to: ip link set %s xdp off", u.Name)})
+		if u.serves && u.Detached {
+			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s: the switch's program is not on device %s: its frames pass the switch by", u.label, u.Name),
+				Remedy: "wait a minute for the agent to attach it again, or restart the agent"})
 		}
-		if len(u.Others) > 0 {
-			found = append(found, Finding{Level: Note, Text: fmt.Sprintf("%s: other programs on device %s: %s; which of them sees a frame depends on the order they were attached in", u.label, u.Name, list(u.Others)),
-				Remedy: fmt.Sprintf("see them with: tc filter show dev %s ingress; bpftool net", u.Name)})
+		found = append(found, before(u.label, u.Before, nil)...)
+		for _, p := range u.Former {
+			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s: %s is on device %s, too, behind the switch's (%s): frames for the host are switched twice", u.label, p.What(), u.Name, p.Hook),
+				Remedy: p.Remedy()})
+		}
+		if len(u.Behind) > 0 {
+			found = append(found, Finding{Level: Note, Text: fmt.Sprintf("%s: other programs on device %s: %s; they see only the frames that the switch passes on to the host", u.label, u.Name, list(u.Behind)),
+				Remedy: fmt.Sprintf("see them with: tc filter show dev %s ingress; bpftool net; to see a port's frames: heddle capture", u.Name)})
+		}
+	}
+	for _, u := range f.Uplinks {
+		found = append(found, before(u.label(), u.Before, f.Devices[u.Device].Before)...)
+	}
+	for _, p := range f.Ports {
+		found = append(found, before(p.label(), p.Before, f.Devices[p.Device].Before)...)
+	}
+	return found
+}
+
+// before are the findings about programs that run before the switch, but for those that are known already.
+func before(label string, list, known []api.ProgramBefore) (found []Finding) {
+	for _, p := range list {
+		same := func(k api.ProgramBefore) bool { return k.Hook == p.Hook && k.Program == p.Program && k.Link == p.Link }
+		if !slices.ContainsFunc(known, same) {
+			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s: %s", label, p), Remedy: p.Remedy()})
 		}
 	}
 	return found
@@ -186,6 +214,3 @@ func sharedSubnet(a, b Device) string {
 	}
 	return ""
 }
-
-// isOurs says whether an attached program is the switch's.
-func isOurs(program string) bool { return strings.HasPrefix(program, "heddle_") }

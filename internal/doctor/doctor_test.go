@@ -93,8 +93,31 @@ func TestEveryCheckFindsItsFaultAndNamesARemedy(t *testing.T) {
 		{"offloads", Wrong, "LRO", "ethtool -K eno1 lro off", func(f *Facts) { f.Devices["eno1"].Features["rx-lro"] = true }},
 		{"offloads", Note, "rx-gro-hw", "rx-gro-hw off", func(f *Facts) { f.Devices["eno1"].Features["rx-gro-hw"] = true }},
 		{"offloads", Wrong, "rx-vlan-filter", "rx-vlan-filter off", func(f *Facts) { with(f, "eno1", func(d *Device) { d.Promiscuous = false }) }},
-		{"other programs", Note, "XDP", "xdp off", func(f *Facts) { with(f, "eno1", func(d *Device) { d.XDP = true }) }},
-		{"other programs", Note, "tcx spy (7)", "tc filter show dev pa", func(f *Facts) { with(f, "pa", func(d *Device) { d.Others = []string{"tcx spy (7)"} }) }},
+		{"other programs", Wrong, "XDP", "xdp off", func(f *Facts) {
+			with(f, "eno1", func(d *Device) { d.Before = []api.ProgramBefore{{Device: "eno1", Hook: api.HookXDP, Program: 7}} })
+		}},
+		{"other programs", Wrong, "program heddle_ingress (id 7, link 8) runs before the switch", "bpftool link detach id 8", func(f *Facts) {
+			with(f, "pa", func(d *Device) {
+				d.Before = []api.ProgramBefore{{Device: "pa", Hook: "ingress", Name: "heddle_ingress", Program: 7, Link: 8}}
+			})
+		}},
+		{"other programs", Wrong, "of agent hosa", "heddle down --agent hosa", func(f *Facts) {
+			with(f, "pa", func(d *Device) {
+				d.Before = []api.ProgramBefore{{Device: "pa", Hook: "ingress", Name: "heddle_ingress", Program: 7, Link: 8, Agent: "hosa"}}
+			})
+		}},
+		{"other programs", Wrong, "port lab/vmk0: program (id 7) runs", "bpftool prog show id 7", func(f *Facts) {
+			f.Ports[2].Before = []api.ProgramBefore{{Device: "sw-vmk0", Hook: "ingress", Program: 7}}
+		}},
+		{"other programs", Wrong, "program is not on device pa", "restart the agent", func(f *Facts) { with(f, "pa", func(d *Device) { d.Detached = true }) }},
+		{"other programs", Wrong, "switched twice", "bpftool link detach id 8", func(f *Facts) {
+			with(f, "pa", func(d *Device) {
+				d.Former = []api.ProgramBefore{{Device: "pa", Hook: "ingress", Name: "heddle_ingress", Program: 7, Link: 8}}
+			})
+		}},
+		{"other programs", Note, "tcx program spy (id 7)", "tc filter show dev pa", func(f *Facts) {
+			with(f, "pa", func(d *Device) { d.Behind = []string{"tcx program spy (id 7)"} })
+		}},
 		{"managers", Note, "NetworkManager configures device eno1", "managed no", func(f *Facts) { with(f, "eno1", func(d *Device) { d.Manager = "NetworkManager" }) }},
 		{"managers", Note, "systemd-networkd", "Unmanaged=yes", func(f *Facts) { with(f, "pa", func(d *Device) { d.Manager = "systemd-networkd" }) }},
 		{"host interfaces", Note, "both in 192.0.2.0/24", "eno2", func(f *Facts) { with(f, "eno2", func(d *Device) { d.Addresses = []string{"192.0.2.9/25"} }) }},

@@ -97,9 +97,12 @@ type Device struct {
 	PeerMTU int
 	// Features are the offloads that are on (ethtool -k).
 	Features map[string]bool
-	// XDP: a program runs before everything else. Others are programs of tcx or tc on its receiving side that are not Heddle's.
-	XDP    bool
-	Others []string
+	// Detached: the switch's own program is not on it. Before are programs of others that see frames before the switch does, Behind
+	// those of tcx and tc that see what it passes on.
+	Detached bool
+	// Former are those behind it that are Heddle's as well: another agent's, or one that an agent has lost.
+	Before, Former []api.ProgramBefore
+	Behind         []string
 	// Addresses are the host's addresses on it, with their prefix lengths.
 	Addresses []string
 	// Manager is the network manager that configures it, "" for none seen.
@@ -114,6 +117,7 @@ type Uplink struct {
 	SwitchMTU            int
 	State                api.PortState // "" when no agent says it
 	Reason               string
+	Before               []api.ProgramBefore // as the agent sees it
 }
 
 // Port is one port of a switch.
@@ -123,6 +127,7 @@ type Port struct {
 	SwitchMTU                  int
 	State                      api.PortState // "" when no agent says it
 	Reason                     string
+	Before                     []api.ProgramBefore // as the agent sees it
 }
 
 func (u Uplink) label() string { return "uplink " + u.Switch + "/" + u.Name }

@@ -32,7 +32,7 @@ func Gather(ctx context.Context, w Where) Facts {
 	f.askAgent(ctx, w, cfg)
 	f.BridgeNetfilter = read("/proc/sys/net/bridge/bridge-nf-call-iptables") == "1"
 	f.Forwarding = read("/proc/sys/net/ipv4/ip_forward") == "1"
-	f.devices()
+	f.devices(w)
 	return f
 }
 
@@ -170,10 +170,10 @@ func (f *Facts) fromAgent(s *api.State) {
 		sizes[sw.Name] = sw.MTU
 	}
 	for _, u := range s.Uplinks {
-		f.Uplinks = append(f.Uplinks, Uplink{Switch: u.Switch, Name: u.Name, Device: u.Device, SwitchMTU: sizes[u.Switch], State: u.State, Reason: u.Reason})
+		f.Uplinks = append(f.Uplinks, Uplink{Switch: u.Switch, Name: u.Name, Device: u.Device, SwitchMTU: sizes[u.Switch], State: u.State, Reason: u.Reason, Before: u.RunsBefore})
 	}
 	for _, p := range s.Ports {
-		f.Ports = append(f.Ports, Port{Switch: p.Switch, Name: p.Name, Device: p.Device, VLAN: p.VLAN, Host: p.Role == spec.Host, SwitchMTU: sizes[p.Switch], State: p.State, Reason: p.Reason})
+		f.Ports = append(f.Ports, Port{Switch: p.Switch, Name: p.Name, Device: p.Device, VLAN: p.VLAN, Host: p.Role == spec.Host, SwitchMTU: sizes[p.Switch], State: p.State, Reason: p.Reason, Before: p.RunsBefore})
 	}
 }
 

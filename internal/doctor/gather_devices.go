@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/cilium/ebpf"
@@ -11,11 +13,13 @@ import (
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 
+	"heddle/internal/api"
+	"heddle/internal/dataplane"
 	"heddle/internal/hostdev"
 )
 
 // devices looks at the namespace's devices; closely only at those that a switch uses, so that a thousand guests take no time.
-func (f *Facts) devices() {
+func (f *Facts) devices(w Where) {
 	links, err := netlink.LinkList()
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
 		f.Unknown[FactDevices] = fmt.Sprintf("list the devices: %v", err)
@@ -36,13 +40,20 @@ func (f *Facts) devices() {
 	for _, u := range inUse(*f) {
 		used[u.Name] = true
 	}
-	closer := newCloser()
+	closer := newCloser(f.pinsOf(w))
 	defer closer.close()
 	for name, d := range f.Devices {
 		if used[name] {
 			f.Devices[name] = closer.look(d, byIndex[d.Index])
 		}
 	}
+}
+
+func (f *Facts) pinsOf(w Where) string {
+	if slices.Contains(f.Pins.Agents, w.Agent) {
+		return filepath.Join(w.RunDir, "bpf", w.Agent)
+	}
+	return ""
 }
 
 // tcx asks for the programs of the loopback device, which a kernel without tcx refuses.
@@ -71,9 +82,6 @@ func deviceOf(l netlink.Link, byIndex map[int]netlink.Link) Device {
 	}
 	if m, ok := byIndex[a.MasterIndex]; ok && a.MasterIndex != 0 {
 		d.Master, d.MasterKind = m.Attrs().Name, m.Type()
-	}
-	if a.Xdp != nil {
-		d.XDP = a.Xdp.Attached
 	}
 	d.StrictReversePath = read("/proc/sys/net/ipv4/conf/"+a.Name+"/rp_filter") == "1" || read("/proc/sys/net/ipv4/conf/all/rp_filter") == "1"
 	addresses, err := netlink.AddrList(l, netlink.FAMILY_ALL)
@@ -109,12 +117,14 @@ func upon(devices map[string]Device, l netlink.Link, byIndex map[int]netlink.Lin
 
 // closer looks at single devices. What it cannot open, it does without.
 type closer struct {
+	// pins is where the agent's kernel objects are, "" when they cannot be seen: then the agent alone knows which programs are its own.
+	pins string
 	host *hostdev.Host
 	tool *ethtool.Ethtool
 }
 
-func newCloser() *closer {
-	c := &closer{}
+func newCloser(pins string) *closer {
+	c := &closer{pins: pins}
 	if h, err := hostdev.Open(); err == nil {
 		c.host = h
 	}
@@ -144,29 +154,40 @@ func (c *closer) look(d Device, l netlink.Link) Device {
 			d.Features = features
 		}
 	}
-	d.Others = append(tcxPrograms(d.Index), tcFilters(l)...)
+	xdp := 0
+	if x := l.Attrs().Xdp; x != nil && x.Attached {
+		xdp = int(x.ProgId)
+	}
+	c.chain(&d, xdp)
+	d.Behind = append(d.Behind, tcFilters(l)...)
 	d.Manager = managerOf(d.Index)
 	return d
 }
 
-// tcxPrograms are the names of those that are not the switch's.
-func tcxPrograms(index int) []string {
-	q, err := link.QueryPrograms(link.QueryOptions{Target: index, Attach: ebpf.AttachTCXIngress})
+// chain finds the programs on a device, the switch's own by its attachment: every other is somebody else's, whatever its name.
+func (c *closer) chain(d *Device, xdp int) {
+	if xdp != 0 {
+		d.Before = append(d.Before, api.ProgramBefore{Device: d.Name, Hook: api.HookXDP, Program: uint32(xdp)})
+	}
+	if c.pins == "" {
+		return
+	}
+	found, err := dataplane.PinnedChain(c.pins, uint32(d.Index))
 	if err != nil {
-		return nil
+		return
 	}
-	var names []string
-	for _, at := range q.Programs {
-		p, err := ebpf.NewProgramFromID(at.ID)
-		if err != nil {
-			continue
+	d.Detached = !found.Ours
+	for _, s := range found.Strangers {
+		p := api.ProgramBefore{Device: d.Name, Hook: string(s.Hook), Name: s.Name, Program: s.Program, Link: s.Link, Agent: s.Instance}
+		switch {
+		case s.Before:
+			d.Before = append(d.Before, p)
+		case s.Instance != "" || strings.HasPrefix(s.Name, "heddle_"):
+			d.Former = append(d.Former, p)
+		default:
+			d.Behind = append(d.Behind, fmt.Sprintf("tcx %s", p.What()))
 		}
-		if info, err := p.Info(); err == nil && !isOurs(info.Name) {
-			names = append(names, fmt.Sprintf("tcx %s (%d)", info.Name, at.ID))
-		}
-		p.Close()
 	}
-	return names
 }
 
 func tcFilters(l netlink.Link) []string {

@@ -23,6 +23,7 @@ const (
 	Adopted      Kind = "adopted"       // a host port took the place of an uplink's device (S81)
 	Confirmed    Kind = "confirmed"     // the operator confirmed that
 	Reverted     Kind = "reverted"      // a change was taken back by itself (S81)
+	Program      Kind = "program"       // somebody else's program runs before the switch's on a device, or no longer does
 )
 
 // Event is one thing that happened. Fields that do not apply are empty.

@@ -68,6 +68,8 @@ func (l *link) attribute(kind uint16, v []byte) error {
 		l.end.Promiscuous = l.end.Promiscuous || word(v) > 0
 	case unix.IFLA_LINKINFO:
 		return l.linkInfo(v)
+	case unix.IFLA_XDP:
+		return l.xdpInfo(v)
 	}
 	return nil
 }
@@ -100,6 +102,21 @@ func (l *link) linkInfo(b []byte) error {
 			l.tap = a.Value[0] == iffTap
 		case l.kind == "bond" && a.Attr.Type == nl.IFLA_BOND_ACTIVE_SLAVE:
 			l.active = word(a.Value)
+		}
+	}
+	return nil
+}
+
+// xdpInfo reads which XDP program is on the device; of several, in different modes, one.
+func (l *link) xdpInfo(b []byte) error {
+	attrs, err := nl.ParseRouteAttr(b)
+	if err != nil {
+		return fmt.Errorf("netlink: xdp info: %w", err)
+	}
+	for _, a := range attrs {
+		switch a.Attr.Type {
+		case unix.IFLA_XDP_PROG_ID, unix.IFLA_XDP_DRV_PROG_ID, unix.IFLA_XDP_SKB_PROG_ID, unix.IFLA_XDP_HW_PROG_ID:
+			l.xdp = word(a.Value)
 		}
 	}
 	return nil

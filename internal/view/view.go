@@ -23,6 +23,8 @@ type Source struct {
 	Problems   map[plan.PortID]string
 	// Unattached says why frames of a port do not reach the switch yet, "" when they do.
 	Unattached func(plan.PortID) string
+	// Before is what runs before the switch on the devices of ports and uplinks.
+	Before map[plan.PortID][]api.ProgramBefore
 	// Device says what is wrong with an uplink's device, and what the agent has set on it.
 	Device func(uplink plan.PortID) (warnings, changed []string)
 	Links  Links
@@ -86,9 +88,19 @@ func (src Source) StateOf(id plan.PortID, blocked bool) (api.PortState, string) 
 	return api.Up, why
 }
 
+// withBefore adds what runs before the switch to the reason why a port is not in full service.
+func withBefore(reason string, list []api.ProgramBefore) string {
+	if before := api.Before(list); reason == "" || before == "" {
+		return reason + before
+	}
+	return reason + "; " + api.Before(list)
+}
+
 func (src Source) uplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
 	v := api.Uplink{Switch: sw.Name, Name: u.ID.Name, Device: u.Device, VLANs: u.VLANs.String(), Number: u.Number, Monitoring: u.Monitoring.String()}
 	v.State, v.Reason = src.StateOf(u.ID, u.Blocked)
+	v.RunsBefore = src.Before[u.ID]
+	v.Reason = withBefore(v.Reason, v.RunsBefore)
 	if f, ok := src.Applied.Facts[u.ID]; ok {
 		v.MAC, v.MTU = f.DeviceMAC.String(), f.MTU
 	}
@@ -108,6 +120,8 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation string) api.Port
 		v.Origin = api.FromRun
 	}
 	v.State, v.Reason = src.StateOf(p.ID, p.Policy.Blocked.V)
+	v.RunsBefore = src.Before[p.ID]
+	v.Reason = withBefore(v.Reason, v.RunsBefore)
 	if !p.InitialMAC.IsZero() {
 		v.MAC = p.InitialMAC.String()
 	}

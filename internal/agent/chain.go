@@ -1,0 +1,147 @@
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"heddle/internal/api"
+	"heddle/internal/dataplane"
+	"heddle/internal/plan"
+)
+
+// strangers are the programs of somebody else on the devices that are attached, by ifindex, as they were seen last.
+type strangers map[uint32][]dataplane.Stranger
+
+// lookAtChains compares the programs on every device with the switch's own: others may have come before it, or have taken it off.
+func (a *Agent) lookAtChains() {
+	if a.applied == nil {
+		return
+	}
+	seen := make(map[uint32]bool, len(a.applied.Attachments))
+	for _, at := range a.applied.Attachments {
+		seen[at.Ifindex] = true
+	}
+	changed := len(a.strangers) > len(seen)
+	maps.DeleteFunc(a.strangers, func(index uint32, _ []dataplane.Stranger) bool { return !seen[index] })
+	if a.lookAt(slices.Collect(maps.Keys(seen))) || changed {
+		a.settle()
+	}
+}
+
+// lookAt looks at the programs on some devices, and says whether others are before the switch now than were. A device that somebody
+// took the switch's program off gets it again.
+func (a *Agent) lookAt(devices []uint32) (changed bool) {
+	lost := false
+	for _, index := range devices {
+		c, err := a.kernel.Chain(index)
+		if err != nil {
+			a.complain("look at the programs on the devices", err)
+			continue
+		}
+		if !c.Ours {
+			lost = true
+			a.log.Warn("somebody took the switch's program off a device: it is attached again", "ifindex", index)
+		}
+		changed = a.strangers.are(index, c.Strangers) || changed
+	}
+	if lost {
+		a.attach(nextTurn)
+	}
+	return changed
+}
+
+// lookAtNew looks at devices that have just been attached.
+func (a *Agent) lookAtNew(waited map[uint32]error) {
+	changed := false
+	for index := range waited {
+		if _, waits := a.attaching.missing[index]; waits {
+			continue
+		}
+		if c, err := a.kernel.Chain(index); err == nil {
+			changed = a.strangers.are(index, c.Strangers) || changed
+		}
+	}
+	if changed && !a.settling {
+		a.settle()
+	}
+}
+
+// are takes down what is on a device, and says whether others are before the switch now than were.
+func (s strangers) are(index uint32, list []dataplane.Stranger) (changed bool) {
+	before := slices.DeleteFunc(list, func(p dataplane.Stranger) bool { return !p.Before })
+	if slices.Equal(before, s[index]) {
+		return false
+	}
+	if delete(s, index); len(before) > 0 {
+		s[index] = before
+	}
+	return true
+}
+
+// runsBefore lists what sees the frames of a port or uplink before the switch does.
+func (a *Agent) runsBefore(id plan.PortID) []api.ProgramBefore { return a.before[id] }
+
+// noteStrangers finds the ports and uplinks on whose devices something runs before the switch. Nobody can see from outside which
+// frames a program lets pass, so that none of them is left out.
+func (a *Agent) noteStrangers(bounds []bound) {
+	a.before = map[plan.PortID][]api.ProgramBefore{}
+	for _, b := range bounds {
+		if list := a.beforeOn(b); len(list) > 0 {
+			a.before[b.id] = list
+		}
+	}
+}
+
+func (a *Agent) beforeOn(b bound) (list []api.ProgramBefore) {
+	one := api.ProgramBefore{Switch: b.id.Switch, Device: b.device.Name}
+	if b.uplink != nil {
+		one.Uplink = b.id.Name
+	} else {
+		one.Port = b.id.Name
+	}
+	if b.device.XDP != 0 {
+		x := one
+		x.Hook, x.Program = api.HookXDP, b.device.XDP
+		list = append(list, x)
+	}
+	for _, s := range a.strangers[b.device.Index] {
+		p := one
+		p.Hook, p.Name, p.Program, p.Link, p.Agent = string(s.Hook), s.Name, s.Program, s.Link, s.Instance
+		list = append(list, p)
+	}
+	return list
+}
+
+// mostWarned bounds how many ports an answer warns of: a program is easily on all devices of a host.
+const mostWarned = 16
+
+// warnBefore adds to an answer what runs, at this instant, before the switch on the devices of the ports and uplinks that it is about.
+func (a *Agent) warnBefore(out *api.Applied, ids ...plan.PortID) {
+	var devices []uint32
+	for _, id := range ids {
+		if at, ok := a.applied.Attachments[id]; ok {
+			devices = append(devices, at.Ifindex)
+		}
+	}
+	if a.lookAt(devices) {
+		a.settle()
+	}
+	for _, id := range ids {
+		for _, p := range a.before[id] {
+			out.RunsBefore = append(out.RunsBefore, p)
+			switch n := len(out.RunsBefore); {
+			case n <= mostWarned:
+				out.Warnings = append(out.Warnings, fmt.Sprintf("%s: %s", id, p))
+			case n == mostWarned+1:
+				out.Warnings = append(out.Warnings, "and more programs run before the switch: see \"heddle port list\" and \"heddle uplink list\"")
+			}
+		}
+	}
+}
+
+// allMembers are the ports and uplinks of the plan.
+func (a *Agent) allMembers() (ids []plan.PortID) {
+	a.eachMember(func(id plan.PortID) { ids = append(ids, id) })
+	return ids
+}

@@ -1,0 +1,209 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// Hook is a place on a device where programs run one after the other.
+type Hook string
+
+// The hooks that the switch uses.
+const (
+	Ingress Hook = "ingress" // of frames that come in by the device
+	Egress  Hook = "egress"  // of the host's own frames that leave by it
+)
+
+// Stranger is a program on a hook of a device that is not the instance's own, whoever attached it: another instance's, and one of an
+// instance's own that it has no link to any more, count as well.
+type Stranger struct {
+	Hook    Hook
+	Program uint32 // the kernel's id of it
+	Link    uint32 // the kernel's id of its attachment, 0 for one without a link
+	Name    string // "" where this process may not ask for it (CAP_SYS_ADMIN)
+	// Instance is the name of the instance beside this one whose program it is, "" for others.
+	Instance string
+	// Before: it sees the frames before the instance's own program, which gets what it passes on. Others see what that passes on.
+	Before bool
+}
+
+// Chain is what runs on a device's hooks.
+type Chain struct {
+	// Ours: the instance's own program is on each hook where it shall be.
+	Ours      bool
+	Strangers []Stranger
+}
+
+// Chain looks at the programs on the device. Where the instance's own was taken off the device, Attach attaches it again.
+func (k *Kernel) Chain(ifindex uint32) (Chain, error) {
+	c := Chain{Ours: true}
+	for _, l := range []*links{k.links, k.egress} {
+		if _, wanted := l.keep[ifindex]; !wanted {
+			continue
+		}
+		if _, waits := l.wanted[ifindex]; waits { // it will come first when it is attached
+			continue
+		}
+		own, err := l.id(ifindex)
+		if err != nil {
+			return c, err
+		}
+		there, err := chainOf(ifindex, l.hook, own, l.dir)
+		if err != nil {
+			return c, err
+		}
+		if !there.Ours {
+			l.wanted[ifindex] = nil
+		}
+		c.Ours, c.Strangers = c.Ours && there.Ours, append(c.Strangers, there.Strangers...)
+	}
+	return c, nil
+}
+
+// PinnedChain looks at the programs on a device for a process that is not the agent. It opens what the instance has pinned.
+func PinnedChain(pinDir string, ifindex uint32) (Chain, error) {
+	c := Chain{Ours: true}
+	for dir, hook := range map[string]ebpf.AttachType{linkDir: ebpf.AttachTCXIngress, egressDir: ebpf.AttachTCXEgress} {
+		dir = filepath.Join(pinDir, dir)
+		own, err := pinnedLink(dir, ifindex)
+		if errors.Is(err, os.ErrNotExist) && hook == ebpf.AttachTCXEgress {
+			continue // the host's own frames are not looked at
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return c, err
+		}
+		there, err := chainOf(ifindex, hook, own, dir)
+		if err != nil {
+			return c, err
+		}
+		c.Ours, c.Strangers = c.Ours && there.Ours, append(c.Strangers, there.Strangers...)
+	}
+	return c, nil
+}
+
+// id is the kernel's id of the device's link, 0 when there is none.
+func (l *links) id(index uint32) (link.ID, error) {
+	k, ok := l.byIndex[index]
+	if !ok {
+		return 0, nil
+	}
+	info, err := k.Info()
+	if err != nil {
+		return 0, fmt.Errorf("look at the attachment of device %d: %w", index, err)
+	}
+	return info.ID, nil
+}
+
+// chainOf looks at one hook; own is the id of the instance's link there, and dir where that is pinned. A device that is gone has no
+// chain.
+func chainOf(index uint32, hook ebpf.AttachType, own link.ID, dir string) (Chain, error) {
+	q, err := link.QueryPrograms(link.QueryOptions{Target: int(index), Attach: hook})
+	if errors.Is(err, unix.ENODEV) {
+		return Chain{Ours: true}, nil
+	}
+	if err != nil {
+		return Chain{}, fmt.Errorf("list the programs of device %d: %w", index, err)
+	}
+	isOwn := func(p link.AttachedProgram) bool {
+		id, ok := p.LinkID()
+		return ok && id == own
+	}
+	at := slices.IndexFunc(q.Programs, isOwn)
+	c := Chain{Ours: at >= 0}
+	var beside map[link.ID]string
+	for i, p := range q.Programs {
+		if i == at {
+			continue
+		}
+		if beside == nil {
+			beside = linksBeside(dir, index)
+		}
+		id, _ := p.LinkID()
+		c.Strangers = append(c.Strangers, Stranger{Hook: hookOf(hook), Program: uint32(p.ID), Link: uint32(id),
+			Name: programName(p.ID), Instance: beside[id], Before: i < at})
+	}
+	return c, nil
+}
+
+func hookOf(t ebpf.AttachType) Hook {
+	if t == ebpf.AttachTCXEgress {
+		return Egress
+	}
+	return Ingress
+}
+
+// programName is "" where the kernel does not say it.
+func programName(id ebpf.ProgramID) string {
+	p, err := ebpf.NewProgramFromID(id)
+	if err != nil {
+		return ""
+	}
+	defer p.Close()
+	info, err := p.Info()
+	if err != nil {
+		return ""
+	}
+	return info.Name
+}
+
+// linksBeside are the links that instances beside the one whose links are pinned in dir have to a device of that index, in this
+// network namespace or another, with the instances' names.
+func linksBeside(dir string, index uint32) map[link.ID]string {
+	instance, kind := filepath.Dir(dir), filepath.Base(dir)
+	found := map[link.ID]string{}
+	entries, err := os.ReadDir(filepath.Dir(instance))
+	if err != nil {
+		return found
+	}
+	for _, e := range entries {
+		if !e.IsDir() || e.Name() == filepath.Base(instance) {
+			continue
+		}
+		if id, err := pinnedLink(filepath.Join(filepath.Dir(instance), e.Name(), kind), index); err == nil {
+			found[id] = e.Name()
+		}
+	}
+	return found
+}
+
+// pinnedLink is the kernel's id of the link that is pinned in the directory for the device.
+func pinnedLink(dir string, index uint32) (link.ID, error) {
+	l, err := link.LoadPinnedLink(filepath.Join(dir, strconv.FormatUint(uint64(index), 10)), nil)
+	if err != nil {
+		return 0, fmt.Errorf("open the attachment of device %d: %w", index, err)
+	}
+	defer l.Close()
+	info, err := l.Info()
+	if err != nil {
+		return 0, fmt.Errorf("look at the attachment of device %d: %w", index, err)
+	}
+	return info.ID, nil
+}
+
+// place says where in a device's chain the program is attached: first, since what runs before it may take or pass on frames that the
+// switch would refuse; but behind an instance beside this one, whose ports would lose their traffic. What runs behind it, whoever
+// attached it, sees the frames that go on to the host's stack or to the wire.
+func (l *links) place(index uint32) (link.Anchor, error) {
+	beside := linksBeside(l.dir, index)
+	if len(beside) == 0 {
+		return link.Head(), nil
+	}
+	q, err := link.QueryPrograms(link.QueryOptions{Target: int(index), Attach: l.hook})
+	if err != nil {
+		return nil, fmt.Errorf("list the programs of device %d: %w", index, err)
+	}
+	for _, p := range slices.Backward(q.Programs) {
+		if id, ok := p.LinkID(); ok && beside[id] != "" {
+			return link.AfterLinkByID(id), nil
+		}
+	}
+	return link.Head(), nil
+}
