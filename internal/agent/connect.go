@@ -60,7 +60,7 @@ func (a *Agent) connect(ctx context.Context, p spec.Port, with func(spec.Port) (
 		if why := a.whyNotServed(plan.PortID{Switch: p.Switch, Name: p.Name}); why != "" {
 			out.Warnings = append(out.Warnings, fmt.Sprintf("port %s: %s", p.Name, why))
 		}
-		a.warnBefore(out, id)
+		a.warnBefore(out, plan.PortID{Switch: p.Switch, Name: p.Name})
 		return nil
 	})
 	return out, err
