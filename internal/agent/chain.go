@@ -79,9 +79,6 @@ func (s strangers) are(index uint32, list []dataplane.Stranger) (changed bool) {
 	return true
 }
 
-// runsBefore lists what sees the frames of a port or uplink before the switch does.
-func (a *Agent) runsBefore(id plan.PortID) []api.ProgramBefore { return a.before[id] }
-
 // noteStrangers finds the ports and uplinks on whose devices something runs before the switch. Nobody can see from outside which
 // frames a program lets pass, so that none of them is left out.
 func (a *Agent) noteStrangers(bounds []bound) {
