@@ -21,6 +21,24 @@ INLINE bool is_link_control(const u8 *dst)
 	return dst[1] == 0x00 && dst[2] == 0x0c && dst[3] == 0xcc && dst[4] == 0xcc && (dst[5] & 0xfe) == 0xcc;
 }
 
+/* Tells the agent's listeners that a frame for the host's stack is not their neighbour's (S98): the kernel forgets a tag before it finds
+ * their sockets. Nobody else looks at the mark of a frame that is not IP. */
+INLINE void mark_tagged(struct frame *f)
+{
+	if (!recording && UNLIKELY(f->came.protocol))
+		f->skb->mark = MARK_NOT_NEIGHBOUR;
+}
+
+/* The mark of a port's frame that enters the host's stack by an uplink's device: it did not come over the wire. */
+INLINE u32 mark_of_copy(struct __sk_buff *skb)
+{
+	u8 *p = (u8 *)(u64)skb->data;
+
+	if (UNLIKELY(p + ETH_HEADER > (u8 *)(u64)skb->data_end))
+		return MARK_NOT_NEIGHBOUR;
+	return is_link_control(p) || *(be16 *)(p + 12) == HTONS(TYPE_BEACON) ? MARK_NOT_NEIGHBOUR : 0;
+}
+
 INLINE enum reason source_reason(const struct frame *f)
 {
 	if (UNLIKELY(f->src[0] & 1))

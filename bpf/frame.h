@@ -15,6 +15,7 @@ enum ether {
 	TYPE_VLAN_AD = 0x88a8,
 	TYPE_IPV4 = 0x0800,
 	TYPE_IPV6 = 0x86dd,
+	TYPE_BEACON = 0x8922, /* beacon probing */
 	GSO_MIN_HEADERS = 28, /* IPv4 + UDP */
 	GSO_ANY_LENGTH = 0xffff, /* in place of a size: packets of lengths of their own (SCTP) */
 };

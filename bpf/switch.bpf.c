@@ -42,7 +42,7 @@ INLINE s32 switch_frame(struct __sk_buff *skb, u32 slot)
 	if (!f.in || !(f.in->flags & PORT_CONNECTED))
 		return VERDICT_NEXT; /* not ours at present */
 	if (!recording && UNLIKELY(skb->mark == MARK_TO_HOST) && f.in->flags & PORT_UPLINK) {
-		skb->mark = 0; /* it came from a port and is counted */
+		skb->mark = mark_of_copy(skb); /* it came from a port and is counted */
 		return VERDICT_NEXT;
 	}
 	f.count = counters_of(slot);
@@ -61,8 +61,10 @@ INLINE s32 switch_frame(struct __sk_buff *skb, u32 slot)
 		why = admit_uplink(&f, &only_host);
 	else
 		why = admit_port(&f);
-	if (only_host)
+	if (only_host) {
+		mark_tagged(&f);
 		return to_host(&f);
+	}
 	if (why == REASON_FORGED_TRANSMIT || why == REASON_GUEST_BPDU)
 		tell(slot, TELL_REFUSED, why, 0, mac_number(f.src));
 	if (!why)

@@ -67,6 +67,8 @@ enum port_rule {
 enum frame_mark {
 	MARK_TO_HOST = 0x48644c68, /* handed to the host's stack by a switch: the uplink's program lets it pass */
 	MARK_AGENT = 0x48644c61, /* sent by the agent itself: for the wire alone */
+	MARK_NOT_NEIGHBOUR =
+		0x48644c6e, /* link control for the host's stack that no neighbour sent: tagged, or a port's (S98) */
 };
 
 enum vlan_mode { VLAN_NONE = 0, VLAN_ACCESS = 1, VLAN_TRUNK = 2 };

@@ -35,7 +35,7 @@ func sendFrom(t *testing.T, vm *netns.NS, source byte) {
 		if err != nil {
 			return err
 		}
-		c, err := wire.Open(uint32(dev.Index), 0)
+		c, err := wire.Open(uint32(dev.Index), wire.Listen{})
 		if err != nil {
 			return err
 		}

@@ -131,8 +131,9 @@ const (
 
 // Values of enum frame_mark.
 const (
-	MarkToHost = 1214532712
-	MarkAgent  = 1214532705
+	MarkToHost       = 1214532712
+	MarkAgent        = 1214532705
+	MarkNotNeighbour = 1214532718
 )
 
 // Values of enum team_policy.

@@ -38,6 +38,8 @@ type silentSocket struct {
 
 func (s *silentSocket) Send([]byte) error { return nil }
 
+func (s *silentSocket) Hear(wire.Listen) error { return nil }
+
 func (s *silentSocket) Bound() bool { return true }
 
 func (s *silentSocket) Receive() (*wire.Frame, error) {
@@ -60,11 +62,11 @@ type sockets struct {
 	open map[[2]uint32]*silentSocket
 }
 
-func (s *sockets) opener(ifindex uint32, etherType uint16, _ ...[6]byte) (linkproto.Socket, error) {
+func (s *sockets) opener(ifindex uint32, listen wire.Listen) (linkproto.Socket, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := &silentSocket{in: make(chan *wire.Frame), closed: make(chan struct{})}
-	s.open[[2]uint32{uint32(etherType), ifindex}] = n
+	s.open[[2]uint32{uint32(listen.EtherType), ifindex}] = n
 	return n, nil
 }
 

@@ -31,7 +31,16 @@ const (
 	version = 1
 	fixed   = 32
 	macLen  = 16
+	// SenderOffset is where the sender is, and MinSize the length of the shortest beacon, behind the EtherType.
+	SenderOffset = 16
+	MinSize      = fixed + 2 + macLen
 )
+
+// Destination is everybody: a beacon finds out whether the network carries what guests send.
+var Destination = plan.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+
+// Head is what every beacon begins with.
+func Head() []byte { return append(binary.BigEndian.AppendUint32(nil, magic), version) }
 
 // Sender is an agent's identity in beacons: who it is, for everybody to read, and the key that makes its beacons its own. An agent
 // makes both at its start and tells the key nobody, so that neither a guest nor a neighbour can speak for an uplink.
@@ -58,7 +67,7 @@ var (
 // Frame is the beacon as a whole Ethernet frame from the uplink device's own MAC, with an 802.1Q tag in a VLAN. Names are at most
 // 255 bytes.
 func (s *Sender) Frame(b Beacon, device plan.MAC) []byte {
-	f := append(make([]byte, 0, 128), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)
+	f := append(make([]byte, 0, 128), Destination[:]...)
 	f = append(f, device[:]...)
 	if b.VLAN != 0 {
 		f = binary.BigEndian.AppendUint16(append(f, 0x81, 0x00), b.VLAN)
@@ -79,7 +88,7 @@ func (s *Sender) Frame(b Beacon, device plan.MAC) []byte {
 // Read takes a payload apart, behind the EtherType; what follows the beacon is padding. The error is ErrForeign or ErrForged. The
 // cheap checks come first, so that a flood of foreign frames costs little.
 func (s *Sender) Read(p []byte) (Beacon, error) {
-	if len(p) < fixed || binary.BigEndian.Uint32(p) != magic || p[4] != version || [16]byte(p[16:]) != s.ID {
+	if len(p) < fixed || binary.BigEndian.Uint32(p) != magic || p[4] != version || [16]byte(p[SenderOffset:]) != s.ID {
 		return Beacon{}, ErrForeign
 	}
 	b := Beacon{VLAN: binary.BigEndian.Uint16(p[6:]), Round: binary.BigEndian.Uint64(p[8:])}

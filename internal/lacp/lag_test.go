@@ -236,6 +236,19 @@ func TestSelection_ALoopIsNoPartner(t *testing.T) {
 	}
 }
 
+// Where there is a partner, our own words that come back put nobody out.
+func TestS98_OurOwnWordPutsNoPartnerOut(t *testing.T) {
+	b := newBench(t, config(1, "a", "b"))
+	b.up("a", "b")
+	b.join(2, "a", "b")
+	before := b.status("a")
+	b.hear(1, "a", allGood)
+	after := b.status("a")
+	if !after.Usable || after.Partner != before.Partner || after.Reason != "" || after.Counters.In != before.Counters.In+1 {
+		t.Errorf("before %+v\nafter %+v", before, after)
+	}
+}
+
 func TestTransmit_RateAndPeriod(t *testing.T) {
 	b := newBench(t, config(1, "a"))
 	b.join(2, "a")

@@ -29,7 +29,7 @@ func (m Marker) Answer() Marker {
 // Encode is the PDU as it follows the Ethernet header: Size bytes.
 func (m Marker) Encode() []byte {
 	b := make([]byte, Size)
-	b[0], b[1], b[2], b[3] = subtypeMarker, 1, tlvMarker, lenMarker
+	b[0], b[1], b[2], b[3] = SubtypeMarker, 1, tlvMarker, lenMarker
 	if m.Response {
 		b[2] = tlvMarkerResponse
 	}

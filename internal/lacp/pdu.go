@@ -17,10 +17,10 @@ const EtherType = 0x8809
 // Destination is the slow protocols' group address. No bridge forwards it.
 var Destination = plan.MAC{0x01, 0x80, 0xc2, 0x00, 0x00, 0x02}
 
-// Subtypes of the slow protocols.
+// Subtypes of the slow protocols: the first byte behind the EtherType.
 const (
-	subtypeLACP   = 1
-	subtypeMarker = 2
+	SubtypeLACP   = 1
+	SubtypeMarker = 2
 )
 
 // Size is the length of a LACPDU and of a marker PDU after the Ethernet header, in bytes.
@@ -124,7 +124,7 @@ type PDU struct {
 // Encode is the PDU as it follows the Ethernet header: Size bytes.
 func (p PDU) Encode() []byte {
 	b := make([]byte, Size)
-	b[0], b[1] = subtypeLACP, version
+	b[0], b[1] = SubtypeLACP, version
 	p.Actor.put(b[atActor:], tlvActor)
 	p.Partner.put(b[atPartner:], tlvPartner)
 	c := b[atCollector:]
@@ -163,10 +163,10 @@ func Decode(b []byte) (*PDU, *Marker, error) {
 		return nil, nil, errEmpty
 	}
 	switch b[0] {
-	case subtypeLACP:
+	case SubtypeLACP:
 		p, err := decodePDU(b)
 		return p, nil, err
-	case subtypeMarker:
+	case SubtypeMarker:
 		m, err := decodeMarker(b)
 		return nil, m, err
 	}

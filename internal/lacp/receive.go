@@ -114,6 +114,9 @@ func (l *LAG) received(now time.Time, m *member, p PDU) {
 	if !m.up {
 		return
 	}
+	if p.Actor.System.MAC == l.cfg.System.MAC && m.rx == rxCurrent && m.partner.System.MAC != l.cfg.System.MAC {
+		return // our own word came back, and puts no partner out (S98)
+	}
 	if !sameLink(p.Actor, m.partner) {
 		m.reselect()
 	}

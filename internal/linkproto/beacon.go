@@ -1,6 +1,7 @@
 package linkproto
 
 import (
+	"bytes"
 	"crypto/rand"
 	"log/slog"
 	"maps"
@@ -62,12 +63,13 @@ type watched struct {
 
 // StartBeacons begins on no uplink. What is found is handed to report, one call at a time, from a goroutine of its own.
 func StartBeacons(open Opener, log *slog.Logger, report func(BeaconReport)) *Beacons {
-	w := newWires(open, beacon.EtherType)
-	w.most = mostBeacons
-	b := &Beacons{engine: newEngine(w), log: log, report: report, out: map[plan.PortID]string{}}
+	b := &Beacons{log: log, report: report, out: map[plan.PortID]string{}}
 	// Never fails (crypto/rand).
 	_, _ = rand.Read(b.sender.ID[:])
 	_, _ = rand.Read(b.sender.Key[:])
+	w := newWires(open, log, hearsBeacons(&b.sender))
+	w.most = mostBeacons
+	b.engine = newEngine(w)
 	b.engine.start(b, b.deliver)
 	return b
 }
@@ -133,7 +135,7 @@ func (b *Beacons) frame(_ time.Time, h heard) time.Time {
 	}
 	for _, w := range b.running {
 		for id, u := range w.Devices {
-			if u.Ifindex == h.ifindex {
+			if u.Ifindex == h.ifindex && w.Devices[read.Uplink].MAC == h.source {
 				w.Heard(id, read)
 			}
 		}
@@ -179,6 +181,9 @@ func (b *Beacons) adopt(now time.Time) time.Time {
 	before := b.running
 	b.running = nil
 	sockets := map[uint32]bool{}
+	if err := b.engine.wires.hear(senders(b.want)); err != nil {
+		b.log.Warn("hear the beacons of other uplinks", "err", err)
+	}
 	for _, g := range b.want {
 		w := &watched{BeaconGroup: g}
 		if i := slices.IndexFunc(before, w.continues); i >= 0 {
@@ -209,6 +214,18 @@ func (b *Beacons) adopt(now time.Time) time.Time {
 		b.next = now
 	}
 	return b.next
+}
+
+// senders are the addresses that beacons come from.
+func senders(groups []BeaconGroup) [][6]byte {
+	list := [][6]byte{}
+	for _, g := range groups {
+		for _, u := range g.Devices {
+			list = append(list, u.MAC)
+		}
+	}
+	slices.SortFunc(list, func(a, b [6]byte) int { return bytes.Compare(a[:], b[:]) })
+	return slices.Compact(list)
 }
 
 // continues says whether the groups have a member in common.

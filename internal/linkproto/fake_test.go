@@ -33,19 +33,21 @@ func newNetwork() *network {
 type fakeSocket struct {
 	n       *network
 	ifindex uint32
+	listen  atomic.Pointer[wire.Listen]
 	in      chan *wire.Frame
 	closed  chan struct{}
 	failing chan error
 	gone    atomic.Bool // its device is
 }
 
-func (n *network) open(ifindex uint32, _ uint16, _ ...[6]byte) (Socket, error) {
+func (n *network) open(ifindex uint32, listen wire.Listen) (Socket, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := n.broken[ifindex]; err != nil {
 		return nil, err
 	}
 	s := &fakeSocket{n: n, ifindex: ifindex, in: make(chan *wire.Frame), closed: make(chan struct{}), failing: make(chan error)}
+	s.listen.Store(&listen)
 	n.devices[ifindex] = s
 	return s, nil
 }
@@ -54,6 +56,11 @@ func (s *fakeSocket) Send(b []byte) error {
 	s.n.mu.Lock()
 	defer s.n.mu.Unlock()
 	s.n.sent = append(s.n.sent, sentFrame{s.ifindex, time.Now(), slices.Clone(b)})
+	return nil
+}
+
+func (s *fakeSocket) Hear(listen wire.Listen) error {
+	s.listen.Store(&listen)
 	return nil
 }
 
@@ -88,9 +95,18 @@ func (n *network) socket(ifindex uint32) *fakeSocket {
 	return n.devices[ifindex]
 }
 
-// put has a frame arrive; it waits until somebody takes it.
+// put has a frame of the socket's protocol arrive, to its group; it waits until somebody takes it.
 func (n *network) put(ifindex uint32, source plan.MAC, payload []byte) {
-	n.socket(ifindex).in <- &wire.Frame{Source: source, Payload: payload}
+	s := n.socket(ifindex)
+	listen := s.listen.Load()
+	s.arrive(&wire.Frame{Destination: listen.Groups[0], Source: source, EtherType: listen.EtherType, Payload: payload})
+}
+
+// arrive has a frame arrive: it waits until somebody takes it, unless the socket does not take it.
+func (s *fakeSocket) arrive(f *wire.Frame) {
+	if s.listen.Load().Takes(f) {
+		s.in <- f
+	}
 }
 
 // take gives what was sent on a device since the last look.

@@ -50,7 +50,7 @@ type runningLAG struct {
 
 // StartLACP begins with no LAG. Changes are handed to report, one call at a time, from a goroutine of its own.
 func StartLACP(open Opener, log *slog.Logger, report func([]LACPReport)) *LACP {
-	l := &LACP{engine: newEngine(newWires(open, lacp.EtherType, lacp.Destination)), log: log, report: report,
+	l := &LACP{engine: newEngine(newWires(open, log, hearsLACP())), log: log, report: report,
 		running: map[plan.PortID]*runningLAG{}, reports: map[plan.PortID]LACPReport{}}
 	l.engine.start(l, l.deliver)
 	return l
@@ -63,6 +63,9 @@ func (l *LACP) Want(lags []LAG) {
 	l.mu.Unlock()
 	signal(l.engine.poked)
 }
+
+// Own says whose frames do not count.
+func (l *LACP) Own(own Own) { l.engine.wires.own.Store(&own) }
 
 // Status is a LAG as it is; ok is false when it has not begun yet.
 func (l *LACP) Status(id plan.PortID) (s lacp.Status, ok bool) {
@@ -162,7 +165,7 @@ func (l *LACP) frame(now time.Time, h heard) time.Time {
 	for id, r := range l.running {
 		for member, u := range r.devices {
 			if u.Ifindex == h.ifindex {
-				if e := event(member, h.payload); e != nil {
+				if e := event(member, h); e != nil && (!h.own || r.isLoop(e)) {
 					l.after(id, r, r.lag.Step(now, e))
 				}
 				return l.due()
@@ -173,8 +176,8 @@ func (l *LACP) frame(now time.Time, h heard) time.Time {
 }
 
 // event is what a frame means; nil when it is of no concern.
-func event(member string, payload []byte) lacp.Event {
-	p, m, err := lacp.Decode(payload)
+func event(member string, h heard) lacp.Event {
+	p, m, err := lacp.Decode(h.payload)
 	switch {
 	case err != nil:
 		return lacp.Bad{Member: member}
@@ -184,6 +187,12 @@ func event(member string, payload []byte) lacp.Event {
 		return lacp.Asked{Member: member, Marker: *m}
 	}
 	return nil
+}
+
+// isLoop says whether this LAG said it itself. Of what this host sends that alone is taken in: where there is no partner, the LAG says why.
+func (r *runningLAG) isLoop(e lacp.Event) bool {
+	got, ok := e.(lacp.Received)
+	return ok && got.PDU.Actor.System == r.config.System
 }
 
 // adopt makes the LAGs those that are wanted.

@@ -183,7 +183,7 @@ func hearRARPs(t *testing.T, b *host) *rarpCount {
 	err := b.ns.Do(func() error {
 		dev, err := netlink.LinkByName("w1")
 		if err == nil {
-			conn, err = wire.Open(uint32(dev.Attrs().Index), 0x8035)
+			conn, err = wire.Open(uint32(dev.Attrs().Index), wire.Listen{EtherType: 0x8035, Tagged: true})
 		}
 		return err
 	})

@@ -59,7 +59,7 @@ const mostReports = 256
 
 // StartLLDP begins on no uplink. Changes are handed to report, one call at a time, from a goroutine of its own.
 func StartLLDP(open Opener, log *slog.Logger, report func([]LLDPReport)) *LLDP {
-	l := &LLDP{engine: newEngine(newWires(open, lldp.EtherType, lldp.Groups...)), log: log, report: report, running: map[plan.PortID]*runningPort{}}
+	l := &LLDP{engine: newEngine(newWires(open, log, hearsLLDP())), log: log, report: report, running: map[plan.PortID]*runningPort{}}
 	l.engine.start(l, l.deliver)
 	return l
 }
@@ -72,6 +72,9 @@ func (l *LLDP) Want(ports []LLDPPort) {
 	l.mu.Unlock()
 	signal(l.engine.poked)
 }
+
+// Own says whose frames do not count.
+func (l *LLDP) Own(own Own) { l.engine.wires.own.Store(&own) }
 
 // Status is what is known of an uplink; ok is false when LLDP is off there.
 func (l *LLDP) Status(id plan.PortID) (s LLDPStatus, ok bool) {
@@ -111,7 +114,7 @@ func (l *LLDP) frame(now time.Time, h heard) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range l.running {
-		if r.Device.Ifindex == h.ifindex && r.Listen {
+		if r.Device.Ifindex == h.ifindex && r.Listen && !h.own {
 			l.heard(now, r, h)
 		}
 	}

@@ -2,6 +2,7 @@ package linkproto_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net"
 	"strings"
@@ -9,15 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
-
 	"heddle/internal/api"
 	"heddle/internal/event"
 	"heddle/internal/netns"
 	"heddle/internal/plan"
 	"heddle/internal/testkit"
+	"heddle/internal/testkit/cable"
 	"heddle/internal/traffic"
-	"heddle/internal/wire"
 )
 
 // A port moves off a loaded uplink, its MAC is announced on the other, and it stays there over a restart of the agent. The uplinks
@@ -149,41 +148,26 @@ func (h *host) flood(port string, to net.HardwareAddr) {
 // one type sees them; one for all types comes first.
 func rarps(t *testing.T, ns *netns.NS, device string) <-chan plan.MAC {
 	t.Helper()
-	const allTypes = 3 // ETH_P_ALL
-	var c *wire.Conn
-	err := ns.Do(func() error {
-		dev, err := netlink.LinkByName(device)
-		if err == nil {
-			c, err = wire.Open(uint32(dev.Attrs().Index), allTypes)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	end := cable.Open(t, ns, device)
+	ctx, stop := context.WithCancel(context.Background())
 	heard := make(chan plan.MAC, 64)
-	ended := make(chan struct{})
+	ended := make(chan error, 1)
 	go func() {
-		defer close(ended)
-		for {
-			f, err := c.Receive()
-			if err != nil {
-				return // closed
-			}
-			if !bytes.HasPrefix(f.Payload, []byte{0, 1, 8, 0, 6, 4, 0, 3}) { // a reverse request for Ethernet and IPv4
-				continue
+		ended <- end.Watch(ctx, func(f []byte) {
+			if !bytes.HasPrefix(f[12:], []byte{0x80, 0x35, 0, 1, 8, 0, 6, 4, 0, 3}) { // a reverse request for Ethernet and IPv4
+				return
 			}
 			select {
-			case heard <- f.Source:
+			case heard <- plan.MAC(f[6:12]):
 			default:
 			}
-		}
+		})
 	}()
 	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
+		stop()
+		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		<-ended
 	})
 	return heard
 }

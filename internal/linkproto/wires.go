@@ -7,8 +7,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,18 +32,23 @@ type Uplink struct {
 type Socket interface {
 	Send(frame []byte) error
 	Receive() (*wire.Frame, error)
+	// Hear changes which frames are received.
+	Hear(wire.Listen) error
 	// Bound says whether the device it was opened on is still there.
 	Bound() bool
 	Close() error
 }
 
-// Opener opens a socket for one EtherType on one device, like wire.Open.
-type Opener func(ifindex uint32, etherType uint16, groups ...[6]byte) (Socket, error)
+// Opener opens a socket on one device, like wire.Open.
+type Opener func(ifindex uint32, listen wire.Listen) (Socket, error)
 
 // Open is the Opener of the kernel's packet sockets.
-func Open(ifindex uint32, etherType uint16, groups ...[6]byte) (Socket, error) {
-	return wire.Open(ifindex, etherType, groups...)
-}
+func Open(ifindex uint32, listen wire.Listen) (Socket, error) { return wire.Open(ifindex, listen) }
+
+// Own is the addresses of this host's own ports and uplinks, as they are configured. A frame from one of them is no neighbour's: it came
+// back, by a cable between two uplinks or a device that passes link control on. MACs that a guest may choose are left out, learned ones and
+// changed ones: a guest that chose its host's neighbour's could silence that neighbour.
+type Own map[plan.MAC]bool
 
 // mostPerSecond is how many frames of one device are looked at per second; LACP and LLDP send a few. The kernel drops what is
 // beyond, so that a peer that floods costs next to nothing.
@@ -50,18 +58,20 @@ const mostPerSecond = 50
 type heard struct {
 	ifindex uint32
 	source  plan.MAC
+	own     bool // this host sent it
 	payload []byte
 }
 
 // wires are one protocol's sockets, one per device. All methods but the readers' run in one goroutine.
 type wires struct {
-	open      Opener
-	etherType uint16
-	groups    [][6]byte
-	conns     map[uint32]*reader
-	heard     chan heard
-	most      int // frames of one device that are looked at per second
-	readers   sync.WaitGroup
+	open    Opener
+	log     *slog.Logger
+	listen  wire.Listen
+	own     atomic.Pointer[Own] // nil: nothing is known to be
+	conns   map[uint32]*reader
+	heard   chan heard
+	most    int // frames of one device that are looked at per second
+	readers sync.WaitGroup
 }
 
 type reader struct {
@@ -69,12 +79,21 @@ type reader struct {
 	closed chan struct{}
 }
 
-func newWires(open Opener, etherType uint16, groups ...plan.MAC) *wires {
-	w := &wires{open: open, etherType: etherType, conns: map[uint32]*reader{}, heard: make(chan heard), most: mostPerSecond}
-	for _, g := range groups {
-		w.groups = append(w.groups, g)
+func newWires(open Opener, log *slog.Logger, listen wire.Listen) *wires {
+	return &wires{open: open, log: log, listen: listen, conns: map[uint32]*reader{}, heard: make(chan heard), most: mostPerSecond}
+}
+
+// hear changes which senders count, on every device.
+func (w *wires) hear(sources [][6]byte) error {
+	if w.listen.Sources != nil && slices.Equal(w.listen.Sources, sources) {
+		return nil
 	}
-	return w
+	w.listen.Sources = sources
+	var errs []error
+	for _, r := range w.conns {
+		errs = append(errs, r.Hear(w.listen))
+	}
+	return errors.Join(errs...)
 }
 
 // use opens a socket on a device that has none, or whose socket is one of a device that went and left its index to this one. What
@@ -89,7 +108,7 @@ func (w *wires) use(ifindex uint32) error {
 			return err
 		}
 	}
-	s, err := w.open(ifindex, w.etherType, w.groups...)
+	s, err := w.open(ifindex, w.listen)
 	if err != nil {
 		return err
 	}
@@ -125,7 +144,7 @@ func (w *wires) close() error {
 
 // read passes frames on until the socket is closed. A device that is set down says so once and its socket goes on when it is up again.
 func (w *wires) read(ifindex uint32, r *reader) {
-	began, n := time.Now(), 0
+	began, n, told := time.Now(), 0, false
 	for {
 		f, err := r.Receive()
 		if errors.Is(err, unix.ENETDOWN) {
@@ -134,7 +153,12 @@ func (w *wires) read(ifindex uint32, r *reader) {
 		if err != nil {
 			return
 		}
-		h := heard{ifindex, plan.MAC(f.Source), bytes.Clone(f.Payload)}
+		h := heard{ifindex, plan.MAC(f.Source), w.isOwn(f.Source), bytes.Clone(f.Payload)}
+		if h.own && !told {
+			w.log.Warn("what this host sent comes back on an uplink: are two of its uplinks joined by a cable?",
+				"device", ifindex, "type", fmt.Sprintf("%#04x", f.EtherType), "source", h.source)
+			told = true
+		}
 		select {
 		case w.heard <- h:
 		case <-r.closed:
@@ -153,13 +177,19 @@ func (w *wires) read(ifindex uint32, r *reader) {
 	}
 }
 
+// isOwn says whether an address is one of this host's own.
+func (w *wires) isOwn(source plan.MAC) bool {
+	own := w.own.Load()
+	return own != nil && (*own)[source]
+}
+
 // send sends a frame to a group from the device's own address.
 func (w *wires) send(u Uplink, to plan.MAC, payload []byte) error {
 	r, ok := w.conns[u.Ifindex]
 	if !ok {
 		return fmt.Errorf("no socket on device %d", u.Ifindex)
 	}
-	return r.Send(frame(u.MAC, to, w.etherType, payload))
+	return r.Send(frame(u.MAC, to, w.listen.EtherType, payload))
 }
 
 func frame(from, to plan.MAC, etherType uint16, payload []byte) []byte {

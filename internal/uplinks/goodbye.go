@@ -73,7 +73,7 @@ func sendOnce(dev Devices, st *state.State, id plan.PortID, etherType uint16, to
 }
 
 func transmit(d hostdev.Device, frame []byte) error {
-	c, err := wire.Open(d.Index, 0)
+	c, err := wire.Open(d.Index, wire.Listen{})
 	if err != nil {
 		return err
 	}

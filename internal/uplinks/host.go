@@ -9,6 +9,7 @@ import (
 
 	"heddle/internal/event"
 	"heddle/internal/hostdev"
+	"heddle/internal/linkproto"
 	"heddle/internal/plan"
 	"heddle/internal/state"
 )
@@ -21,6 +22,22 @@ type InForce struct {
 	Devices map[plan.PortID]hostdev.Device
 	// PortGroups are the names of each switch's port groups, those without a port among them.
 	PortGroups map[string][]string
+}
+
+// own are the addresses of this host's ports and uplinks as they are configured.
+func (n InForce) own() linkproto.Own {
+	own := linkproto.Own{}
+	for _, sw := range n.Plan.Switches {
+		for _, p := range sw.Ports {
+			own[p.InitialMAC] = true
+		}
+		for _, u := range sw.Uplinks {
+			if d, ok := n.Devices[u.ID]; ok {
+				own[d.MAC] = true
+			}
+		}
+	}
+	return own
 }
 
 // Host is what the parts share with their agent. State and Verdicts are the loop's: the parts use them in what they post and in Settled.

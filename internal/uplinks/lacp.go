@@ -125,6 +125,7 @@ func (p *LAGs) Settled(now InForce) {
 		sw := now.Plan.Switch(id.Switch)
 		return sw == nil || sw.LAGOf(id.Name) == nil
 	})
+	p.lacp.Own(now.own())
 	p.lacp.Want(want)
 }
 

@@ -72,6 +72,7 @@ func (p *LLDP) Settled(now InForce) {
 			want = append(want, port)
 		}
 	}
+	p.lldp.Own(now.own())
 	p.lldp.Want(want)
 }
 

@@ -3,47 +3,62 @@
 package wire
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
 	"heddle/internal/abi"
 )
 
-// maxFrame is the longest frame that is received whole, in bytes.
-const maxFrame = 2048
+const (
+	// maxFrame is the longest frame that is received whole, in bytes.
+	maxFrame = 2048
+	// header is the length of an Ethernet header without a tag.
+	header = 14
+)
 
 // Frame is one received frame, without its VLAN tag: the kernel takes that off before it finds the socket of an EtherType. (Only
 // a socket for all types would see it, and cost every frame of the device.) A protocol that needs to know the VLAN carries it.
 type Frame struct {
 	Destination, Source [6]byte
+	EtherType           uint16
 	Payload             []byte // what follows the EtherType; valid until the next Receive
+	Tagged              bool   // it arrived with a VLAN tag, as far as the kernel still shows it
 }
 
-// Conn is a socket for one EtherType on one device. Send may be called from any goroutine, Receive from one.
+// Conn is a socket on one device for the frames that its Listen says. Send may be called from any goroutine, Receive and Hear from one
+// each.
 type Conn struct {
 	file  *os.File
 	index int
+	heard atomic.Pointer[Listen]
 	buf   [maxFrame]byte
 }
 
-// Open opens a socket for frames of the EtherType on the device of that index in the calling thread's network namespace, and has
-// the device take in frames to the multicast addresses in groups. Type 0 only sends.
-func Open(ifindex uint32, etherType uint16, groups ...[6]byte) (*Conn, error) {
+// Open opens a socket on the device of that index in the calling thread's network namespace, and has the device take in frames to the
+// multicast groups of listen.
+func Open(ifindex uint32, listen Listen) (*Conn, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open a packet socket (needs CAP_NET_RAW): %w", err)
 	}
-	if err := prepare(fd, int(ifindex), etherType, groups); err != nil {
+	if err := prepare(fd, ifindex, listen); err != nil {
 		return nil, errors.Join(fmt.Errorf("packet socket on device %d: %w", ifindex, err), unix.Close(fd))
 	}
-	return &Conn{file: os.NewFile(uintptr(fd), "packet socket"), index: int(ifindex)}, nil
+	c := &Conn{file: os.NewFile(uintptr(fd), "packet socket"), index: int(ifindex)}
+	c.heard.Store(&listen)
+	return c, nil
 }
 
-func prepare(fd, ifindex int, etherType uint16, groups [][6]byte) error {
-	for _, g := range groups {
+func prepare(fd int, ifindex uint32, listen Listen) error {
+	for _, g := range listen.Groups {
+		if !multicast(g) {
+			continue
+		}
 		m := unix.PacketMreq{Ifindex: int32(ifindex), Type: unix.PACKET_MR_MULTICAST, Alen: 6}
 		copy(m.Address[:], g[:])
 		if err := unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &m); err != nil {
@@ -54,7 +69,37 @@ func prepare(fd, ifindex int, etherType uint16, groups [][6]byte) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, abi.MarkAgent); err != nil {
 		return fmt.Errorf("mark what the agent sends (needs CAP_NET_ADMIN): %w", err)
 	}
-	return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: etherType<<8 | etherType>>8, Ifindex: ifindex})
+	if listen.EtherType != 0 { // before the first frame can come
+		if err := listen.attach(fd, ifindex); err != nil {
+			return err
+		}
+	}
+	return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: listen.EtherType<<8 | listen.EtherType>>8, Ifindex: int(ifindex)})
+}
+
+func (l Listen) attach(fd int, ifindex uint32) error {
+	p, err := l.filter(ifindex)
+	if err == nil {
+		err = attach(fd, p)
+	}
+	if err != nil {
+		return fmt.Errorf("filter what the socket receives: %w", err)
+	}
+	return nil
+}
+
+// Hear changes which frames of the socket's EtherType and groups are received, at one instant.
+func (c *Conn) Hear(listen Listen) error {
+	raw, err := c.file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var ferr error
+	err = raw.Control(func(fd uintptr) { ferr = listen.attach(int(fd), uint32(c.index)) })
+	if err = errors.Join(err, ferr); err == nil {
+		c.heard.Store(&listen)
+	}
+	return err
 }
 
 // Close ends a Receive that waits, with an error.
@@ -94,7 +139,7 @@ func (c *Conn) Send(frame []byte) error {
 	return errors.Join(err, serr)
 }
 
-// Receive waits for the next frame that came in on the device; what this host sends is left out.
+// Receive waits for the next frame that came in on the device and counts; what this host sends is left out.
 func (c *Conn) Receive() (*Frame, error) {
 	raw, err := c.file.SyscallConn()
 	if err != nil {
@@ -108,13 +153,21 @@ func (c *Conn) Receive() (*Frame, error) {
 			n, from, rerr = unix.Recvfrom(int(fd), c.buf[:], 0)
 			return !errors.Is(rerr, unix.EAGAIN) && !errors.Is(rerr, unix.EINTR)
 		})
-		switch ll, ok := from.(*unix.SockaddrLinklayer); {
-		case err != nil || rerr != nil:
+		if err != nil || rerr != nil {
 			return nil, errors.Join(err, rerr)
-		case n < 14 || ok && ll.Pkttype == unix.PACKET_OUTGOING:
-			continue
 		}
-		b := c.buf[:n]
-		return &Frame{Destination: [6]byte(b), Source: [6]byte(b[6:]), Payload: b[14:]}, nil
+		if f, ok := c.read(c.buf[:n], from); ok && c.heard.Load().Takes(f) {
+			return f, nil
+		}
 	}
+}
+
+// read takes a frame apart; false for one that this host sends, or that is none.
+func (c *Conn) read(b []byte, from unix.Sockaddr) (*Frame, bool) {
+	ll, ok := from.(*unix.SockaddrLinklayer)
+	if len(b) < header || !ok || ll.Pkttype == unix.PACKET_OUTGOING {
+		return nil, false
+	}
+	return &Frame{Destination: [6]byte(b), Source: [6]byte(b[6:]), EtherType: binary.BigEndian.Uint16(b[12:]), Payload: b[header:],
+		Tagged: ll.Pkttype == unix.PACKET_OTHERHOST || ll.Ifindex != c.index}, true
 }

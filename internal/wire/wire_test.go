@@ -3,8 +3,10 @@ package wire
 import (
 	"bytes"
 	"net"
+	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"heddle/internal/testkit"
 )
@@ -20,52 +22,87 @@ func TestConn_CarriesFramesOfItsTypeInEveryVLAN(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	var from, to *Conn
-	if err := a.Do(func() (err error) { from, err = open(t, 0); return err }); err != nil {
+	if err := a.Do(func() (err error) { from, err = open(t, Listen{}); return err }); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Do(func() (err error) { to, err = open(t, testType, [6]byte{1, 0x80, 0xc2, 0, 0, 0xe}); return err }); err != nil {
+	if err := b.Do(func() (err error) {
+		to, err = open(t, Listen{EtherType: testType, Groups: [][6]byte{{1, 0x80, 0xc2, 0, 0, 0xe}}, Tagged: true})
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
-	head := []byte{1, 0x80, 0xc2, 0, 0, 0xe, 2, 0, 0, 0, 0, 1}
+	head := []byte{1, 0x80, 0xc2, 0, 0, 0xe}
 	payload := []byte("0123456789")
-	for _, c := range []struct {
+	heard := receiveAll(to)
+	for i, c := range []struct {
 		what string
 		tag  []byte
 	}{
 		{"untagged", nil},
 		{"VLAN 100", []byte{0x81, 0, 0, 100}},
 	} {
-		f := append(append(append(append([]byte{}, head...), c.tag...), testType>>8, testType&0xff), payload...)
-		if err := from.Send(f); err != nil {
-			t.Fatalf("%s: %v", c.what, err)
-		}
-		got, err := to.Receive()
-		if err != nil {
-			t.Fatalf("%s: %v", c.what, err)
-		}
-		if got.Source != [6]byte(head[6:12]) || got.Destination != [6]byte(head[:6]) {
+		source := [6]byte{2, 0, 0, 0, 0, byte(i)}
+		got := untilHeard(t, heard, source, func() error {
+			return from.Send(slices.Concat(head, source[:], c.tag, []byte{testType >> 8, testType & 0xff}, payload))
+		})
+		if got.Destination != [6]byte(head) || got.Tagged != (c.tag != nil) {
 			t.Errorf("%s: got %+v", c.what, got)
 		}
 		if !bytes.HasPrefix(got.Payload, payload) || len(got.Payload)+len(c.tag)+14 != 60 {
 			t.Errorf("%s: payload of %d bytes %q", c.what, len(got.Payload), got.Payload)
 		}
 	}
-	ended := make(chan error)
-	go func() { _, err := to.Receive(); ended <- err }()
 	if err := to.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-ended; err == nil {
-		t.Error("a closed socket's Receive gives a frame")
+	for range heard { // ends when a closed socket's Receive gives an error
 	}
 }
 
-func open(t *testing.T, typ uint16, groups ...[6]byte) (*Conn, error) {
+// receiveAll gives what a socket receives until it is closed.
+func receiveAll(c *Conn) <-chan *Frame {
+	heard := make(chan *Frame)
+	go func() {
+		defer close(heard)
+		for {
+			f, err := c.Receive()
+			if err != nil {
+				return
+			}
+			f.Payload = bytes.Clone(f.Payload)
+			heard <- f
+		}
+	}()
+	return heard
+}
+
+// untilHeard sends a frame until it arrives: a device that was just set up loses what is sent before the kernel has noticed its carrier.
+func untilHeard(t *testing.T, heard <-chan *Frame, source [6]byte, send func() error) *Frame {
+	t.Helper()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.After(30 * time.Second); ; {
+		if err := send(); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case f := <-heard:
+			if f.Source == source {
+				return f
+			}
+		case <-again.C:
+		case <-deadline:
+			t.Fatalf("no frame of %x arrives", source)
+		}
+	}
+}
+
+func open(t *testing.T, listen Listen) (*Conn, error) {
 	dev, err := net.InterfaceByName("w0")
 	if err != nil {
 		return nil, err
 	}
-	c, err := Open(uint32(dev.Index), typ, groups...)
+	c, err := Open(uint32(dev.Index), listen)
 	if err == nil {
 		t.Cleanup(func() { _ = c.Close() }) // closed already where all went well
 	}
@@ -82,7 +119,7 @@ func TestConn_KnowsThatItsDeviceWasReplaced(t *testing.T) {
 	}
 	ip("link", "add", "w0", "up", "type", "veth", "peer", "name", "w1")
 	var c *Conn
-	if err := a.Do(func() (err error) { c, err = open(t, testType); return err }); err != nil {
+	if err := a.Do(func() (err error) { c, err = open(t, Listen{EtherType: testType}); return err }); err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()

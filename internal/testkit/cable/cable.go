@@ -96,6 +96,20 @@ func (e *End) Reflect(ctx context.Context, address [6]byte) error {
 	return nil
 }
 
+// Watch hands over every frame that comes, until the context ends.
+func (e *End) Watch(ctx context.Context, take func(frame []byte)) error {
+	for ctx.Err() == nil {
+		f, err := e.next(100 * time.Millisecond)
+		if err != nil {
+			return fmt.Errorf("receive on %s: %w", e.name, err)
+		}
+		if f != nil {
+			take(f)
+		}
+	}
+	return nil
+}
+
 // Await waits for the frame and drops what comes before it. It says whether the frame came in time.
 func (e *End) Await(frame []byte, within time.Duration) bool {
 	e.t.Helper()

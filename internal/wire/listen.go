@@ -1,0 +1,51 @@
+package wire
+
+import "slices"
+
+// Listen says which frames a Conn receives. The kernel drops every other frame before it reaches the agent's memory, so that a flood of
+// them costs the agent nothing; Takes checks the same again.
+type Listen struct {
+	EtherType uint16 // 0: the Conn receives nothing and only sends
+	// Groups are the destinations that count, any for none. The device takes in those that are multicast.
+	Groups [][6]byte
+	// Tagged: frames with a VLAN tag are received as well, without their tag. Otherwise they are dropped.
+	Tagged bool
+	// MinPayload is the length of the shortest payload that counts, in bytes.
+	MinPayload int
+	// Fields are bytes of the payload that have to be as given.
+	Fields []Field
+	// Sources are the only senders that count; nil is all of them. An empty list is nobody.
+	Sources [][6]byte
+}
+
+// Field is bytes of the payload at an offset. One of Values has to be there; all are of the same length: 1, 2 or a multiple of 4.
+type Field struct {
+	Offset int
+	Values [][]byte
+}
+
+// Takes says whether a frame that was received counts.
+func (l Listen) Takes(f *Frame) bool {
+	switch {
+	case f.EtherType != l.EtherType || f.Tagged && !l.Tagged:
+		return false
+	case len(l.Groups) > 0 && !slices.Contains(l.Groups, f.Destination):
+		return false
+	case l.Sources != nil && !slices.Contains(l.Sources, f.Source):
+		return false
+	case len(f.Payload) < l.MinPayload:
+		return false
+	}
+	return !slices.ContainsFunc(l.Fields, func(x Field) bool { return !x.in(f.Payload) })
+}
+
+func (x Field) in(payload []byte) bool {
+	return slices.ContainsFunc(x.Values, func(v []byte) bool {
+		return len(payload) >= x.Offset+len(v) && slices.Equal(payload[x.Offset:x.Offset+len(v)], v)
+	})
+}
+
+// multicast says whether a device has to be asked to take the group in.
+func multicast(group [6]byte) bool {
+	return group[0]&1 != 0 && group != [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+}
