@@ -399,3 +399,47 @@ func TestTwoAgentsDoNotShareAState(t *testing.T) {
 		t.Errorf("the port that was connected is %q", got)
 	}
 }
+
+// A file that was cut off takes nothing away; who means it says so.
+func TestAnEmptyConfigurationIsAppliedOnlyWhenMeant(t *testing.T) {
+	h := newHost(t)
+	file := h.file("heddle.yaml", twoGuests)
+	h.start("--config", file)
+	for _, content := range []string{"", "# switches:\n"} {
+		h.file("heddle.yaml", content)
+		before := strings.Count(h.log.String(), "which removes nothing here")
+		h.hangUp()
+		h.await("the file is read again", func() bool { return strings.Count(h.log.String(), "which removes nothing here") > before })
+		h.kill(syscall.SIGTERM)
+		h.start("--config", file)
+		if out := h.must("switch", "list"); !strings.Contains(out, "lab") {
+			t.Fatalf("the file %q removed the switch:\n%s", content, out)
+		}
+	}
+	if _, errs, status := h.heddle("apply", "-f", file); status != 2 || !strings.Contains(errs, "--yes") {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	if out := h.must("apply", "-f", file, "--dry-run"); !strings.Contains(out, "- switch lab") {
+		t.Errorf("the dry run does not say what goes:\n%s", out)
+	}
+	h.must("apply", "-f", file, "--yes")
+	for range 2 {
+		if out := h.must("switch", "list", "-o", "json"); strings.TrimSpace(out) != "[]" {
+			t.Errorf("switches are left: %s", out)
+		}
+		h.kill(syscall.SIGTERM)
+		h.start("--config", file)
+	}
+	h.kill(syscall.SIGTERM)
+	h.file("heddle.yaml", twoGuests)
+	h.start("--config", file)
+	if out := h.must("switch", "list"); !strings.Contains(out, "lab") {
+		t.Errorf("the file does not count again:\n%s", out)
+	}
+	h.kill(syscall.SIGTERM)
+	h.file("heddle.yaml", "switches: []\n")
+	h.start("--config", file)
+	if out := h.must("switch", "list", "-o", "json"); strings.TrimSpace(out) != "[]" {
+		t.Errorf("a list that was emptied does not count: %s", out)
+	}
+}

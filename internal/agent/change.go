@@ -223,7 +223,7 @@ func readConfig(path string, before *spec.Config) (*spec.Config, state.Source, e
 	if err != nil {
 		return nil, state.Source{}, fmt.Errorf("read the configuration: %w", err)
 	}
-	if onlyComments(b) {
+	if spec.OnlyComments(b) {
 		return nil, state.Source{}, fmt.Errorf("%s: %w", path, errOnlyComments)
 	}
 	cfg, err := spec.ParseAfter(before, path, b)

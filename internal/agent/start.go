@@ -19,6 +19,7 @@ import (
 	"heddle/internal/guest"
 	"heddle/internal/hostdev"
 	"heddle/internal/instance"
+	"heddle/internal/interrupt"
 	"heddle/internal/linkproto"
 	"heddle/internal/metrics"
 	"heddle/internal/spec"
@@ -52,12 +53,12 @@ func Run(ctx context.Context, o Options) error {
 	}
 	var given *givenConfig
 	if o.Config != "" {
-		cfg, src, err := readConfig(o.Config, nil)
+		cfg, src, err := awaitConfig(ctx, o.Config)
 		switch {
 		case err == nil:
 			given = &givenConfig{cfg, src}
 		case errors.Is(err, errOnlyComments):
-			o.Log.Info("the configuration file has only comments in it: it counts as none", "file", o.Config)
+			o.Log.Info("the configuration file is empty or has only comments in it: what was last applied counts", "file", o.Config)
 		default:
 			return err
 		}
@@ -97,6 +98,19 @@ func Run(ctx context.Context, o Options) error {
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
+}
+
+// awaitConfig is readConfig of a file that may be a pipe.
+func awaitConfig(ctx context.Context, path string) (*spec.Config, state.Source, error) {
+	type read struct {
+		cfg *spec.Config
+		src state.Source
+	}
+	r, err := interrupt.Do(ctx, func() (r read, err error) {
+		r.cfg, r.src, err = readConfig(path, nil)
+		return r, err
+	})
+	return r.cfg, r.src, err
 }
 
 // givenConfig is the file named with --config.
@@ -267,7 +281,9 @@ func (a *Agent) chooseConfig(given *givenConfig) (fresh bool, err error) {
 		}
 	default:
 		a.file = &spec.Config{}
-		a.log.Info("no configuration yet: give one with heddle apply -f FILE")
+		if last.File == "" {
+			a.log.Info("no configuration yet: give one with heddle apply -f FILE")
+		}
 	}
 	return false, nil
 }

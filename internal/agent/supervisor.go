@@ -1,9 +1,6 @@
 package agent
 
-import (
-	"bytes"
-	"errors"
-)
+import "errors"
 
 // Supervisor is told how the agent is doing; systemd is one.
 type Supervisor interface {
@@ -33,15 +30,7 @@ func (a *Agent) supervisor() Supervisor {
 	return a.watchedBy
 }
 
-// errOnlyComments says that a configuration file has nothing in it yet, as the one a package installs.
-var errOnlyComments = errors.New("the configuration file has only comments in it")
-
-// onlyComments says whether a YAML file holds nothing but comments and empty lines.
-func onlyComments(b []byte) bool {
-	for line := range bytes.Lines(b) {
-		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
-			return false
-		}
-	}
-	return true
-}
+// errOnlyComments says that a configuration file has nothing in it, as the one a package installs or one that was cut off: at a start and
+// on SIGHUP nothing is removed for it.
+var errOnlyComments = errors.New("the configuration file is empty or has only comments in it, which removes nothing here: " +
+	"to remove every switch, use heddle apply -f FILE --yes")

@@ -27,7 +27,7 @@ func newAgent(d Deps) *cobra.Command {
 			"devices and answers commands. It may be stopped, killed and started again at any time: the kernel goes on forwarding, and the\n" +
 			"next start adopts what is there. \"heddle down\" removes everything.\n\n" +
 			"--config is read at start and on SIGHUP. At start it counts when it was edited since it was last read; otherwise what\n" +
-			"\"heddle apply\" put into force last counts. A file with only comments in it counts as none.\n\n" +
+			"\"heddle apply\" put into force last counts. A file that is empty or has only comments in it counts as none.\n\n" +
 			"Under a service manager (NOTIFY_SOCKET) it tells when it is ready, reloading and stopping, feeds the watchdog, and ends with status 3\n" +
 			"when a command stopped it, as \"heddle down\" does, and 78 when the configuration is wrong: then it is not to be started again.",
 		Example: "  heddle agent --config heddle.yaml\n  heddle agent --name host2 --config host2.yaml", Args: exactly(),

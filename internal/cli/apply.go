@@ -15,18 +15,19 @@ import (
 func newApply(d Deps) *cobra.Command {
 	t, o := &target{}, &output{}
 	var file string
-	var dry bool
+	var dry, yes bool
 	c := &cobra.Command{
 		Use: "apply -f FILE", Short: "Put a configuration file into force, all or nothing",
 		Long: "Put a configuration file into force, all or nothing, and print what changed. What the file declares, apply adds, changes and\n" +
-			"removes; ports connected by command are never touched. The agent keeps the file's content: a restart comes back with it.\n\n" +
+			"removes; ports connected by command are never touched. The agent keeps the file's content: a restart comes back with it.\n" +
+			"A file that declares no switch removes them all: on a terminal apply asks first, elsewhere it needs --yes.\n\n" +
 			"Lines with +, - and ~ are what comes, goes and changes in the file; lines with => are what that means for ports.",
 		Example: "  heddle apply -f heddle.yaml --dry-run\n  heddle apply -f heddle.yaml", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
-			b, err := readFile(d, file)
+			b, err := readFile(c.Context(), d, file)
 			if err != nil {
 				return err
 			}
@@ -37,6 +38,9 @@ func newApply(d Deps) *cobra.Command {
 			q := api.Apply{File: fileName(file), Content: string(b), DryRun: dry, ReadAt: readAt()}
 			if abs, err := filepath.Abs(file); err == nil && file != "-" {
 				q.File = abs
+			}
+			if err := confirmNothing(d, c, t, q, yes); err != nil {
+				return err
 			}
 			out, err := askAttached(d, c, t, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Apply(ctx, q) })
 			if err != nil {
@@ -52,6 +56,7 @@ func newApply(d Deps) *cobra.Command {
 	}
 	fileFlag(c, &file)
 	c.Flags().BoolVar(&dry, "dry-run", false, "only print what would change")
+	c.Flags().BoolVar(&yes, "yes", false, "remove every switch without asking, where the file declares none")
 	o.flag(c)
 	t.flags(d, c)
 	return c

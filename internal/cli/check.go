@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"heddle/internal/interrupt"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -25,15 +27,15 @@ func fileFlag(c *cobra.Command, file *string) {
 	_ = c.MarkFlagFilename("file", "yaml", "yml")
 }
 
-// readFile reads the file of -f, or standard input.
-func readFile(d Deps, file string) ([]byte, error) {
+// readFile reads the file of -f, or standard input, until ctx ends.
+func readFile(ctx context.Context, d Deps, file string) ([]byte, error) {
 	switch file {
 	case "":
 		return nil, usagef("say which file, with -f FILE (- for standard input)")
 	case "-":
-		return spec.Read(d.Stdin)
+		return spec.Read(interrupt.Reader(ctx, d.Stdin))
 	}
-	b, err := spec.ReadFile(file)
+	b, err := interrupt.Do(ctx, func() ([]byte, error) { return spec.ReadFile(file) })
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, usagef("there is no file %s", file)
 	}
@@ -54,8 +56,8 @@ func newCheck(d Deps) *cobra.Command {
 		Use: "check -f FILE", Short: "Check a configuration file; needs neither root nor an agent",
 		Long:    "Check a configuration file and print its faults with their lines: the first 200, and how many more there are. The exit status is 2 when there is one.",
 		Example: "  heddle check -f heddle.yaml", Args: exactly(),
-		RunE: func(*cobra.Command, []string) error {
-			b, err := readFile(d, file)
+		RunE: func(c *cobra.Command, _ []string) error {
+			b, err := readFile(c.Context(), d, file)
 			if err != nil {
 				return err
 			}

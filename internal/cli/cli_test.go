@@ -126,6 +126,7 @@ type console struct {
 	dir    string
 	colour bool
 	stdin  string
+	asking bool
 }
 
 func newConsole(t *testing.T, s *standIn) *console {
@@ -146,7 +147,7 @@ func (c *console) run(args ...string) (stdout, stderr string, status int) {
 	c.t.Helper()
 	var out, errs bytes.Buffer
 	env := map[string]string{"HEDDLE_RUN_DIR": c.dir, "HEDDLE_AGENT": "test"}
-	d := Deps{Stdin: strings.NewReader(c.stdin), Stdout: &out, Stderr: &errs, Getenv: func(k string) string { return env[k] }, Colour: c.colour}
+	d := Deps{Stdin: strings.NewReader(c.stdin), Stdout: &out, Stderr: &errs, Getenv: func(k string) string { return env[k] }, Colour: c.colour, Asking: c.asking}
 	status = Run(context.Background(), d, args)
 	return out.String(), errs.String(), status
 }

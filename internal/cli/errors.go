@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"heddle/internal/api"
+	"heddle/internal/interrupt"
 	"heddle/internal/spec"
 )
 
@@ -28,6 +29,8 @@ func exitStatus(err error) int {
 	switch {
 	case errors.As(err, &silent):
 		return silent.Status
+	case errors.Is(err, interrupt.ErrInterrupted):
+		return ExitFailure
 	case errors.As(err, &usage), isFault(err):
 		return ExitUsage
 	}

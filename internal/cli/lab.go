@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heddle/internal/interrupt"
 	"heddle/internal/lab"
 	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/scenario"
@@ -50,7 +51,7 @@ func newLabUp(d Deps, runDir *string) *cobra.Command {
 		Example: "  heddle lab up nested-mac-learning\n  heddle lab up nested-mac-learning/promiscuous-dual\n  heddle lab up ./mylab.yaml --name mine",
 		Args:    exactly("SCENARIO"),
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := findScenario(args[0])
+			s, err := findScenario(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -73,7 +74,7 @@ func newLabUp(d Deps, runDir *string) *cobra.Command {
 }
 
 // findScenario takes a built-in scenario, a row of an experiment written EXPERIMENT/ROW, or a file.
-func findScenario(arg string) (*scenario.Scenario, error) {
+func findScenario(ctx context.Context, arg string) (*scenario.Scenario, error) {
 	if name, row, ok := strings.Cut(arg, "/"); ok && slices.Contains(experiment.Names(), name) {
 		e, err := experiment.Find(name)
 		if err != nil {
@@ -89,7 +90,7 @@ func findScenario(arg string) (*scenario.Scenario, error) {
 		s, err := experiment.Scenario(arg)
 		return s, asUsage(err)
 	}
-	s, err := scenario.Load(arg)
+	s, err := interrupt.Do(ctx, func() (*scenario.Scenario, error) { return scenario.Load(arg) })
 	return s, asUsage(err)
 }
 

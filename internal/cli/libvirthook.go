@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
+	"heddle/internal/interrupt"
 	"heddle/internal/libvirt"
 )
 
@@ -34,7 +35,7 @@ func newLibvirtHook(d Deps) *cobra.Command {
 			h := libvirt.Hook{Agent: client, Release: libvirt.LeaveBridge, FailOpen: fail == "open", Warn: func(format string, a ...any) {
 				fmt.Fprintf(d.Stderr, "heddle: domain %s: %s\n", args[0], fmt.Sprintf(format, a...))
 			}}
-			if err := h.Run(ctx, args[1], d.Stdin); err != nil {
+			if err := h.Run(ctx, args[1], interrupt.Reader(ctx, d.Stdin)); err != nil {
 				return fmt.Errorf("domain %s: %w", args[0], err)
 			}
 			return nil

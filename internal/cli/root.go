@@ -29,6 +29,8 @@ type Deps struct {
 	Getenv func(string) string
 	// Colour says whether Stdout is a terminal that may be given colours.
 	Colour bool
+	// Asking says whether Stdin and Stderr are a terminal, where a person can be asked.
+	Asking bool
 	// Watched says whether Stderr is a terminal, where a line may be written over.
 	Watched bool
 }
@@ -39,6 +41,7 @@ func FromOS() Deps {
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Getenv:  os.Getenv,
 		Colour:  isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
+		Asking:  isTerminal(os.Stdin) && isTerminal(os.Stderr),
 		Watched: isTerminal(os.Stderr) && os.Getenv("TERM") != "dumb",
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
+	"heddle/internal/interrupt"
 	"heddle/internal/plan"
 	"heddle/internal/trace"
 )
@@ -53,6 +54,8 @@ func newTrace(d Deps) *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
+			d := d
+			d.Stdin = interrupt.Reader(c.Context(), d.Stdin)
 			q, notes, err := f.request(d, c)
 			if err != nil {
 				return err
@@ -125,7 +128,7 @@ func (f *traceFlags) request(d Deps, c *cobra.Command) (q trace.Request, notes [
 	case given("hex"):
 		q.Frames, err = f.readHex(d)
 	case given("pcap"):
-		q.Frames, notes, err = f.readCapture(d)
+		q.Frames, notes, err = f.readCapture(c.Context(), d)
 	case len(fields) > 0:
 		q.Frame, err = f.fields(given)
 	}
@@ -151,17 +154,20 @@ func (f *traceFlags) readHex(d Deps) ([][]byte, error) {
 	return [][]byte{b}, nil
 }
 
-func (f *traceFlags) readCapture(d Deps) ([][]byte, []string, error) {
+func (f *traceFlags) readCapture(ctx context.Context, d Deps) ([][]byte, []string, error) {
 	in := d.Stdin
 	if f.pcap != "-" {
-		file, err := os.Open(f.pcap)
+		file, err := interrupt.Do(ctx, func() (*os.File, error) { return os.Open(f.pcap) })
 		if err != nil {
 			return nil, nil, err
 		}
 		defer file.Close()
-		in = file
+		in = interrupt.Reader(ctx, file)
 	}
 	got, err := trace.ReadCapture(in)
+	if err != nil && ctx.Err() != nil {
+		err = interrupt.ErrInterrupted
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("--pcap %s: %w", f.pcap, err)
 	}

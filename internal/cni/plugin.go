@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -12,8 +14,11 @@ import (
 	"github.com/containernetworking/cni/pkg/types"
 	current "github.com/containernetworking/cni/pkg/types/100"
 	"github.com/containernetworking/cni/pkg/version"
+	"golang.org/x/sys/unix"
 
 	"heddle/internal/api"
+	"heddle/internal/interrupt"
+	"heddle/internal/printable"
 	"heddle/internal/spec"
 )
 
@@ -24,6 +29,9 @@ const (
 	upTime  = 10 * time.Second
 	upCheck = 10 * time.Millisecond
 )
+
+// maxInput bounds a network's configuration, in bytes.
+const maxInput = 16 << 20
 
 // Main is the plugin: one command, from CNI_COMMAND and standard input, answered on standard output. An error has been answered as the
 // specification wants it; the program ends with a status that is not 0.
@@ -39,11 +47,38 @@ func Main(ctx context.Context, program string) error {
 			return f(ctx, a)
 		}
 	}
+	if err := readInput(ctx); err != nil {
+		e := types.NewError(types.ErrIOFailure, "read the network's configuration from standard input", err.Error())
+		return errors.Join(e, e.Print())
+	}
 	err := skel.PluginMainFuncsWithError(skel.CNIFuncs{Add: with(add), Del: with(del), Check: with(check), GC: with(gc), Status: with(status)},
 		version.PluginSupports("0.4.0", "1.0.0", "1.1.0"), program)
 	if err != nil {
+		// Names in it come from the runtime, and the answer may end on somebody's terminal.
+		err.Msg, err.Details = printable.Text(err.Msg), printable.Text(err.Details)
 		return errors.Join(err, err.Print())
 	}
+	return nil
+}
+
+// readInput reads standard input, until ctx ends, and puts what it has read in its place: the library reads it without an end.
+func readInput(ctx context.Context) error {
+	text, err := interrupt.Do(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(os.Stdin, maxInput)) })
+	if err != nil {
+		return err
+	}
+	fd, err := unix.MemfdCreate("cni", unix.MFD_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), "standard input")
+	if _, err := f.Write(text); err != nil {
+		return err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	os.Stdin = f
 	return nil
 }
 

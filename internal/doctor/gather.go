@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heddle/internal/api"
+	"heddle/internal/interrupt"
 	"heddle/internal/spec"
 )
 
@@ -28,7 +29,7 @@ func Gather(ctx context.Context, w Where) Facts {
 	f := Facts{Unknown: map[Fact]string{}, Devices: map[string]Device{}}
 	f.kernel()
 	f.pins(ctx, w)
-	cfg := f.config(w)
+	cfg := f.config(ctx, w)
 	f.askAgent(ctx, w, cfg)
 	f.BridgeNetfilter = read("/proc/sys/net/bridge/bridge-nf-call-iptables") == "1"
 	f.Forwarding = read("/proc/sys/net/ipv4/ip_forward") == "1"
@@ -113,9 +114,9 @@ func mountedAt(mountinfo, dir string) bool {
 	return false
 }
 
-func (f *Facts) config(w Where) *spec.Config {
+func (f *Facts) config(ctx context.Context, w Where) *spec.Config {
 	f.Config.File = w.Config
-	b, err := os.ReadFile(w.Config)
+	b, err := interrupt.Do(ctx, func() ([]byte, error) { return spec.ReadFile(w.Config) })
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil
@@ -124,7 +125,7 @@ func (f *Facts) config(w Where) *spec.Config {
 		return nil
 	}
 	f.Config.Exists = true
-	if onlyComments(string(b)) {
+	if spec.OnlyComments(b) {
 		return nil
 	}
 	cfg, err := spec.Parse(w.Config, b)
@@ -135,15 +136,6 @@ func (f *Facts) config(w Where) *spec.Config {
 		return nil
 	}
 	return cfg
-}
-
-func onlyComments(content string) bool {
-	for line := range strings.Lines(content) {
-		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
-			return false
-		}
-	}
-	return true
 }
 
 func (f *Facts) askAgent(ctx context.Context, w Where, cfg *spec.Config) {

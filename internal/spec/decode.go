@@ -145,11 +145,7 @@ func nodeName(n *yaml.Node) string {
 }
 
 func (d *decoder) mapping(n *yaml.Node, v reflect.Value, a at) {
-	if isNull(n) && a.key != 0 {
-		return
-	}
 	if isNull(n) {
-		d.fault(n, a, "the file is empty: it needs at least a switch, under switches:")
 		return
 	}
 	fields := d.fieldsOf(v.Type())

@@ -51,8 +51,30 @@ func hasTooManyValues(text []byte) bool {
 	return n > marksPerValue*maxValues
 }
 
+// OnlyComments says whether a YAML file holds nothing but comments and empty lines.
+func OnlyComments(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+			return false
+		}
+	}
+	return true
+}
+
+// DeclaresNothing says whether a file is valid and declares neither a switch nor a port.
+func DeclaresNothing(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		// What is declared has a name; a file that has names is not read for this question.
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && bytes.Contains(line, []byte("name")) {
+			return false
+		}
+	}
+	cfg, err := Parse("", text)
+	return err == nil && len(cfg.Switches)+len(cfg.Ports) == 0
+}
+
 // Parse reads one YAML document strictly and validates it. The error is Faults with what is wrong, in the order of the file: the
-// first 200 and how many more there are; filename is what they carry. Fields that are unknown or given twice, and values of the wrong type,
+// first 200 and how many more there are; filename is what they carry. A file without content declares nothing. Fields that are unknown or given twice, and values of the wrong type,
 // are faults. On an error there is no Config.
 func Parse(filename string, data []byte) (*Config, error) {
 	fail := func(p position, msg string) (*Config, error) {
@@ -69,7 +91,7 @@ func Parse(filename string, data []byte) (*Config, error) {
 	var doc yaml.Node
 	switch err := dec.Decode(&doc); {
 	case errors.Is(err, io.EOF):
-		return fail(position{1, 1}, "the file is empty: it needs at least a switch, under switches:")
+		return &Config{src: newSource(filename)}, nil
 	case err != nil:
 		p, msg := syntaxError(err)
 		return fail(p, msg)
