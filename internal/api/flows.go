@@ -220,7 +220,9 @@ type FlowCollector struct {
 	// Collector is the address and port as the configuration has them, Shape the form of the records.
 	Collector string `json:"collector"`
 	Shape     string `json:"shape"`
-	// State is sending, resolving (its name has no address yet), away (it can't be reached) or closed (nothing is metered), since
+	// Transport is udp, tcp or tls.
+	Transport string `json:"transport"`
+	// State is sending, resolving (its name has no address yet), connecting (over TCP or TLS, for the first time), away (it can't be reached) or closed (nothing is metered), since
 	// then.
 	State string    `json:"state"`
 	Since time.Time `json:"since"`
@@ -235,6 +237,12 @@ type FlowCollector struct {
 	LostPackets uint64 `json:"lostPackets"`
 	LostBytes   uint64 `json:"lostBytes"`
 	Unshaped    uint64 `json:"unshaped"`
+	// Over TCP and TLS: Waiting records are not confirmed by the collector's host yet. Unsure records were on their way when a connection broke
+	// off: some of them may be missing at the collector, some may have come twice.
+	Waiting       uint64 `json:"waiting,omitzero"`
+	Unsure        uint64 `json:"unsure,omitzero"`
+	UnsurePackets uint64 `json:"unsurePackets,omitzero"`
+	UnsureBytes   uint64 `json:"unsureBytes,omitzero"`
 	// LastError is the last fault, "" for none since the session began.
 	LastError string `json:"lastError,omitempty"`
 }

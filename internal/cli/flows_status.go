@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -72,6 +73,9 @@ func flowCollectors(w io.Writer, s *api.FlowStatus) error {
 	for _, sw := range s.Switches {
 		for _, c := range sw.Collectors {
 			tab.add(c.Collector, c.Shape, c.State, dash(c.Address), strconv.FormatUint(c.Messages, 10), strconv.FormatUint(c.Records, 10), strconv.FormatUint(c.Lost, 10))
+			if text := flowUnsure(c); text != "" {
+				errors = append(errors, "collector "+c.Collector+" of switch "+sw.Switch+": "+text)
+			}
 			if c.LastError != "" {
 				errors = append(errors, "collector "+c.Collector+" of switch "+sw.Switch+": "+c.LastError)
 			}
@@ -92,6 +96,18 @@ func flowCollectors(w io.Writer, s *api.FlowStatus) error {
 		}
 	}
 	return nil
+}
+
+// flowUnsure says how much waits for a collector over TCP or TLS, and of how much nobody here knows whether it arrived; "" for nothing.
+func flowUnsure(c api.FlowCollector) string {
+	var parts []string
+	if c.Waiting > 0 && c.State != api.CollectorSending {
+		parts = append(parts, fmt.Sprintf("%d records wait for it", c.Waiting))
+	}
+	if c.Unsure > 0 {
+		parts = append(parts, fmt.Sprintf("of %d records it is not known whether they arrived: connections broke off, and some may be missing or be there twice", c.Unsure))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // flowLosses shows the ports at which something could not be recorded.

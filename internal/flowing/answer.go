@@ -236,13 +236,16 @@ func (r *Runner) Status() (*api.FlowStatus, error) {
 
 // planned says whether the plan has that collector.
 func planned(x plan.IPFIX, s *export.Status) bool {
-	return slices.Contains(x.Collectors, plan.Collector{Address: s.Collector.Address, Port: s.Collector.Port, Shape: spec.Shape(s.Collector.Shape)})
+	c := s.Collector
+	return slices.ContainsFunc(x.Collectors, func(p plan.Collector) bool {
+		return p.Address == c.Address && p.Port == c.Port && p.Shape == spec.Shape(c.Shape) && transport(p) == cmp.Or(c.Transport, export.UDP)
+	})
 }
 
 func collectorOf(c *export.Status) api.FlowCollector {
-	to := plan.Collector{Address: c.Collector.Address, Port: c.Collector.Port}
-	return api.FlowCollector{Collector: to.String(), Shape: string(c.Collector.Shape), State: string(c.State), Since: c.Since, Address: c.Remote, Source: c.Local,
-		Messages: c.Messages, Records: c.Records, Lost: c.Lost.Records, LostPackets: c.Lost.Packets, LostBytes: c.Lost.Bytes, Unshaped: c.Unshaped, LastError: c.Why}
+	return api.FlowCollector{Collector: nameOf(c.Collector), Transport: string(cmp.Or(c.Collector.Transport, export.UDP)), Shape: string(c.Collector.Shape), State: string(c.State), Since: c.Since, Address: c.Remote, Source: c.Local,
+		Messages: c.Messages, Records: c.Records, Lost: c.Lost.Records, LostPackets: c.Lost.Packets, LostBytes: c.Lost.Bytes, Unshaped: c.Unshaped,
+		Waiting: c.Waiting.Records, Unsure: c.Unsure.Records, UnsurePackets: c.Unsure.Packets, UnsureBytes: c.Unsure.Bytes, LastError: c.Why}
 }
 
 func sum(s meter.Sum) api.FlowCounts {

@@ -130,7 +130,7 @@ func TestStatusTellsTablesCollectorsAndLosses(t *testing.T) {
 	}
 	lab := s.Switches[0]
 	want := api.FlowSwitch{Switch: "lab", Metered: 2, Flows: 1, MaxFlows: 1000, TableSize: lab.TableSize, Counted: api.FlowCounts{Packets: 5, Bytes: 500, FrameBytes: 570},
-		Collectors: []api.FlowCollector{{Collector: "192.0.2.9:4739", Shape: "standard", State: "sending", Lost: 3}},
+		Collectors: []api.FlowCollector{{Collector: "192.0.2.9:4739", Transport: "udp", Shape: "standard", State: "sending", Lost: 3}},
 		Losses:     []api.FlowLoss{{Port: "u1", Uplink: true, FlowCounts: api.FlowCounts{Packets: 1}}, {Port: "vm2", FlowCounts: api.FlowCounts{Packets: 9, Bytes: 90}}}}
 	if d := cmp.Diff(want, lab); d != "" || lab.TableSize == 0 {
 		t.Error(d)

@@ -1,7 +1,9 @@
 package flowing
 
 import (
+	"cmp"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -12,6 +14,7 @@ import (
 	"heddle/internal/meter"
 	"heddle/internal/meter/export"
 	"heddle/internal/plan"
+	"heddle/internal/spec"
 )
 
 // exporter sends the records of a switch to the collectors that the plan names. One goroutine uses it, but for Status.
@@ -53,12 +56,16 @@ func Exporters(o ExportOptions) func(now meter.Instant, sw string, x plan.IPFIX)
 
 // config is what the plan asks for.
 func (e *exporter) config(x plan.IPFIX) export.Config {
-	c := export.Config{Domain: x.ObservationDomain, DomainName: "switch " + e.sw + " on " + e.o.Host, Lost: e.lost.of, MTU: x.MTU, TemplateEvery: x.TemplateEvery, TemplateMessages: x.TemplatePackets, Log: e.log}
+	c := export.Config{TLS: map[export.Collector]export.TLS{}, Domain: x.ObservationDomain, DomainName: "switch " + e.sw + " on " + e.o.Host, Lost: e.lost.of, MTU: x.MTU, TemplateEvery: x.TemplateEvery, TemplateMessages: x.TemplatePackets, Log: e.log}
 	if a, err := netip.ParseAddr(x.SwitchAddress); err == nil {
 		c.Source = a
 	}
 	for _, to := range x.Collectors {
-		c.Collectors = append(c.Collectors, export.Collector{Address: to.Address, Port: to.Port, Shape: export.Shape(to.Shape)})
+		k := export.Collector{Address: to.Address, Port: to.Port, Shape: export.Shape(to.Shape), Transport: transport(to)}
+		c.Collectors = append(c.Collectors, k)
+		if k.Transport == export.OverTLS {
+			c.TLS[k] = export.TLS(to.TLS)
+		}
 	}
 	return c
 }
@@ -70,6 +77,7 @@ func (e *exporter) Configure(now meter.Instant, x plan.IPFIX) {
 		return
 	}
 	e.Close(now)
+	c.Lost = e.lost.of // with what was lost until now
 	next, err := export.New(now, c)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -79,8 +87,18 @@ func (e *exporter) Configure(now meter.Instant, x plan.IPFIX) {
 	}
 }
 
+// transport is how messages get to a collector.
+func transport(to plan.Collector) export.Transport {
+	return export.Transport(cmp.Or(to.Transport, spec.TransportUDP))
+}
+
+// nameOf is a collector in the words of the configuration.
+func nameOf(c export.Collector) string {
+	return plan.Collector{Address: c.Address, Port: c.Port, Transport: spec.Transport(c.Transport)}.String()
+}
+
 func sameExport(a, b export.Config) bool {
-	return slices.Equal(a.Collectors, b.Collectors) && a.Domain == b.Domain && a.Source == b.Source && a.MTU == b.MTU &&
+	return slices.Equal(a.Collectors, b.Collectors) && maps.Equal(a.TLS, b.TLS) && a.Domain == b.Domain && a.Source == b.Source && a.MTU == b.MTU &&
 		a.TemplateEvery == b.TemplateEvery && a.TemplateMessages == b.TemplateMessages
 }
 
@@ -137,6 +155,7 @@ func (e *exporter) Status() ([]export.Status, error) {
 // addStatus adds the counts of an export that has ended, but for what was lost, which was handed on.
 func addStatus(to, past *export.Status) {
 	to.Messages, to.Octets, to.Records, to.Unshaped = to.Messages+past.Messages, to.Octets+past.Octets, to.Records+past.Records, to.Unshaped+past.Unshaped
+	to.Unsure.Add(past.Unsure)
 }
 
 // closed is the state of a collector while nothing is metered.

@@ -13,6 +13,7 @@ import (
 	"heddle/internal/event"
 	"heddle/internal/flow"
 	"heddle/internal/meter"
+	"heddle/internal/meter/export"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -135,5 +136,72 @@ func TestCollectorsThatComeAndGoAreEvents(t *testing.T) {
 	e.pass(100)
 	if len(e.events) != n {
 		t.Errorf("more is told though nothing happened: %+v", e.events[n:])
+	}
+}
+
+// What is lost between the last look at the collectors and a change of the settings is counted on, not forgotten.
+func TestWhatIsLostRightBeforeAChangeIsCounted(t *testing.T) {
+	x := closedPort()
+	e := newExporting(t, t.TempDir(), x)
+	e.pass(20)
+	e.lose()
+	e.Export(e.now, nil, []flow.Record{{Key: flow.Key{EtherType: flow.IPv4, Protocol: 17}, Delta: flow.Counts{Packets: 3, Bytes: 300}}})
+	x.ObservationDomain = 9
+	e.Configure(e.now, x)
+	all, err := e.Status()
+	if err != nil || all[0].Lost.Records != 2 {
+		t.Errorf("%+v, %v; want 2 records lost", all, err)
+	}
+}
+
+// What waits in memory for a collector over TCP is lost when the agent is killed: the next one says so. A collector over UDP at the same
+// address and port is another one.
+func TestWhatWaitsForACollectorIsLostWhenTheAgentIsKilled(t *testing.T) {
+	dir, x := t.TempDir(), closedPort()
+	udp := x.Collectors[0]
+	x.Collectors[0].Transport = spec.TransportTCP
+	x.Collectors = append(x.Collectors, udp)
+	e := newExporting(t, dir, x)
+	e.pass(1)
+	e.Export(e.now, nil, []flow.Record{{Key: flow.Key{EtherType: flow.IPv4, Protocol: 17}, Delta: flow.Counts{Packets: 3, Bytes: 300}}})
+	e.pass(1)
+	all, err := e.Status()
+	if err != nil || all[0].Held != (export.Loss{Records: 1, Packets: 3, Bytes: 300}) || all[0].Lost != (export.Loss{}) {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	next := newExporting(t, dir, x) // the first one was killed
+	if all, err = next.Status(); err != nil || all[0].Lost != (export.Loss{Records: 1, Packets: 3, Bytes: 300}) {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if a, b := nameOf(all[0].Collector), nameOf(all[1].Collector); a != "tcp://"+b {
+		t.Errorf("the collectors are called %s and %s", a, b)
+	}
+}
+
+func TestCollectorOverTLSGetsItsFiles(t *testing.T) {
+	x := closedPort()
+	x.Collectors[0].Transport, x.Collectors[0].TLS = spec.TransportTLS, plan.TLS{CA: "/nonesuch/ca.pem", ServerName: "flows"}
+	e := newExporting(t, t.TempDir(), x)
+	var all []export.Status
+	for end := time.Now().Add(20 * time.Second); len(all) == 0 || all[0].State != export.Away; e.pass(1) {
+		if all, _ = e.Status(); time.Now().After(end) {
+			t.Fatalf("%+v", all)
+		}
+	}
+	if !strings.Contains(all[0].Why, "ca: open /nonesuch/ca.pem: no such file") {
+		t.Errorf("%+v", all[0])
+	}
+	before := e.now
+	e.pass(1)
+	if last := e.events[len(e.events)-1]; last.Kind != event.Collector || last.To != "away" || !strings.HasPrefix(last.Collector, "tls://") {
+		t.Errorf("%+v", e.events)
+	}
+	had := e.exporter.now
+	if e.Configure(before, x); e.exporter.now != had {
+		t.Error("the same settings begin another export")
+	}
+	x.Collectors[0].TLS.CA = "/nonesuch/other.pem"
+	if e.Configure(e.now, x); e.exporter.now == had {
+		t.Error("other files begin no other export")
 	}
 }

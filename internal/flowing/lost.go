@@ -1,6 +1,7 @@
 package flowing
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,6 +43,7 @@ func readLost(dir, sw string) (lost, error) {
 		return l, fmt.Errorf("read %s: %w", l.file, err)
 	}
 	for _, x := range all {
+		x.Transport = cmp.Or(x.Transport, export.UDP) // agents before there were others did not say
 		l.of[x.Collector] = x.Loss
 	}
 	return l, nil
@@ -51,8 +53,11 @@ func readLost(dir, sw string) (lost, error) {
 func (l *lost) note(all []export.Status) error {
 	next := maps.Clone(l.of)
 	for _, s := range all {
-		if s.Lost != (export.Loss{}) {
-			next[s.Collector] = s.Lost
+		s.Collector.Transport = cmp.Or(s.Collector.Transport, export.UDP)
+		lost := s.Lost
+		lost.Add(s.Held) // is lost if the agent is killed now
+		if _, known := next[s.Collector]; known || lost != (export.Loss{}) {
+			next[s.Collector] = lost
 		}
 	}
 	if maps.Equal(next, l.of) {

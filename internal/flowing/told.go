@@ -5,7 +5,6 @@ import (
 
 	"heddle/internal/event"
 	"heddle/internal/meter/export"
-	"heddle/internal/plan"
 )
 
 // told publishes what becomes of the collectors of a switch. One that comes and goes all the time is told of now and then.
@@ -31,15 +30,16 @@ func (t *told) tell(all []export.Status, now time.Time) {
 	for i := range all {
 		s := &all[i]
 		before := t.states[s.Collector]
-		if s.State == before || s.State == export.Resolving && s.Why == "" || !t.limit.Allow(s.Collector, now) {
+		if s.State == before || s.Why == "" && (s.State == export.Resolving || s.State == export.Connecting) || !t.limit.Allow(s.Collector, now) {
 			continue
 		}
 		t.states[s.Collector] = s.State
-		name := plan.Collector{Address: s.Collector.Address, Port: s.Collector.Port}.String()
+		name := nameOf(s.Collector)
 		text := map[export.State]string{
-			export.Sending:   "flow collector " + name + " is sent records",
-			export.Away:      "flow collector " + name + " is away: " + s.Why,
-			export.Resolving: "flow collector " + name + " has no address: " + s.Why,
+			export.Sending:    "flow collector " + name + " is sent records",
+			export.Away:       "flow collector " + name + " is away: " + s.Why,
+			export.Resolving:  "flow collector " + name + " has no address: " + s.Why,
+			export.Connecting: "flow collector " + name + " is being connected to: " + s.Why,
 		}[s.State]
 		t.publish(event.Event{Kind: event.Collector, Switch: t.sw, Collector: name, From: string(before), To: string(s.State), Text: text})
 	}

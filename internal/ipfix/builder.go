@@ -204,5 +204,10 @@ func (b *Builder) Message(exported time.Time) []byte {
 	return message
 }
 
+// SetExported changes when a finished message leaves, for one that had to wait.
+func SetExported(message []byte, exported time.Time) {
+	binary.BigEndian.PutUint32(message[4:], uint32(exported.Unix()))
+}
+
 // SetSequence changes the sequence number of a finished message, for one that goes to several collectors, each with a session of its own.
 func SetSequence(message []byte, sequence uint32) { binary.BigEndian.PutUint32(message[8:], sequence) }

@@ -14,6 +14,8 @@ const (
 	collectorSent   = "heddle_flow_exported_records_total"
 	collectorLost   = "heddle_flow_lost_records_total"
 	collectorLostP  = "heddle_flow_lost_packets_total"
+	collectorUnsure = "heddle_flow_unsure_records_total"
+	collectorWaits  = "heddle_flow_waiting_records"
 )
 
 // flowFamilies are the metrics of metering and export. Those of a switch appear when it is metered.
@@ -30,6 +32,9 @@ func flowFamilies() []Family {
 		{Name: collectorSent, Type: Counter, Help: "Flow records sent to the collector, since the export began.", Labels: collector},
 		{Name: collectorLost, Type: Counter, Help: "Flow records that could not be sent to the collector, since the export began.", Labels: collector},
 		{Name: collectorLostP, Type: Counter, Help: "Packets that those records told of.", Labels: collector},
+		{Name: collectorUnsure, Type: Counter, Help: "Flow records that were on their way over TCP or TLS when a connection broke off: some may be missing at the collector, some be there twice.",
+			Labels: collector},
+		{Name: collectorWaits, Type: Gauge, Help: "Flow records that the host of a collector over TCP or TLS has not confirmed yet.", Labels: collector},
 	}
 }
 
@@ -50,5 +55,7 @@ func (s *series) flows(sw *api.FlowSwitch) {
 		s.count(collectorSent, c.Records, labels)
 		s.count(collectorLost, c.Lost, labels)
 		s.count(collectorLostP, c.LostPackets, labels)
+		s.count(collectorUnsure, c.Unsure, labels)
+		s.gauge(collectorWaits, float64(c.Waiting), labels)
 	}
 }

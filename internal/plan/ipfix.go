@@ -43,10 +43,27 @@ type Collector struct {
 	Address string     `json:"address"` // of IP, or a host name
 	Port    uint16     `json:"port"`
 	Shape   spec.Shape `json:"shape"`
+	// Transport is udp unless it is set.
+	Transport spec.Transport `json:"transport,omitzero"`
+	TLS       TLS            `json:"tls,omitzero"`
 }
 
-// String is the collector's address and port: 192.0.2.9:4739, [2001:db8::9]:4739.
-func (c Collector) String() string { return net.JoinHostPort(c.Address, strconv.Itoa(int(c.Port))) }
+// TLS is how a collector over TLS is known, and this host to it: names of files, not what is in them.
+type TLS struct {
+	CA          string `json:"ca,omitzero"` // "" = the authorities that the host trusts
+	Certificate string `json:"certificate,omitzero"`
+	Key         string `json:"key,omitzero"`
+	ServerName  string `json:"serverName,omitzero"` // "" = the collector's address
+}
+
+// String is the collector's address and port: 192.0.2.9:4739, [2001:db8::9]:4739, tls://flows.example.net:4740.
+func (c Collector) String() string {
+	at := net.JoinHostPort(c.Address, strconv.Itoa(int(c.Port)))
+	if c.Transport == "" || c.Transport == spec.TransportUDP {
+		return at
+	}
+	return string(c.Transport) + "://" + at
+}
 
 func resolveIPFIX(s *spec.IPFIX) IPFIX {
 	x := IPFIX{
@@ -63,7 +80,8 @@ func resolveIPFIX(s *spec.IPFIX) IPFIX {
 		MTU:               s.MTU,
 	}
 	for _, c := range s.Collectors {
-		x.Collectors = append(x.Collectors, Collector{Address: strings.ToLower(c.Address), Port: uint16(c.ActualPort()), Shape: c.ActualShape()})
+		x.Collectors = append(x.Collectors, Collector{Address: strings.ToLower(c.Address), Port: uint16(c.ActualPort()), Shape: c.ActualShape(),
+			Transport: c.ActualTransport(), TLS: TLS{c.CA, c.Certificate, c.Key, c.ServerName}})
 	}
 	return x
 }

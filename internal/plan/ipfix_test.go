@@ -15,7 +15,8 @@ func TestResolve_IPFIX(t *testing.T) {
   - {name: plain}
   - name: lab
     ipfix:
-      collectors: [{address: Flows.example.net}, {address: "2001:db8::9", port: 2055, shape: vds}]
+      collectors: [{address: Flows.example.net}, {address: "2001:db8::9", port: 2055, shape: vds, transport: tcp},
+        {address: 192.0.2.9, transport: tls, ca: /etc/ca.pem, serverName: flows}]
       observationDomainId: 4294967295
       switchIpAddress: 192.0.2.1
       activeFlowTimeout: 30m
@@ -32,7 +33,11 @@ func TestResolve_IPFIX(t *testing.T) {
 		t.Error(diff)
 	}
 	want = IPFIX{
-		Collectors:        []Collector{{"flows.example.net", 4739, spec.ShapeStandard}, {"2001:db8::9", 2055, spec.ShapeVDS}},
+		Collectors:        []Collector{
+			{Address: "flows.example.net", Port: 4739, Shape: spec.ShapeStandard, Transport: spec.TransportUDP},
+			{Address: "2001:db8::9", Port: 2055, Shape: spec.ShapeVDS, Transport: spec.TransportTCP},
+			{Address: "192.0.2.9", Port: 4740, Shape: spec.ShapeStandard, Transport: spec.TransportTLS, TLS: TLS{CA: "/etc/ca.pem", ServerName: "flows"}},
+		},
 		ObservationDomain: 1<<32 - 1, SwitchAddress: "192.0.2.1", ActiveTimeout: 30 * time.Minute, IdleTimeout: 90 * time.Second,
 		SamplingRate: 4096, InternalOnly: true, Biflow: true, TemplateEvery: 10 * time.Minute, MaxFlows: 2000, MTU: 1280,
 	}
@@ -41,7 +46,7 @@ func TestResolve_IPFIX(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, row := range []Row{
-		{"ipfix.collectors", "flows.example.net:4739 (standard), [2001:db8::9]:2055 (vds)", ""}, {"ipfix.activeFlowTimeout", "30m", ""},
+		{"ipfix.collectors", "flows.example.net:4739 (standard), tcp://[2001:db8::9]:2055 (vds), tls://192.0.2.9:4740 (standard)", ""}, {"ipfix.activeFlowTimeout", "30m", ""},
 		{"ipfix.switchIpAddress", "192.0.2.1", ""}, {"ipfix.templates.packets", "0", ""}, {"ipfix.mtu", "1280", ""},
 	} {
 		if !slices.Contains(got.Rows(), row) {

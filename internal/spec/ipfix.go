@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"net/netip"
 	"strings"
 	"time"
@@ -35,15 +36,35 @@ type IPFIX struct {
 	MTU int `yaml:"mtu,omitempty" json:"mtu,omitzero"`
 }
 
-// Collector is where flow records go, over UDP.
+// Collector is where flow records go.
 type Collector struct {
 	// Address is an IPv4 or IPv6 address, or a host name, which is looked up again from time to time.
 	Address string `yaml:"address" json:"address"`
-	// Port is the UDP port: 1–65535, default 4739.
+	// Port is 1–65535; default 4739, with transport tls 4740.
 	Port int `yaml:"port,omitempty" json:"port,omitzero"`
+	// Transport is udp (default), tcp or tls.
+	Transport Transport `yaml:"transport,omitempty" json:"transport,omitzero"`
 	// Shape is standard (default) or vds.
 	Shape Shape `yaml:"shape,omitempty" json:"shape,omitzero"`
+	// CA is a file with the certificates (PEM) of the authorities that the collector's certificate may come from; for transport tls, as
+	// all that follows. Default: the authorities that the host trusts.
+	CA string `yaml:"ca,omitempty" json:"ca,omitzero"`
+	// Certificate and Key are files (PEM) with what this host shows to a collector that asks who it is.
+	Certificate string `yaml:"certificate,omitempty" json:"certificate,omitzero"`
+	Key         string `yaml:"key,omitempty" json:"key,omitzero"`
+	// ServerName is the name or address that the collector's certificate must have. Default: Address.
+	ServerName string `yaml:"serverName,omitempty" json:"serverName,omitzero"`
 }
+
+// Transport is how messages get to a collector (RFC 7011 section 10).
+type Transport string
+
+// The transports.
+const (
+	TransportUDP Transport = "udp"
+	TransportTCP Transport = "tcp"
+	TransportTLS Transport = "tls" // over TCP
+)
 
 // Shape is the form of flow records.
 type Shape string
@@ -79,6 +100,7 @@ const (
 const (
 	MaxCollectors        = 8
 	DefaultCollectorPort = 4739 // IANA's for IPFIX (RFC 7011 section 11)
+	DefaultTLSPort       = 4740 // IANA's for IPFIX over TLS
 	MaxObservationDomain = 1<<32 - 1
 
 	MinActiveFlowTimeout     = time.Minute
@@ -101,13 +123,19 @@ const (
 	MinMessageMTU   = 540
 )
 
-// ActualPort is the collector's UDP port: what is set, or IANA's.
+// ActualPort is the collector's port: what is set, or IANA's.
 func (c Collector) ActualPort() int {
-	if c.Port == 0 {
-		return DefaultCollectorPort
+	switch {
+	case c.Port != 0:
+		return c.Port
+	case c.Transport == TransportTLS:
+		return DefaultTLSPort
 	}
-	return c.Port
+	return DefaultCollectorPort
 }
+
+// ActualTransport is what is set, or udp.
+func (c Collector) ActualTransport() Transport { return cmp.Or(c.Transport, TransportUDP) }
 
 // ActualShape is what is set, or standard.
 func (c Collector) ActualShape() Shape {

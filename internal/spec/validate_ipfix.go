@@ -2,6 +2,7 @@ package spec
 
 import (
 	"net/netip"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -42,6 +43,7 @@ func (v *validator) collectors(a at, x *IPFIX) {
 	type target struct {
 		address string
 		port    int
+		udp     bool
 	}
 	first := map[target]int{}
 	for k := range x.Collectors {
@@ -52,15 +54,41 @@ func (v *validator) collectors(a at, x *IPFIX) {
 			v.fault(at.field("address"), shown(c.Address), "%s", msg)
 		}
 		if c.Port != 0 || v.written(at, "port") {
-			v.within(at, "port", c.Port, 1, 65535, "a collector's UDP port is 1–65535; leave it out for %d", DefaultCollectorPort)
+			v.within(at, "port", c.Port, 1, 65535, "a collector's port is 1–65535; leave it out for %d", Collector{Transport: c.Transport}.ActualPort())
 		}
+		v.transport(at, c)
 		enum(v, at, "shape", c.Shape, ShapeStandard, ShapeVDS)
-		t := target{sameAddress(c.Address), c.ActualPort()}
+		t := target{sameAddress(c.Address), c.ActualPort(), c.ActualTransport() == TransportUDP}
 		if other, dup := first[t]; dup && c.Address != "" {
 			v.fault(at, "", "this collector is listed already%s: give each address and port once", v.line(a.item(other, "")))
 			continue
 		}
 		first[t] = k
+	}
+}
+
+// transport checks how messages get to a collector, and that what is for TLS stands beside it alone.
+func (v *validator) transport(a at, c *Collector) {
+	enum(v, a, "transport", c.Transport, TransportUDP, TransportTCP, TransportTLS)
+	for _, f := range []struct{ field, value string }{{"ca", c.CA}, {"certificate", c.Certificate}, {"key", c.Key}, {"serverName", c.ServerName}} {
+		switch {
+		case f.value == "" && !v.written(a, f.field):
+		case c.Transport != TransportTLS:
+			v.fault(a.field(f.field), "", "this is for transport: tls; this collector's transport is %s", c.ActualTransport())
+		case f.field == "serverName":
+			if checkCollectorAddress(f.value) != "" {
+				v.fault(a.field(f.field), shown(f.value), "a server name is a host name or an address, as the collector's certificate has it")
+			}
+		case !filepath.IsAbs(f.value):
+			v.fault(a.field(f.field), shown(f.value), "give the whole path of the file, such as /etc/heddle/%s.pem", f.field)
+		}
+	}
+	switch {
+	case c.Transport != TransportTLS:
+	case c.Certificate != "" && c.Key == "":
+		v.fault(a.field("certificate"), "", "a certificate needs its key: give the file as key")
+	case c.Key != "" && c.Certificate == "":
+		v.fault(a.field("key"), "", "a key needs its certificate: give the file as certificate")
 	}
 }
 

@@ -135,7 +135,7 @@ func TestRefusalInTheMidstOfABurst(t *testing.T) {
 		}
 		want := Loss{}
 		for _, r := range many(n)[got-1:] {
-			want.add(Loss{1, r.Delta.Packets, r.Delta.Bytes})
+			want.Add(Loss{1, r.Delta.Packets, r.Delta.Bytes})
 		}
 		if st.Lost != want {
 			t.Errorf("divided %v: %+v counts as lost, want %+v", divided, st.Lost, want)

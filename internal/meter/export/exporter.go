@@ -50,7 +50,15 @@ func New(now meter.Instant, c Config) (*Exporter, error) {
 		}
 		s := &session{x: x, process: uint32(i + 1), shape: shape, names: newResolver(ctx, to.Address, c.Lookup), since: now.Up, hold: now.Up + patience}
 		s.status = Status{Collector: to, State: Resolving, Since: now.Wall, Lost: c.Lost[to]}
-		s.open(now)
+		if to.streams() {
+			err = s.openStream(ctx)
+		} else {
+			s.open(now)
+		}
+		if err != nil {
+			cancel()
+			return nil, fmt.Errorf("collector %s: %w", to.Address, err)
+		}
 		x.sessions = append(x.sessions, s)
 	}
 	return x, nil
@@ -121,6 +129,7 @@ func (x *Exporter) Status() []Status {
 	defer x.mu.Unlock()
 	all := make([]Status, 0, len(x.sessions))
 	for _, s := range x.sessions {
+		s.sync()
 		all = append(all, s.status)
 	}
 	return slices.Clip(all)
@@ -130,11 +139,13 @@ func (x *Exporter) Status() []Status {
 func (x *Exporter) Close(now meter.Instant) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.cancel()
+	var ending sync.WaitGroup
 	for _, s := range x.sessions {
-		if s.socket != nil && s.status.State == Sending && s.shape.options() {
+		if s.sync(); (s.socket != nil || s.stream != nil) && s.status.State == Sending && s.shape.options() {
 			s.tellOptions(now)
 		}
-		s.close()
+		ending.Go(s.close)
 	}
+	ending.Wait()
+	x.cancel()
 }

@@ -10,6 +10,7 @@ import (
 
 // export sends records, or counts them as lost.
 func (s *session) export(now meter.Instant, records []flow.Record) {
+	s.sync()
 	if s.status.State == Sending && (s.fresh || s.manySince()) {
 		s.announce(now)
 	}
@@ -21,15 +22,15 @@ func (s *session) export(now meter.Instant, records []flow.Record) {
 		}
 		loss := Loss{1, r.Delta.Packets, r.Delta.Bytes}
 		if both := r.Reverse; both != nil && l.biflow != (ipfix.Place{}) {
-			loss.add(Loss{0, both.Delta.Packets, both.Delta.Bytes})
+			loss.Add(Loss{0, both.Delta.Packets, both.Delta.Bytes})
 		}
 		rec := s.record(l.t, now)
 		if rec == nil {
-			s.status.Lost.add(loss)
+			s.status.Lost.Add(loss)
 			continue
 		}
 		l.fill(rec, r, &s.x.ports)
-		s.underWay.add(loss)
+		s.underWay.Add(loss)
 	}
 	s.flush(now)
 	s.push(now)
@@ -39,7 +40,7 @@ func (s *session) export(now meter.Instant, records []flow.Record) {
 // record gets room for a record in a message, nil when the collector can't be sent any.
 func (s *session) record(t *ipfix.Template, now meter.Instant) []byte {
 	for range 2 {
-		if s.status.State != Sending {
+		if s.status.State != Sending && s.stream == nil {
 			return nil
 		}
 		if rec := s.b.Record(t); rec != nil {
@@ -56,7 +57,7 @@ func (s *session) record(t *ipfix.Template, now meter.Instant) []byte {
 // manySince says whether so many messages were sent since the templates that they have to be sent again (S70).
 func (s *session) manySince() bool {
 	n := s.x.c.TemplateMessages
-	return n > 0 && s.messages >= n
+	return n > 0 && s.messages >= n && s.stream == nil // over TCP what was sent has arrived
 }
 
 // flush finishes the message under way, which is sent with the burst, and sends the burst before it would be too large.
@@ -64,17 +65,23 @@ func (s *session) flush(now meter.Instant) {
 	if s.b == nil {
 		return
 	}
-	sequence := s.b.Sequence()
+	sequence, count := s.b.Sequence(), s.b.Records()
 	message := s.b.Message(now.Wall)
 	if message == nil {
 		return
 	}
 	m := sent{sequence: sequence, loss: s.underWay}
 	s.underWay = Loss{}
+	if s.stream != nil {
+		if !s.stream.add(message, count, m.loss) {
+			s.status.Lost.Add(m.loss)
+		}
+		return
+	}
 	if before := s.status.State; s.burst.Full(len(message)) {
 		s.push(now)
 		if s.listen(now); s.status.State != before {
-			s.status.Lost.add(m.loss)
+			s.status.Lost.Add(m.loss)
 			return
 		}
 	}
@@ -91,7 +98,7 @@ func (s *session) push(now meter.Instant) {
 	n, err := s.socket.sender.Send(&s.burst, stall)
 	for i, m := range s.waiting {
 		if i >= n {
-			s.status.Lost.add(m.loss)
+			s.status.Lost.Add(m.loss)
 			continue
 		}
 		s.status.Messages++
@@ -125,11 +132,7 @@ func (s *session) shorten() {
 func (s *session) announce(now meter.Instant) {
 	s.flush(now)
 	s.fresh, s.announced = false, now.Up
-	all := s.shape.templates()
-	if s.shape.options() {
-		all = append(all[:len(all):len(all)], s.x.options...)
-	}
-	for _, t := range all {
+	for _, t := range s.templates() {
 		if t.Options() {
 			s.b.EndSet() // pmacct reads one options template of a set
 		}
@@ -144,6 +147,15 @@ func (s *session) announce(now meter.Instant) {
 		s.tellOptions(now)
 	}
 	s.messages = 0
+}
+
+// templates are those of flows, and of options if the shape has them.
+func (s *session) templates() []*ipfix.Template {
+	all := s.shape.templates()
+	if s.shape.options() {
+		all = append(all[:len(all):len(all)], s.x.options...)
+	}
+	return all
 }
 
 // tellOptions sends the options, and the next of the ports' names. They tell of everything that was sent before.

@@ -22,6 +22,8 @@ type session struct {
 	names   *resolver
 	status  Status // changed with the exporter's lock held
 
+	stream    *stream // the way of messages over TCP and TLS; nil over UDP, for which what follows is
+	sessions  int     // of the stream, whose collector was told the ports' names
 	socket    *socket
 	b         *ipfix.Builder
 	underWay  Loss           // told of in the message under way
@@ -107,6 +109,10 @@ func (s *session) bound(k *socket) int {
 }
 
 func (s *session) close() {
+	if s.stream != nil {
+		s.stream.finish()
+		s.sync()
+	}
 	if s.socket != nil {
 		s.socket.close()
 		s.socket = nil
@@ -115,6 +121,10 @@ func (s *session) close() {
 
 // local is the address that messages come from; the zero one before there is a socket.
 func (s *session) local() netip.Addr {
+	if s.stream != nil {
+		from, _ := netip.ParseAddrPort(s.status.Local)
+		return from.Addr().Unmap()
+	}
 	if s.socket == nil {
 		return netip.Addr{}
 	}
@@ -172,7 +182,7 @@ func (s *session) lose(r refusal, tooLong bool) {
 			piece = max(piece, 1+m.behind)
 		}
 		if behind >= 0 && !tooLong || piece > 0 || !r.exact && i == len(s.recent)-1 {
-			s.status.Lost.add(m.loss)
+			s.status.Lost.Add(m.loss)
 			s.status.Records -= m.loss.Records
 			m.loss = Loss{}
 		}
@@ -185,6 +195,10 @@ const namesAtOnce = 200
 
 // tick does what goes by time: it looks whether a collector is back and sends templates again.
 func (s *session) tick(now meter.Instant) {
+	if s.stream != nil {
+		s.tickStream(now)
+		return
+	}
 	s.open(now)
 	s.listen(now)
 	switch {

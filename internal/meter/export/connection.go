@@ -1,0 +1,199 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// connection is a TCP connection whose writes do not block once it is direct: what the kernel has no room for waits in rest. It knows how many
+// bytes the collector's host has confirmed.
+type connection struct {
+	*net.TCPConn
+	raw  syscall.RawConn
+	more chan struct{} // holds one when rest has something to flush
+
+	mu     sync.Mutex
+	direct bool   // false during a TLS handshake: writes block
+	rest   []byte // taken, and the kernel had no room for it yet
+	taken  uint64 // bytes, in all
+	err    error  // of a write
+	eof    bool   // the collector has ended the connection in order: it had read everything that its host confirmed
+}
+
+// sendBuffer is how much the kernel holds of what the collector's host has not confirmed; it doubles it for its own accounts.
+const sendBuffer = 128 << 10
+
+// dialStream connects over TCP. A collector that has gone is noticed after dead.
+func dialStream(ctx context.Context, remote netip.AddrPort, source netip.Addr, dead time.Duration) (*connection, error) {
+	network := "tcp6"
+	d := net.Dialer{KeepAlive: -1, Control: func(_, _ string, c syscall.RawConn) error { return streamOptions(c, dead) }}
+	if remote.Addr().Is4() {
+		network = "tcp4"
+		if source.IsValid() {
+			d.LocalAddr = &net.TCPAddr{IP: source.AsSlice()}
+		}
+	}
+	conn, err := d.DialContext(ctx, network, remote.String())
+	switch {
+	case errors.Is(err, unix.EADDRNOTAVAIL) && d.LocalAddr != nil:
+		return nil, fmt.Errorf("switchIpAddress %s is not an address of this host, and over TCP the collector's answers have to come back: "+
+			"give it to the host, or use transport: udp", source)
+	case err != nil:
+		return nil, err
+	}
+	w := &connection{TCPConn: conn.(*net.TCPConn), more: make(chan struct{}, 1)}
+	if w.raw, err = w.SyscallConn(); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// streamOptions sets what a connection is made with: how soon a collector is found to be dead, both while it is sent something and while not.
+func streamOptions(c syscall.RawConn, dead time.Duration) error {
+	var err error
+	set := func(fd uintptr) {
+		seconds := max(1, int(dead/time.Second/3))
+		for _, o := range []struct{ level, name, value int }{
+			{unix.SOL_SOCKET, unix.SO_SNDBUF, sendBuffer},
+			{unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
+			{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, seconds},
+			{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, seconds},
+			{unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 2},
+			{unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(dead / time.Millisecond)},
+		} {
+			err = errors.Join(err, unix.SetsockoptInt(int(fd), o.level, o.name, o.value))
+		}
+	}
+	if late := c.Control(set); late != nil {
+		return late
+	}
+	return err
+}
+
+// Write takes all of b, without waiting for the collector once the connection is direct.
+func (w *connection) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.direct {
+		n, err := w.TCPConn.Write(b)
+		w.taken += uint64(n)
+		return n, err
+	}
+	if w.err != nil {
+		return 0, w.err
+	}
+	w.taken += uint64(len(b))
+	n := 0
+	if len(w.rest) == 0 {
+		n = w.try(b)
+	}
+	if w.rest = append(w.rest, b[n:]...); len(w.rest) > 0 {
+		select {
+		case w.more <- struct{}{}:
+		default:
+		}
+	}
+	return len(b), w.err
+}
+
+// try hands the kernel what it has room for.
+func (w *connection) try(b []byte) (n int) {
+	late := w.raw.Control(func(fd uintptr) {
+		for n < len(b) && w.err == nil {
+			k, err := unix.SendmsgN(int(fd), b[n:], nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+			switch {
+			case errors.Is(err, unix.EAGAIN):
+				return
+			case errors.Is(err, unix.EINTR):
+			default:
+				w.err = err
+				n += max(0, k)
+			}
+		}
+	})
+	if w.err == nil {
+		w.err = late
+	}
+	return n
+}
+
+// flush waits until the kernel has room for what waits, and hands it over. false: the connection has ended.
+func (w *connection) flush() bool {
+	failed := false
+	err := w.raw.Write(func(uintptr) bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		n := w.try(w.rest)
+		w.rest = append(w.rest[:0], w.rest[n:]...)
+		failed = w.err != nil
+		return len(w.rest) == 0 || failed
+	})
+	return err == nil && !failed
+}
+
+// Read notes whether the collector has ended the connection in order.
+func (w *connection) Read(b []byte) (int, error) {
+	n, err := w.TCPConn.Read(b)
+	if errors.Is(err, io.EOF) {
+		w.mu.Lock()
+		w.eof = true
+		w.mu.Unlock()
+	}
+	return n, err
+}
+
+// progress is how many bytes were taken in all, how many of them the collector's host has confirmed, and whether none waits here.
+func (w *connection) progress() (taken, confirmed uint64, room bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := 0
+	if late := w.raw.Control(func(fd uintptr) { out, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }); late != nil {
+		return w.taken, 0, false
+	}
+	return w.taken, w.taken - uint64(len(w.rest)) - uint64(out), len(w.rest) == 0 && w.err == nil
+}
+
+// handed is how many bytes the kernel has taken.
+func (w *connection) handed() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.taken - uint64(len(w.rest))
+}
+
+// ended says whether the collector has ended the connection in order. After a reset that a write was told of, reading finds an end too; a
+// write behind an end in order gets EPIPE.
+func (w *connection) ended() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.eof && (w.err == nil || errors.Is(w.err, unix.EPIPE))
+}
+
+// fault is what a write met; nil for nothing.
+func (w *connection) fault() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// release has writes no longer wait for the collector: the handshake is over.
+func (w *connection) release() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.direct = true
+}
+
+// abort ends the connection at once: what the collector's host has not confirmed is not sent any more.
+func (w *connection) abort() {
+	_ = w.SetLinger(0)
+	_ = w.TCPConn.Close()
+}

@@ -1,0 +1,385 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// stream is the way to a collector over TCP, or TLS over TCP. Who gives it messages never waits: they go to the kernel at once where it has
+// room for them, else they wait in a bounded queue, also while there is no connection. A message is kept until the collector's host
+// has confirmed all of it. When the connection ends, what was not confirmed is sent again over the next one, which is a session of its own:
+// templates come first, and its sequence begins at 0 (RFC 7011 §10.4).
+type stream struct {
+	to        Collector
+	tls       TLS
+	source    netip.Addr
+	names     *resolver
+	log       *slog.Logger
+	pace      pace
+	dial      func(context.Context, netip.AddrPort, netip.Addr, time.Duration) (*connection, error)
+	templates []parcel // the first messages of every session
+	cancel    context.CancelFunc
+	done      chan struct{} // closed when nothing runs any more
+
+	mu     sync.Mutex
+	queue  []parcel // that no session has taken, the oldest first
+	flight []parcel // that the session has taken, and the collector's host has not confirmed
+	tail   []tail   // that it has confirmed
+	bytes  int      // of queue and flight
+	line   *line    // the session; nil while there is none
+	begun  int      // sessions
+	state  Status   // as of this stream; its Lost is what has come since it was reported
+}
+
+// parcel is a message and what it tells of.
+type parcel struct {
+	bytes   []byte
+	records uint32 // data records: what it adds to the sequence
+	loss    Loss   // of flow records; without any it is a message of options or templates, which is not sent again
+	end     uint64 // where in the bytes of its session it ends
+}
+
+// tail is a message that was confirmed.
+type tail struct {
+	end  uint64
+	loss Loss
+}
+
+// pace is when a stream does what goes by time.
+type pace struct {
+	connect time.Duration // how long connecting may take, with the TLS handshake
+	dead    time.Duration // how long a collector's host may confirm nothing
+	first   time.Duration // how soon it is tried again; then less and less often
+	last    time.Duration
+	proving time.Duration // how long a TLS session has to last before it is sent something, where the collector asks who this host is
+	finish  time.Duration // how long the end may wait for what is under way
+}
+
+func usualPace() pace {
+	return pace{connect: 5 * time.Second, dead: 30 * time.Second, first: time.Second, last: 30 * time.Second, proving: time.Second, finish: time.Second}
+}
+
+// Bounds of a stream.
+const (
+	// streamMessage is how long messages are at most: one is one record of TLS, and far below what RFC 7011 allows (65,535), which not
+	// every collector has a buffer for.
+	streamMessage = 16_000
+	// mostQueued bounds the memory that messages take until they are confirmed: records of 20,000 to 40,000 flows.
+	mostQueued = 4 << 20
+	// unread is how much a collector's host may have confirmed that the collector has not read: what Linux has room for in a socket's
+	// buffer, unless it is set otherwise.
+	unread = 6 << 20
+)
+
+// newStream begins to connect to a collector.
+func newStream(ctx context.Context, x Config, to Collector, names *resolver, templates []parcel) *stream {
+	s := &stream{to: to, tls: x.TLS[to], source: x.Source, names: names, pace: x.pace, dial: x.dial, templates: templates, done: make(chan struct{}),
+		log: x.Log.With("collector", to.Address, "port", to.Port, "transport", to.Transport)}
+	s.state = Status{State: Resolving, Since: time.Now()}
+	ctx, s.cancel = context.WithCancel(ctx)
+	go s.run(ctx)
+	return s
+}
+
+// add takes over a message; false when there is no room for it. b is copied.
+func (s *stream) add(b []byte, records int, loss Loss) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle()
+	if s.bytes+len(b) > mostQueued {
+		return false
+	}
+	s.queue = append(s.queue, parcel{bytes: append([]byte(nil), b...), records: uint32(records), loss: loss})
+	s.bytes += len(b)
+	s.advance()
+	return true
+}
+
+// advance hands the session what it has room for; s.mu is held.
+func (s *stream) advance() {
+	l := s.line
+	if l == nil {
+		return
+	}
+	for len(s.queue) > 0 {
+		if !l.room() {
+			return
+		}
+		p := s.queue[0]
+		s.queue[0] = parcel{}
+		s.queue = s.queue[1:]
+		s.flight = append(s.flight, l.send(p))
+	}
+	s.queue = nil // its array has no room in front
+}
+
+// settle takes in what the collector's host has confirmed; s.mu is held.
+func (s *stream) settle() {
+	if s.line == nil {
+		return
+	}
+	_, confirmed, _ := s.line.wire.progress()
+	n := 0
+	for ; n < len(s.flight) && s.flight[n].end <= confirmed; n++ {
+		p := &s.flight[n]
+		s.bytes -= len(p.bytes)
+		s.state.Messages++
+		s.state.Octets += uint64(len(p.bytes))
+		s.state.Records += p.loss.Records
+		s.tail = append(s.tail, tail{p.end, p.loss})
+	}
+	s.flight = s.flight[n:]
+	old := 0
+	for ; old < len(s.tail) && s.tail[old].end+unread < confirmed; old++ {
+	}
+	s.tail = s.tail[old:]
+}
+
+// run connects again and again until ctx is done.
+func (s *stream) run(ctx context.Context) {
+	defer close(s.done)
+	wait := s.pace.first
+	for ctx.Err() == nil {
+		began := time.Now()
+		address, err := s.names.address(netip.Addr{}, s.source.IsValid())
+		switch {
+		case address.IsValid():
+			s.enter(Connecting, nil)
+			err = s.session(ctx, netip.AddrPortFrom(address, s.to.Port))
+			if time.Since(began) >= steady {
+				wait = s.pace.first
+			}
+		default:
+			s.enter(Resolving, lookupFault(err))
+			wait = s.pace.first
+		}
+		if errors.Is(err, errLeaving) {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait - wait/4 + rand.N(wait/2)): // hosts that lost their collector together do not come back together
+		}
+		wait = min(2*wait, s.pace.last)
+	}
+}
+
+// session connects, and follows the session until it ends.
+func (s *stream) session(ctx context.Context, remote netip.AddrPort) error {
+	l, err := s.connect(ctx, remote)
+	if err != nil {
+		if ctx.Err() == nil {
+			s.enter(Away, err)
+		}
+		return err
+	}
+	release := context.AfterFunc(ctx, l.wire.abort)
+	defer release()
+	go l.flush(s)
+	proved := time.AfterFunc(l.proving(s.pace), func() { s.begin(l) })
+	err = l.read()
+	proved.Stop()
+	return s.end(l, err)
+}
+
+// begin makes l the session: templates first, then what waits.
+func (s *stream) begin(l *line) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.over {
+		return
+	}
+	s.line, s.tail = l, nil
+	s.begun++
+	s.state.Messages, s.state.Octets = 0, 0
+	for _, p := range s.templates {
+		s.flight = append(s.flight, l.send(p))
+		s.bytes += len(p.bytes)
+	}
+	s.state.Local, s.state.Remote = l.wire.LocalAddr().String(), l.wire.RemoteAddr().String()
+	s.state.Why = ""
+	s.enterLocked(Sending, nil)
+	s.log.Info("flow collector is sent records", "shape", s.to.Shape, "from", s.state.Local)
+	s.advance()
+}
+
+// errLeaving is that a session was ended here, to begin another.
+var errLeaving = errors.New("the session begins anew")
+
+// end takes back what the collector's host has not confirmed, and counts what nobody here can know.
+func (s *stream) end(l *line, why error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.over = true
+	close(l.ended)
+	if s.line == l {
+		s.settle()
+		s.line = nil
+		s.takeBack(l.wire.ended() || l.leaving)
+	}
+	l.wire.abort()
+	if l.leaving {
+		return errLeaving
+	}
+	s.enterLocked(Away, why)
+	return why
+}
+
+// takeBack has what was not confirmed sent again. sure: what was confirmed was read, and nothing else was; s.mu is held.
+func (s *stream) takeBack(sure bool) {
+	again := make([]parcel, 0, len(s.flight)+len(s.queue))
+	for _, p := range s.flight {
+		if p.loss.Records == 0 { // the next session has its own
+			s.bytes -= len(p.bytes)
+			continue
+		}
+		if !sure {
+			s.state.Unsure.Add(p.loss) // it may have arrived, and its confirmation not
+		}
+		again = append(again, p)
+	}
+	if !sure {
+		for _, t := range s.tail { // the collector may have ended without having read it
+			s.state.Unsure.Add(t.loss)
+		}
+	}
+	s.queue, s.flight, s.tail = append(again, s.queue...), nil, nil
+}
+
+// enter changes the state.
+func (s *stream) enter(state State, why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.enterLocked(state, why)
+}
+
+// enterLocked is enter for who holds the lock. A collector that was away stays so until it is sent something.
+func (s *stream) enterLocked(state State, why error) {
+	if why != nil {
+		if s.state.Why != why.Error() {
+			s.log.Warn("flow collector", "error", why)
+		}
+		s.state.Why = why.Error()
+	}
+	if s.state.State == state || state == Connecting && s.state.State == Away {
+		return
+	}
+	s.state.State, s.state.Since = state, time.Now()
+}
+
+// report says how the stream does; what was lost is handed over.
+func (s *stream) report(to *Status) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle()
+	s.advance()
+	lost := to.Lost
+	lost.Add(s.state.Lost)
+	s.state.Lost = Loss{}
+	collector, unshaped := to.Collector, to.Unshaped
+	*to = s.state
+	to.Collector, to.Unshaped, to.Lost = collector, unshaped, lost
+	handed := uint64(0)
+	if s.line != nil {
+		handed = s.line.wire.handed()
+	}
+	for i := range s.flight {
+		to.Waiting.Add(s.flight[i].loss)
+		if s.flight[i].end > handed {
+			to.Held.Add(s.flight[i].loss)
+		}
+	}
+	for i := range s.queue {
+		to.Waiting.Add(s.queue[i].loss)
+		to.Held.Add(s.queue[i].loss)
+	}
+}
+
+// renew ends the session when everything that it was given is confirmed, and begins another.
+func (s *stream) renew(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.line == nil {
+		return
+	}
+	if !s.line.leaving {
+		s.log.Info("the session with a flow collector begins anew", "because", why)
+	}
+	s.line.leaving = true
+	s.line.closeWhen(len(s.flight) == 0)
+}
+
+// finish ends the stream. What is under way has a moment to arrive; what has not then is lost.
+func (s *stream) finish() {
+	for end := time.Now().Add(s.pace.finish); ; time.Sleep(time.Millisecond) { // nobody says when a host confirms
+		s.mu.Lock()
+		s.settle()
+		s.advance()
+		idle := s.line == nil || len(s.queue)+len(s.flight) == 0
+		s.mu.Unlock()
+		if idle || time.Now().After(end) {
+			break
+		}
+	}
+	s.mu.Lock()
+	if l := s.line; l != nil {
+		l.leaving = true // nothing more is given to it
+		s.settle()
+		for _, p := range s.flight {
+			s.state.Lost.Add(p.loss)
+			s.state.Unsure.Add(p.loss)
+		}
+		l.closeWhen(len(s.flight) == 0)
+	}
+	for _, p := range s.queue {
+		s.state.Lost.Add(p.loss)
+	}
+	s.queue, s.flight, s.bytes, s.line = nil, nil, 0, nil
+	s.mu.Unlock()
+	s.cancel()
+	<-s.done
+}
+
+// lookupFault says that a name has no address; nil while that is not known.
+func lookupFault(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("look the name up: %w", err)
+}
+
+// follow has the session begin anew when the collector's name has another address, or the TLS files have changed and can be used.
+func (s *stream) follow() {
+	s.mu.Lock()
+	l := s.line
+	s.mu.Unlock()
+	if l == nil {
+		return
+	}
+	remote := l.wire.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
+	if now, err := s.names.address(remote, s.source.IsValid()); err == nil && now.IsValid() && now != remote.WithZone(now.Zone()) {
+		s.renew("the name has another address")
+	}
+	if s.to.Transport != OverTLS || s.tls.stamped() == l.identity {
+		return
+	}
+	if _, err := s.tls.config(s.to.Address, time.Now()); err != nil {
+		s.enter(Sending, fmt.Errorf("the files of TLS have changed and can't be used, so that the session goes on with what they were: %w", err))
+		return
+	}
+	s.renew("the files of TLS have changed")
+}
+
+// sessionsBegun is how many sessions there were.
+func (s *stream) sessionsBegun() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.begun
+}
