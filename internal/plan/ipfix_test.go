@@ -33,7 +33,7 @@ func TestResolve_IPFIX(t *testing.T) {
 		t.Error(diff)
 	}
 	want = IPFIX{
-		Collectors:        []Collector{
+		Collectors: []Collector{
 			{Address: "flows.example.net", Port: 4739, Shape: spec.ShapeStandard, Transport: spec.TransportUDP},
 			{Address: "2001:db8::9", Port: 2055, Shape: spec.ShapeVDS, Transport: spec.TransportTCP},
 			{Address: "192.0.2.9", Port: 4740, Shape: spec.ShapeStandard, Transport: spec.TransportTLS, TLS: TLS{CA: "/etc/ca.pem", ServerName: "flows"}},
