@@ -69,3 +69,11 @@ func (a *Agent) FlowStatus(context.Context) (*api.FlowStatus, error) {
 	}
 	return a.flows.Status()
 }
+
+// FlowSums calls emit with sums of flows.
+func (a *Agent) FlowSums(ctx context.Context, q api.FlowSumQuery, emit func(api.FlowSums) error) error {
+	if a.flows == nil {
+		return noFlows()
+	}
+	return a.flows.Sums(ctx, q, emit)
+}

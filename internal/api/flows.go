@@ -254,6 +254,8 @@ type FlowService interface {
 	FlowTop(ctx context.Context, q FlowTopQuery, emit func(FlowTop) error) error
 	// FlowRecords calls emit with records as they are made, until ctx ends or emit fails.
 	FlowRecords(ctx context.Context, q FlowFilter, emit func(FlowRecords) error) error
+	// FlowSums calls emit with sums: once, or after every interval until ctx ends or emit fails.
+	FlowSums(ctx context.Context, q FlowSumQuery, emit func(FlowSums) error) error
 	FlowStatus(context.Context) (*FlowStatus, error)
 }
 
@@ -262,6 +264,7 @@ func handleFlows(server context.Context, mux *http.ServeMux, s FlowService) {
 	get(mux, "/flows/status", s.FlowStatus)
 	follow(server, mux, "/flows/top", s.FlowTop)
 	follow(server, mux, "/flows/records", s.FlowRecords)
+	follow(server, mux, "/flows/sums", s.FlowSums)
 }
 
 // Flows are the flows there are, the first of them in the order asked for.

@@ -38,6 +38,13 @@ func (e *echo) FlowRecords(ctx context.Context, q FlowFilter, emit func(FlowReco
 	return nil
 }
 
+func (e *echo) FlowSums(_ context.Context, q FlowSumQuery, emit func(FlowSums) error) error {
+	if e.got = q; e.err != nil {
+		return e.err
+	}
+	return emit(FlowSums{By: q.By, Rows: []FlowSum{{Name: "192.0.2.1", Share: 0.5}}})
+}
+
 func (e *echo) FlowStatus(context.Context) (*FlowStatus, error) {
 	return &FlowStatus{Switches: []FlowSwitch{{Switch: "lab", Collectors: []FlowCollector{{Collector: "c:4739", Lost: 3}}}}}, e.err
 }
@@ -49,6 +56,11 @@ func TestFlowCallsArriveAndComeBack(t *testing.T) {
 	list, err := c.Flows(ctx, q)
 	if err != nil || list.Total != 7 || len(list.Flows) != 1 || !cmp.Equal(e.got, any(q)) {
 		t.Errorf("%+v %v, asked %+v", list, err, e.got)
+	}
+	sums, by := []FlowSums(nil), FlowSumQuery{FlowFilter: FlowFilter{Port: "vm1"}, By: ByAddress, Of: SumsOfFlows, Sort: "flows", Limit: 3}
+	err = c.FlowSums(ctx, by, func(s FlowSums) error { sums = append(sums, s); return nil })
+	if len(sums) != 1 || sums[0].By != ByAddress || sums[0].Rows[0].Share != 0.5 || !cmp.Equal(e.got, any(by)) {
+		t.Errorf("%+v %v, asked %+v", sums, err, e.got)
 	}
 	status, err := c.FlowStatus(ctx)
 	if err != nil || status.Switches[0].Collectors[0].Lost != 3 {

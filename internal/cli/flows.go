@@ -47,12 +47,19 @@ func flowFilterFlags(c *cobra.Command, f *api.FlowFilter) {
 }
 
 func newFlowsList(d Deps, t *target) *cobra.Command {
-	o, q := &output{}, api.FlowQuery{}
+	o, q, by := &output{}, api.FlowQuery{}, ""
 	c := &cobra.Command{
 		Use: "list", Short: "List the flows there are, the largest first",
-		Example: "  heddle flows list --address 192.0.2.0/24\n  heddle flows list --port vm1/eth0 --protocol tcp --l4port 443 --sort last\n  heddle flows list --limit 20000 -o json",
-		Args:    exactly(),
+		Example: "  heddle flows list --address 192.0.2.0/24\n  heddle flows list --port vm1/eth0 --protocol tcp --l4port 443 --sort last\n" +
+			"  heddle flows list --by conversation --port-group web\n  heddle flows list --by address --sort packets --limit 10\n  heddle flows list --limit 20000 -o json",
+		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err == nil && c.Flags().Changed("by") {
+				if !c.Flags().Changed("limit") {
+					q.Limit = 20
+				}
+				return listSums(c, d, t, o, api.FlowSumQuery{FlowFilter: q.FlowFilter, By: by, Of: api.SumsOfFlows, Sort: q.Sort, Limit: q.Limit})
+			}
 			switch {
 			case o.check() != nil:
 				return o.check()
@@ -70,8 +77,16 @@ func newFlowsList(d Deps, t *target) *cobra.Command {
 	}
 	o.flag(c)
 	flowFilterFlags(c, &q.FlowFilter)
-	c.Flags().StringVar(&q.Sort, "sort", "bytes", "what comes first: the most "+strings.Join(api.FlowSorts()[:2], " or ")+", or the most recent (last)")
-	c.Flags().IntVar(&q.Limit, "limit", 50, fmt.Sprintf("how many at most: 1–%d", api.MaxFlowList))
+	byFlag(c, &by)
+	c.Flags().StringVar(&q.Sort, "sort", "bytes", "what comes first: the most "+strings.Join(api.FlowSorts()[:2], " or ")+", or the most recent (last); with --by "+
+		strings.Join(api.FlowSumSorts(), ", "))
+	_ = c.RegisterFlagCompletionFunc("sort", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		if c.Flags().Changed("by") {
+			return api.FlowSumSorts(), cobra.ShellCompDirectiveNoFileComp
+		}
+		return api.FlowSorts(), cobra.ShellCompDirectiveNoFileComp
+	})
+	c.Flags().IntVar(&q.Limit, "limit", 50, fmt.Sprintf("how many at most: 1–%d; with --by 1–%d, default 20", api.MaxFlowList, api.MaxFlowTop))
 	return c
 }
 

@@ -20,6 +20,7 @@ type flowAnswers struct {
 	list    api.FlowList
 	tops    []api.FlowTop
 	records []api.FlowRecords
+	sums    []api.FlowSums
 	status  api.FlowStatus
 	told    bool // the records, once: whoever asks again is answered by an error
 }
@@ -50,6 +51,24 @@ func (s *standIn) FlowRecords(_ context.Context, q api.FlowFilter, emit func(api
 	}
 	for _, b := range s.flows.records {
 		if err := emit(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *standIn) FlowSums(_ context.Context, q api.FlowSumQuery, emit func(api.FlowSums) error) error {
+	if q.Of == api.SumsOfRecords {
+		if s.flows.told {
+			return api.NewError(api.Internal, "asked again")
+		}
+		s.flows.told = true
+	}
+	if err := s.note(q); err != nil {
+		return err
+	}
+	for _, t := range s.flows.sums {
+		if err := emit(t); err != nil {
 			return err
 		}
 	}

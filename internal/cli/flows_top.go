@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -29,21 +28,25 @@ type flowTop struct {
 }
 
 func newFlowsTop(d Deps, t *target) *cobra.Command {
-	v := &flowTop{d: d, t: t}
+	v, by := &flowTop{d: d, t: t}, ""
 	c := &cobra.Command{
 		Use: "top", Short: "Show flows by rate, live",
 		Long: "Show the flows with the highest rates, live. ^ marks an uplink; in is from the port's owner into the switch.\n" +
 			"Each row is what one port saw. The sum above counts each packet once, though it may be seen where it comes in and where it goes out. Keys: " + top.FlowHelp() + ".\n\n" +
 			"Without a terminal, or with --batch, the view is printed instead, --count times.",
-		Example: "  heddle flows top\n  heddle flows top --port-group web --sort packets\n  heddle flows top --once --limit 5\n  heddle flows top -o json -n 3", Args: exactly(),
+		Example: "  heddle flows top\n  heddle flows top --port-group web --sort packets\n  heddle flows top --by service\n  heddle flows top --once --limit 5\n  heddle flows top -o json -n 3", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := v.valid(); err != nil {
 				return err
+			}
+			if c.Flags().Changed("by") {
+				return v.runSums(c, by)
 			}
 			return v.run(c)
 		},
 	}
 	flowFilterFlags(c, &v.q.FlowFilter)
+	byFlag(c, &by)
 	f := c.Flags()
 	f.DurationVar(&v.q.Interval, "interval", api.ShortestFlowInterval, "time that rates are measured for")
 	f.StringVar(&v.q.Sort, "sort", "bits", "what comes first: the most "+strings.Join(api.FlowTopSorts(), " or ")+" a second")
@@ -82,15 +85,15 @@ func (v *flowTop) run(c *cobra.Command) error {
 		return err
 	}
 	v.model = top.FlowModel{Title: v.t.name, Interval: v.q.Interval, Sort: v.q.Sort, Only: onlyText(v.q.FlowFilter)}
-	in, isIn := v.d.Stdin.(*os.File)
-	out, isOut := v.d.Stdout.(*os.File)
-	if v.once || v.batch || v.format == "json" || !isIn || !isOut || !isTerminal(in) || !isTerminal(out) {
-		if v.once || !v.batch && v.count == 0 && v.format == "text" {
-			v.count = 1
-		}
+	in, out, live := v.terminal()
+	if !live {
 		return v.print(c.Context(), client)
 	}
-	s := &flowStream{client: client, q: v.q}
+	s := &flowStream[api.FlowTop]{follow: func(ctx context.Context, sort string, emit func(api.FlowTop) error) error {
+		q := v.q
+		q.Sort = sort
+		return client.FlowTop(ctx, q, emit)
+	}}
 	defer s.end()
 	return top.Show(c.Context(), top.RunFlows(&v.model, s.next, flowRow), in, out, v.d.Colour)
 }
@@ -135,32 +138,32 @@ func onlyText(f api.FlowFilter) string {
 }
 
 // flowStream is one subscription at a time; it begins anew when the order is another, or the agent has ended.
-type flowStream struct {
-	client api.Service
-	q      api.FlowTopQuery
+type flowStream[T any] struct {
+	follow func(ctx context.Context, sort string, emit func(T) error) error
 
 	mu     sync.Mutex
 	sort   string
 	cancel context.CancelFunc
-	tops   chan api.FlowTop
+	tops   chan T
 	failed chan error
 }
 
 // next waits for the next interval to end.
-func (s *flowStream) next(ctx context.Context, sort string) (api.FlowTop, error) {
+func (s *flowStream[T]) next(ctx context.Context, sort string) (T, error) {
+	var none T
 	s.begin(ctx, sort)
 	select {
 	case t := <-s.tops:
 		return t, nil
 	case err := <-s.failed:
 		s.end()
-		return api.FlowTop{}, err
+		return none, err
 	case <-ctx.Done():
-		return api.FlowTop{}, ctx.Err()
+		return none, ctx.Err()
 	}
 }
 
-func (s *flowStream) begin(ctx context.Context, sort string) {
+func (s *flowStream[T]) begin(ctx context.Context, sort string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cancel != nil && s.sort == sort {
@@ -171,11 +174,10 @@ func (s *flowStream) begin(ctx context.Context, sort string) {
 	}
 	var own context.Context
 	own, s.cancel = context.WithCancel(ctx)
-	s.sort, s.tops, s.failed = sort, make(chan api.FlowTop, 1), make(chan error, 1)
-	q, tops, failed := s.q, s.tops, s.failed
-	q.Sort = sort
+	s.sort, s.tops, s.failed = sort, make(chan T, 1), make(chan error, 1)
+	tops, failed := s.tops, s.failed
 	go func() {
-		err := s.client.FlowTop(own, q, func(t api.FlowTop) error {
+		err := s.follow(own, sort, func(t T) error {
 			select {
 			case <-tops: // nobody took it: the view is paused
 			default:
@@ -191,7 +193,7 @@ func (s *flowStream) begin(ctx context.Context, sort string) {
 }
 
 // end ends the subscription.
-func (s *flowStream) end() {
+func (s *flowStream[T]) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cancel != nil {

@@ -18,14 +18,14 @@ type once struct {
 	points  flow.Points
 	sum     api.FlowRates
 	seed    maphash.Seed
-	copies  map[uint64]api.FlowRates // of flows for many by what their copies have in common: the most of them
+	copies  map[uint64]amount // of flows for many by what their copies have in common: the most of them
 }
 
 // mostCopies bounds what is remembered of flows for many; of those above, every copy counts.
 const mostCopies = 1 << 16
 
 func (r *Runner) once(only *matcher, points flow.Points) *once {
-	o := &once{only: only, entered: map[plan.PortID]bool{}, points: points, seed: maphash.MakeSeed(), copies: map[uint64]api.FlowRates{}}
+	o := &once{only: only, entered: map[plan.PortID]bool{}, points: points, seed: maphash.MakeSeed(), copies: map[uint64]amount{}}
 	for _, w := range r.wish() {
 		for id := range w.ingress {
 			o.entered[id] = true
@@ -34,18 +34,30 @@ func (r *Runner) once(only *matcher, points flow.Points) *once {
 	return o
 }
 
+// amount is what a flow had.
+type amount struct {
+	api.FlowCounts
+	rates api.FlowRates
+}
+
 // add counts a flow that the filter matches.
 func (o *once) add(f *meter.Flow) {
-	rates := api.FlowRates{Packets: f.PacketRate, Bits: f.BitRate}
+	part, _ := o.part(f)
+	o.sum.Packets += part.rates.Packets
+	o.sum.Bits += part.rates.Bits
+}
+
+// part is what of a flow that the filter matches is counted here; false when all of it is counted elsewhere.
+func (o *once) part(f *meter.Flow) (amount, bool) {
+	all := amount{counts(&f.Total), api.FlowRates{Packets: f.PacketRate, Bits: f.BitRate}}
 	switch {
 	case f.Key.Direction == flow.Ingress:
 	case o.elsewhere(f):
-		return
+		return amount{}, false
 	case f.Key.DstMAC[0]&1 != 0: // a group address
-		rates = o.copy(f, rates)
+		return o.copy(f, all)
 	}
-	o.sum.Packets += rates.Packets
-	o.sum.Bits += rates.Bits
+	return all, true
 }
 
 // elsewhere says whether what goes out is counted where it came in.
@@ -59,8 +71,8 @@ func (o *once) elsewhere(f *meter.Flow) bool {
 	return o.only.match(&at, &k)
 }
 
-// copy is by how much a copy exceeds those of the same flow that were counted before.
-func (o *once) copy(f *meter.Flow, rates api.FlowRates) api.FlowRates {
+// copy is by how much a copy exceeds those of the same flow that were counted before; false when by nothing.
+func (o *once) copy(f *meter.Flow, all amount) (amount, bool) {
 	k := f.Key
 	k.Point = 0
 	var h maphash.Hash
@@ -72,8 +84,25 @@ func (o *once) copy(f *meter.Flow, rates api.FlowRates) api.FlowRates {
 	id := h.Sum64()
 	before, there := o.copies[id]
 	if !there && len(o.copies) >= mostCopies {
-		return rates
+		return all, true
 	}
-	o.copies[id] = api.FlowRates{Packets: max(before.Packets, rates.Packets), Bits: max(before.Bits, rates.Bits)}
-	return api.FlowRates{Packets: max(0, rates.Packets-before.Packets), Bits: max(0, rates.Bits-before.Bits)}
+	most := before.most(all)
+	o.copies[id] = most
+	return most.less(before), !there || most != before
+}
+
+// most has the larger of each number.
+func (a amount) most(b amount) amount {
+	return amount{
+		api.FlowCounts{Packets: max(a.Packets, b.Packets), Bytes: max(a.Bytes, b.Bytes), FrameBytes: max(a.FrameBytes, b.FrameBytes)},
+		api.FlowRates{Packets: max(a.rates.Packets, b.rates.Packets), Bits: max(a.rates.Bits, b.rates.Bits)},
+	}
+}
+
+// less is by how much the numbers are above those of b.
+func (a amount) less(b amount) amount {
+	return amount{
+		api.FlowCounts{Packets: a.Packets - b.Packets, Bytes: a.Bytes - b.Bytes, FrameBytes: a.FrameBytes - b.FrameBytes},
+		api.FlowRates{Packets: a.rates.Packets - b.rates.Packets, Bits: a.rates.Bits - b.rates.Bits},
+	}
 }

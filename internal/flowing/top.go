@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"heddle/internal/api"
+	"heddle/internal/flow"
 	"heddle/internal/meter"
 )
 
@@ -13,6 +14,11 @@ const overdue = 3 * time.Second
 
 // Top calls emit after every interval with the flows of the highest rates.
 func (r *Runner) Top(ctx context.Context, q api.FlowTopQuery, emit func(api.FlowTop) error) error {
+	return r.top(ctx, q, nil, emit)
+}
+
+// top is Top, with each as a topView has it.
+func (r *Runner) top(ctx context.Context, q api.FlowTopQuery, each func(flow.Points) func(*meter.Flow), emit func(api.FlowTop) error) error {
 	only, err := newMatcher(q.FlowFilter)
 	if err != nil {
 		return err
@@ -26,7 +32,7 @@ func (r *Runner) Top(ctx context.Context, q api.FlowTopQuery, emit func(api.Flow
 	case q.Interval < r.o.Every:
 		return invalid("interval %v: it is %v or more", q.Interval, r.o.Every)
 	}
-	v := &topView{r: r, q: q, by: by, only: only}
+	v := &topView{r: r, q: q, by: by, only: only, each: each}
 	tick := time.NewTicker(max(r.o.Every/20, time.Millisecond))
 	defer tick.Stop()
 	for {
@@ -53,6 +59,8 @@ type topView struct {
 	q    api.FlowTopQuery
 	by   meter.Order
 	only *matcher
+
+	each func(points flow.Points) func(*meter.Flow) // asked at each sample for what is called with its flows that had a packet; nil for nothing
 
 	sampler *meter.Sampler // nil before the first sample, which has no rates
 	at      time.Duration  // when that was taken out of the kernel which is in the last sample
@@ -99,6 +107,10 @@ func (v *topView) sample(m *meter.Meter, out *api.FlowTop) {
 	v.at = m.Drained()
 	points := m.Points()
 	sum := v.r.once(v.only, points)
+	each := func(*meter.Flow) {}
+	if v.each != nil {
+		each = v.each(points)
+	}
 	var top []meter.Flow
 	top, out.Matching = v.sampler.Top(meter.Instant{Up: v.at}, v.q.Limit, v.by, func(f *meter.Flow) bool {
 		if !v.only.match(&f.Point, &f.Key) {
@@ -107,6 +119,7 @@ func (v *topView) sample(m *meter.Meter, out *api.FlowTop) {
 		if f.PacketRate > 0 {
 			out.Active++
 			sum.add(f)
+			each(f)
 		}
 		return true
 	})

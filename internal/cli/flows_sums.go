@@ -1,0 +1,249 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/top"
+)
+
+// byFlag is the flag that asks for sums.
+func byFlag(c *cobra.Command, by *string) {
+	c.Flags().StringVar(by, "by", "", "sum up by "+strings.Join(api.FlowSumKeys(), ", ")+", each packet counted once")
+	_ = c.RegisterFlagCompletionFunc("by", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return api.FlowSumKeys(), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// checkSums says what is wrong with a query for sums.
+func checkSums(q *api.FlowSumQuery) error {
+	sorts := api.FlowSumSorts()
+	if q.Of == api.SumsOfRates {
+		sorts = api.FlowTopSorts()
+	}
+	switch {
+	case !slices.Contains(api.FlowSumKeys(), q.By):
+		return usagef("--by %q: use one of %s", q.By, strings.Join(api.FlowSumKeys(), ", "))
+	case !slices.Contains(sorts, q.Sort):
+		return usagef("--sort %q: with --by use one of %s", q.Sort, strings.Join(sorts, ", "))
+	case q.Limit < 1 || q.Limit > api.MaxFlowTop:
+		return usagef("--limit %d: with --by it is 1–%d", q.Limit, api.MaxFlowTop)
+	case q.Of != api.SumsOfFlows && q.Interval < api.ShortestFlowInterval:
+		return usagef("--interval %v: it is %v or more", q.Interval, api.ShortestFlowInterval)
+	}
+	return nil
+}
+
+// listSums prints the sums of the flows there are.
+func listSums(c *cobra.Command, d Deps, t *target, o *output, q api.FlowSumQuery) error {
+	if err := checkSums(&q); err != nil {
+		return err
+	}
+	sums, err := ask(c, t, func(ctx context.Context, s api.Service) (sums *api.FlowSums, err error) {
+		err = s.FlowSums(ctx, q, func(all api.FlowSums) error { sums = &all; return nil })
+		if err == nil && sums == nil {
+			err = api.ErrEnded
+		}
+		return sums, err
+	})
+	if err != nil {
+		return err
+	}
+	return o.print(d, sums, func(w io.Writer) error { return sumTable(w, sums) })
+}
+
+// sumHeads are the headings of the first cells of a row; sumNames are the cells.
+func sumHeads(by string) []string {
+	switch by {
+	case api.ByPortGroup:
+		return []string{"SWITCH", "PORT GROUP"}
+	case api.ByVLAN:
+		return []string{"SWITCH", "VLAN"}
+	case api.ByService:
+		return []string{"SERVICE", "NAME"}
+	case api.ByConversation:
+		return []string{"PROTO", "CLIENT", "SERVER"}
+	}
+	return []string{strings.ToUpper(by)}
+}
+
+func sumNames(by string) func(*api.FlowSum) []string {
+	return func(r *api.FlowSum) []string {
+		switch by {
+		case api.ByPortGroup, api.ByVLAN:
+			return []string{r.Switch, r.Name}
+		case api.ByService:
+			return []string{r.Name, dash(r.Service)}
+		case api.ByConversation:
+			client, server, _ := strings.Cut(r.Name, " – ")
+			return []string{r.Protocol, client, server}
+		}
+		return []string{r.Name}
+	}
+}
+
+// hasBack says whether part of a row is what came back.
+func hasBack(by string) bool {
+	return by == api.ByAddress || by == api.ByPortGroup || by == api.ByConversation
+}
+
+// sumTable shows sums as a table: the rest and the total are its last rows.
+func sumTable(w io.Writer, s *api.FlowSums) error {
+	heads, names := sumHeads(s.By), sumNames(s.By)
+	numbersOf := []string{"FLOWS", "PACKETS", "BYTES", "SHARE"}
+	if hasBack(s.By) {
+		numbersOf = []string{"FLOWS", "PACKETS", "BYTES", "BACK", "SHARE"}
+	}
+	tab := numbers(heads, numbersOf)
+	add := func(cells []string, r *api.FlowSum, back string) {
+		for len(cells) < len(heads) {
+			cells = append(cells, "")
+		}
+		cells = append(cells, strconv.Itoa(r.Flows), countText(r.Packets), countText(r.Bytes))
+		if hasBack(s.By) {
+			cells = append(cells, back)
+		}
+		tab.add(append(cells, fmt.Sprintf("%.1f %%", 100*r.Share))...)
+	}
+	for i := range s.Rows {
+		add(names(&s.Rows[i]), &s.Rows[i], countText(s.Rows[i].Back.Bytes))
+	}
+	if s.Rest.Groups > 0 {
+		add([]string{fmt.Sprintf("%d others", s.Rest.Groups)}, &s.Rest, countText(s.Rest.Back.Bytes))
+	}
+	if len(s.Rows) > 0 {
+		add([]string{"total"}, &s.Total, "")
+	}
+	if err := tab.write(w); err != nil {
+		return err
+	}
+	for _, line := range sumNotes(s) {
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sumNotes are what a reader of sums has to know.
+func sumNotes(s *api.FlowSums) (lines []string) {
+	if len(s.Rows) == 0 && s.Note != "" {
+		lines = append(lines, s.Note)
+	}
+	if len(s.Rows) > 0 && (s.By == api.ByAddress || s.By == api.ByPortGroup) {
+		lines = append(lines, "each packet is in the rows of both its ends, and once in the total")
+	}
+	if s.Crowded {
+		lines = append(lines, "there are more rows than are kept apart: part of a row may be in the others")
+	}
+	if s.Missed > 0 {
+		lines = append(lines, fmt.Sprintf("%d records came faster than they were taken and are missing here", s.Missed))
+	}
+	if text := sampled(s.SamplingRate); text != "" {
+		lines = append(lines, text)
+	}
+	return lines
+}
+
+// watchSums prints, after every interval, the sums of the records that were made in it.
+func watchSums(ctx context.Context, d Deps, client api.Service, asJSON bool, q api.FlowSumQuery) error {
+	if err := checkSums(&q); err != nil {
+		return err
+	}
+	ended := func() {
+		fmt.Fprintln(d.Stderr, "the agent has ended; the switch goes on counting, and records are followed when it is back")
+	}
+	return followAgents(ctx, ended, func(heard func()) error {
+		return client.FlowSums(ctx, q, func(s api.FlowSums) error {
+			heard()
+			if asJSON {
+				return json.NewEncoder(d.Stdout).Encode(&s)
+			}
+			if _, err := fmt.Fprintf(d.Stdout, "%s  %d flows told of in %v\n", s.Time.Local().Format("2006-01-02 15:04:05"), s.Total.Flows, q.Interval); err != nil {
+				return err
+			}
+			if err := sumTable(d.Stdout, &s); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(d.Stdout)
+			return err
+		})
+	})
+}
+
+// sumTop is "heddle flows top --by".
+type sumTop struct {
+	*flowTop
+	sums api.FlowSumQuery
+	view *top.SumModel
+}
+
+func (v *flowTop) runSums(c *cobra.Command, by string) error {
+	q := api.FlowSumQuery{FlowFilter: v.q.FlowFilter, By: by, Of: api.SumsOfRates, Sort: v.q.Sort, Limit: v.q.Limit, Interval: v.q.Interval}
+	if err := checkSums(&q); err != nil {
+		return err
+	}
+	client, err := v.t.client()
+	if err != nil {
+		return err
+	}
+	s := &sumTop{flowTop: v, sums: q}
+	s.view = top.NewSums(top.SumModel{Title: v.t.name, Interval: q.Interval, Sort: q.Sort, Only: onlyText(q.FlowFilter), Heads: sumHeads(by)}, sumNames(by))
+	in, out, live := v.terminal()
+	if !live {
+		return s.print(c.Context(), client)
+	}
+	stream := &flowStream[api.FlowSums]{follow: func(ctx context.Context, sort string, emit func(api.FlowSums) error) error {
+		q := q
+		q.Sort = sort
+		return client.FlowSums(ctx, q, emit)
+	}}
+	defer stream.end()
+	return top.Show(c.Context(), top.RunSums(s.view, stream.next), in, out, v.d.Colour)
+}
+
+// print writes the view every interval.
+func (s *sumTop) print(ctx context.Context, client api.Service) error {
+	enough, n := errors.New("enough"), 0
+	err := client.FlowSums(ctx, s.sums, func(t api.FlowSums) error {
+		s.view.Update(t)
+		n++
+		if err := writeView(s.d.Stdout, s.format, s.view, n); err != nil {
+			return err
+		}
+		if n == s.count {
+			return enough
+		}
+		return nil
+	})
+	if errors.Is(err, enough) || ctx.Err() != nil {
+		return nil
+	}
+	if err == nil {
+		err = api.ErrEnded
+	}
+	return err
+}
+
+// terminal are the terminal's two files, and whether the view is shown there; else how often it is printed is settled.
+func (v *flowTop) terminal() (in, out *os.File, live bool) {
+	in, isIn := v.d.Stdin.(*os.File)
+	out, isOut := v.d.Stdout.(*os.File)
+	if v.once || v.batch || v.format == "json" || !isIn || !isOut || !isTerminal(in) || !isTerminal(out) {
+		if v.once || !v.batch && v.count == 0 && v.format == "text" {
+			v.count = 1
+		}
+		return in, out, false
+	}
+	return in, out, true
+}
