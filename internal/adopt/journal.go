@@ -14,15 +14,17 @@ import (
 // journalFormat is the version of the file.
 const journalFormat = 1
 
-// Journal keeps the records of a host's moves on disk.
+// Journal keeps on disk what is to be taken back by itself: the records of a host's moves, and the change that is being tried.
 type Journal struct {
 	path    string
 	Records []*Record
+	Change  *Change // nil for none
 }
 
 type journalFile struct {
 	Format  int       `json:"format"`
 	Records []*Record `json:"records"`
+	Change  *Change   `json:"change,omitempty"`
 }
 
 // OpenJournal reads the journal in the directory; without a file it is empty.
@@ -45,19 +47,19 @@ func OpenJournal(dir string) (*Journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s, which says where the host's addresses belong: %w; if they are where they belong, remove the file", j.path, err)
 	}
-	j.Records = f.Records
+	j.Records, j.Change = f.Records, f.Change
 	return j, nil
 }
 
 // Save writes the journal, so that a crash at any instant leaves the old or the new one whole, on disk when it returns.
 func (j *Journal) Save() error {
-	if len(j.Records) == 0 {
+	if len(j.Records) == 0 && j.Change == nil {
 		if err := os.Remove(j.path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("remove the journal of the host's addresses: %w", err)
 		}
 		return nil
 	}
-	b, err := json.Marshal(journalFile{journalFormat, j.Records})
+	b, err := json.Marshal(journalFile{journalFormat, j.Records, j.Change})
 	if err == nil {
 		err = ownfile.Replace(j.path, ownfile.Seal(b[:len(b)-1])) // without its closing bracket
 	}

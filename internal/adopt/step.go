@@ -1,5 +1,6 @@
-// Package adopt is how the host's own addresses move from an uplink's device to a host port, and back by themselves (S81): the steps and
-// their inverses, the journal that outlives a crash, and the rule that says when a move is taken back. It decides; a Host does.
+// Package adopt is how changes that could cut the host off go back by themselves (S81): the journal that outlives a crash, and the rules
+// that say when one is taken back. Such are a move of the host's own addresses from an uplink's device to a host port, in steps that each have
+// an inverse, and any change of the configuration that concerns the way to those addresses. It decides; a Host does.
 package adopt
 
 import (

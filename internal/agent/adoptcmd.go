@@ -122,6 +122,9 @@ func noAdoption(name string) error {
 // Adopt moves what the device has to a host port, all or nothing.
 func (a *Agent) Adopt(ctx context.Context, q api.Adopt) (out *api.Adoption, err error) {
 	return out, a.do(ctx, func() error {
+		if err := a.busyForAdoption(); err != nil {
+			return err
+		}
 		r, warnings, err := a.adoptable(q)
 		if err != nil {
 			return err

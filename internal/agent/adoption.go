@@ -19,6 +19,7 @@ type adoptions struct {
 	journal *adopt.Journal
 	net     hostnet.Net
 	last    []api.Adoption // those that ended since the agent started, the last one last
+	trial   trial          // of the journal's change
 }
 
 // keptAdoptions is how many ended adoptions can be asked about.
@@ -49,7 +50,7 @@ func (a *Agent) resumeAdoptions() (err error) {
 		}
 	}
 	a.keepAdopted()
-	return err
+	return errors.Join(err, a.resumeChange(here))
 }
 
 // keepAdopted has every adopted port be there: declared by the file, or else by command.

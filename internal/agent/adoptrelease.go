@@ -15,6 +15,9 @@ import (
 // answer everything goes to the interface again.
 func (a *Agent) ReleaseAdoption(ctx context.Context, q api.Release) (out *api.Adoption, err error) {
 	return out, a.do(ctx, func() error {
+		if err := a.busyForAdoption(); err != nil {
+			return err
+		}
 		r := a.adopted(q.Name)
 		if r == nil || r.Phase == adopt.Released {
 			return noAdoption(q.Name)

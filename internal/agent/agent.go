@@ -79,6 +79,8 @@ type Agent struct {
 	warnings  []string                    // about the configuration; a port whose device is missing says so itself, for as long as it is
 	plan      *plan.Plan                  // of cfg, unless stale
 	stale     bool                        // cfg, or a MAC taken over, changed since plan was made
+	next      *plan.Plan                  // of cfg, where it has been made ahead of reconcile
+	guard     *guard                      // of the command at hand; nil for what is not to be tried (S81)
 	problems  map[plan.PortID]string
 	misfits   []string // known faults of what commands made against the file
 	applied   *dataplane.Desired
@@ -237,6 +239,7 @@ func (a *Agent) tick() {
 	a.attachFailed()
 	a.tellHeld()
 	a.watchAdoptions()
+	a.judgeChange()
 }
 
 // settle reconciles outside of a command: a failure is logged and tried again with the next tick.

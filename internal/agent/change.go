@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -43,7 +44,7 @@ func (a *Agent) restore(i intent) {
 // change makes one change of what the agent shall do, all or nothing: edit changes file, state.Config, state.Ports or
 // state.Overrides; when the result is not valid, or does not go into force, or is not remembered, everything is as before.
 func (a *Agent) change(edit func()) error {
-	before := a.intent()
+	before, stale := a.intent(), a.stale
 	edit()
 	cfg, faults := a.layers().merge()
 	if lines := a.newFaults(faults, before, a.file); len(lines) > 0 {
@@ -52,6 +53,11 @@ func (a *Agent) change(edit func()) error {
 	}
 	a.cfg, a.stale = cfg, true
 	a.forgetOverrides()
+	if err := a.guardChange(before); err != nil {
+		a.restore(before)
+		a.stale = stale
+		return err
+	}
 	a.commanded = true
 	err := a.reconcile()
 	if err != nil {
@@ -72,7 +78,7 @@ func (a *Agent) change(edit func()) error {
 			a.retry = true
 			err = errors.Join(err, fmt.Errorf("go back to the configuration before: %w", back))
 		}
-		return err
+		return errors.Join(err, a.dropChange())
 	}
 	a.keepMisfits(faults)
 	return nil
@@ -139,26 +145,12 @@ func (a *Agent) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.App
 	if faults := spec.CheckDevices(cfg, a.lookup); len(faults) > 0 {
 		return nil, api.NewError(api.Invalid, faultLines(faults)...)
 	}
-	out := &api.Applied{DryRun: q.DryRun}
+	out := &api.Applied{}
 	defer func() {
 		out.Warnings = append(spec.MissingDevices(cfg, a.lookup), cfg.Warnings()...)
-		if !q.DryRun {
-			a.warnBefore(out, a.allMembers()...)
-		}
+		a.warnBefore(out, a.allMembers()...)
 	}()
 	was, before := a.file, a.plan
-	if q.DryRun {
-		after, lines, err := a.preview(cfg)
-		if len(lines) > 0 {
-			return nil, api.NewError(api.Invalid, lines...)
-		}
-		if err != nil {
-			return nil, err
-		}
-		out.Effects = changes.Effects(before, after)
-		out.Changes, err = changes.Between(was, cfg)
-		return out, err
-	}
 	err := a.timed(out, q.ReadAt, func() error { return a.change(func() { a.file, a.state.Config = cfg, src; a.keepAdopted() }) })
 	if err != nil {
 		return nil, err
@@ -245,11 +237,30 @@ func (a *Agent) reload() {
 		cfg, src, err = readConfig(a.configFile, a.parsed.Load())
 	}
 	if err == nil {
-		_, err = a.apply(cfg, src, api.Apply{})
+		err = a.applyAlone(cfg, src, "reload "+a.configFile)
 	}
 	if err != nil {
 		a.log.Error("reload: nothing was changed", "err", err)
 	}
+}
+
+// applyAlone applies a file that no command waits for. In the loop it is applied at once; where somebody has to be asked first, or another
+// change is being tried, that is done beside the loop.
+func (a *Agent) applyAlone(cfg *spec.Config, src state.Source, what string) error {
+	g, out := &guard{what: what}, &api.Applied{}
+	apply := func() error { _, err := a.apply(cfg, src, api.Apply{}); return err }
+	err := a.underGuard(g, apply)
+	var ask *needsAsking
+	var other *beingTried
+	if !errors.As(err, &ask) && !errors.As(err, &other) {
+		return err
+	}
+	go func() {
+		if err := a.tried(context.Background(), a.do, g, out, apply); err != nil {
+			a.log.Error(what+": the configuration is as it was", "err", err)
+		}
+	}()
+	return nil
 }
 
 // declared finds a port of the file by name.

@@ -26,12 +26,17 @@ func (a *Agent) Apply(ctx context.Context, q api.Apply) (out *api.Applied, err e
 		}
 		return nil, err
 	}
-	err = a.doAttached(ctx, func() error {
-		src := state.Source{File: q.File, Content: q.Content, Seen: a.seenNow()}
-		out, err = a.apply(cfg, src, q)
+	if q.DryRun {
+		return a.dryRun(ctx, cfg, q)
+	}
+	out = &api.Applied{}
+	return out, a.tried(ctx, a.doAttached, &guard{what: "apply " + q.File, within: q.ConfirmWithin}, out, func() error {
+		done, err := a.apply(cfg, state.Source{File: q.File, Content: q.Content, Seen: a.seenNow()}, q)
+		if err == nil {
+			*out = *done
+		}
 		return err
 	})
-	return out, err
 }
 
 // seenNow is the digest of the --config file as it is now: an apply is newer than every edit before it. A file that cannot be
@@ -51,8 +56,12 @@ func noPort(name string) error {
 
 // Block sets or lifts the blocked state of one port (S41), where its port group lets a port do that (S9).
 func (a *Agent) Block(ctx context.Context, q api.Block) (*api.Applied, error) {
-	out := &api.Applied{Changes: []api.Change{}}
-	return out, a.do(ctx, func() (err error) {
+	what := "port unblock "
+	if q.Blocked {
+		what = "port block "
+	}
+	out := &api.Applied{}
+	return out, a.tried(ctx, a.do, &guard{what: what + q.Port, within: q.ConfirmWithin}, out, func() (err error) {
 		if a.declared(q.Port) == nil && a.runTime(q.Port) == nil {
 			return noPort(q.Port)
 		}
@@ -99,8 +108,8 @@ func (a *Agent) blockedUnder(port string, o state.Override) (bool, error) {
 // Move puts a port into another port group of its switch. A declared port keeps that until it is moved back or its owner
 // disconnects (S10).
 func (a *Agent) Move(ctx context.Context, q api.Move) (*api.Applied, error) {
-	out := &api.Applied{Changes: []api.Change{}}
-	return out, a.do(ctx, func() (err error) {
+	out := &api.Applied{}
+	return out, a.tried(ctx, a.do, &guard{what: "port move " + q.Port, within: q.ConfirmWithin}, out, func() (err error) {
 		defer func() {
 			if p := planned(a.plan, q.Port); p != nil && err == nil {
 				a.warnBefore(out, p.ID)

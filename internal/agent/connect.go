@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,12 +32,13 @@ func (a *Agent) Reconnect(ctx context.Context, p spec.Port) (*api.Applied, error
 }
 
 // connect makes a port, unless it is there as asked for; with gives the run-time ports there are to be then.
-func (a *Agent) connect(ctx context.Context, p spec.Port, with func(spec.Port) ([]spec.Port, []api.Change, error)) (out *api.Applied, err error) {
-	err = a.doAttached(ctx, func() error {
+func (a *Agent) connect(ctx context.Context, p spec.Port, with func(spec.Port) ([]spec.Port, []api.Change, error)) (*api.Applied, error) {
+	out, asked := &api.Applied{}, p
+	return out, a.tried(ctx, a.doAttached, &guard{what: "port connect " + p.Name}, out, func() error {
+		p := asked
 		if p.Switch == "" && a.file != nil && len(a.file.Switches) == 1 {
 			p.Switch = a.file.Switches[0].Name
 		}
-		out = &api.Applied{Changes: []api.Change{}}
 		set := p.Policy
 		p = a.withKept(p)
 		if have := a.runTime(p.Name); have != nil && reflect.DeepEqual(*have, p) {
@@ -48,7 +50,7 @@ func (a *Agent) connect(ctx context.Context, p spec.Port, with func(spec.Port) (
 		if a.adopted(p.Name) != nil {
 			return api.NewError(api.Invalid, fmt.Sprintf("port %s has the host's own addresses: give them back first (heddle host-port release %s)", p.Name, p.Name))
 		}
-		err = a.connectAs(out, p, set, with)
+		err := a.connectAs(out, p, set, with)
 		if set != p.Policy && invalid(err) { // a guest starts all the same
 			p.Policy = set
 			out.Warnings = append(out.Warnings, keptUnfit(p.Name))
@@ -63,7 +65,6 @@ func (a *Agent) connect(ctx context.Context, p spec.Port, with func(spec.Port) (
 		a.warnBefore(out, plan.PortID{Switch: p.Switch, Name: p.Name})
 		return nil
 	})
-	return out, err
 }
 
 // connectAs makes the port; set is what it sets for itself in this command.
@@ -121,7 +122,7 @@ func (a *Agent) disconnects(i int, reset bool) func() {
 
 // Disconnect ends a port that was connected by command.
 func (a *Agent) Disconnect(ctx context.Context, q api.Disconnect) error {
-	return a.doAttached(ctx, func() error {
+	return a.tried(ctx, a.doAttached, &guard{what: "port disconnect " + cmp.Or(q.Port, "--device "+q.Device), within: q.ConfirmWithin}, &api.Applied{}, func() error {
 		is := func(p spec.Port) bool { return p.Name == q.Port }
 		if q.Port == "" {
 			is = func(p spec.Port) bool { return p.Device != "" && p.Device == q.Device }

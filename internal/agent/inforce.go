@@ -183,6 +183,9 @@ func (a *Agent) doAttached(ctx context.Context, f func() error) error {
 func (a *Agent) Progress(ctx context.Context) (out *api.Progress, err error) {
 	err = a.do(ctx, func() error {
 		out = &api.Progress{Attaching: a.attaching.left, Of: max(a.attaching.most, a.attaching.left)}
+		if c := a.adoptions.journal.Change; c != nil {
+			out.Trial = a.viewTrial(c)
+		}
 		return nil
 	})
 	return out, err

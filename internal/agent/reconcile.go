@@ -39,9 +39,12 @@ func (a *Agent) reconcile() error {
 	a.settling = true
 	fresh := a.stale
 	if fresh {
-		p, err := a.resolve(a.cfg)
-		if err != nil {
-			return err
+		p := a.next
+		if a.next = nil; p == nil {
+			var err error
+			if p, err = a.resolve(a.cfg); err != nil {
+				return err
+			}
 		}
 		a.plan, a.stale = p, false
 	}

@@ -209,10 +209,13 @@ func (a *Agent) serve(ctx context.Context, o Options) error {
 // begin puts the configuration into force. The file given wins when it was edited since it was last read;
 // otherwise what was last applied stands, so that a restart never takes back an apply.
 func (a *Agent) begin(given *givenConfig) error {
+	last := a.state.Config
 	fresh, err := a.chooseConfig(given)
 	if err != nil {
 		return err
 	}
+	later := fresh && a.startsWith(last)
+	fresh = fresh && !later
 	a.parsed.Store(a.file)
 	if err := a.resumeAdoptions(); err != nil {
 		return err
@@ -241,6 +244,10 @@ func (a *Agent) begin(given *givenConfig) error {
 		a.retry = true
 	}
 	a.lookAtChains()
+	a.goOnTrying()
+	if later {
+		a.applyLater(given)
+	}
 	return a.removeStrays()
 }
 

@@ -69,7 +69,15 @@ func (e *echo) Move(_ context.Context, q Move) (*Applied, error) {
 	e.got = q
 	return &Applied{}, e.err
 }
-func (e *echo) Progress(context.Context) (*Progress, error) { return &Progress{3, 5}, e.err }
+func (e *echo) Progress(context.Context) (*Progress, error) {
+	return &Progress{Attaching: 3, Of: 5}, e.err
+}
+func (e *echo) Trial(context.Context) (*Trial, error) {
+	return &Trial{State: TrialAsking, SecondsLeft: 1.5}, e.err
+}
+func (e *echo) ConfirmChange(context.Context) (*Trial, error) {
+	return &Trial{State: TrialKept}, e.err
+}
 func (e *echo) HostPorts(context.Context) ([]HostPort, error) {
 	return []HostPort{{Name: "vmk0", Adoption: &Adoption{State: AdoptionConfirm, SecondsLeft: 1.5}}}, e.err
 }
@@ -147,13 +155,13 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 		call func() error
 		want any
 	}{
-		{func() error { _, err := c.Apply(ctx, Apply{"f", "switches: []\n# ü", true, 7}); return err }, Apply{"f", "switches: []\n# ü", true, 7}},
+		{func() error { _, err := c.Apply(ctx, Apply{File: "f", Content: "switches: []\n# ü", DryRun: true, ReadAt: 7, Window: Window{ConfirmWithin: time.Minute}}); return err }, Apply{File: "f", Content: "switches: []\n# ü", DryRun: true, ReadAt: 7, Window: Window{ConfirmWithin: time.Minute}}},
 		{func() error { _, err := c.Connect(ctx, port); return err }, port},
 		{func() error { _, err := c.Reconnect(ctx, spec.Port{Name: "p"}); return err }, spec.Port{Name: "p again"}},
 		{func() error { return c.Disconnect(ctx, Disconnect{Port: "p"}) }, Disconnect{Port: "p"}},
 		{func() error { return c.Disconnect(ctx, Disconnect{Device: "tap0"}) }, Disconnect{Device: "tap0"}},
-		{func() error { _, err := c.Block(ctx, Block{"p", true, 7}); return err }, Block{"p", true, 7}},
-		{func() error { _, err := c.Move(ctx, Move{"p", "g", 7}); return err }, Move{"p", "g", 7}},
+		{func() error { _, err := c.Block(ctx, Block{Port: "p", Blocked: true, ReadAt: 7}); return err }, Block{Port: "p", Blocked: true, ReadAt: 7}},
+		{func() error { _, err := c.Move(ctx, Move{Port: "p", PortGroup: "g", ReadAt: 7}); return err }, Move{Port: "p", PortGroup: "g", ReadAt: 7}},
 		{func() error { _, err := c.Adopt(ctx, adopt); return err }, adopt},
 		{func() error { _, err := c.Adoption(ctx, HostPortName{"p"}); return err }, HostPortName{"p"}},
 		{func() error { _, err := c.ConfirmAdoption(ctx, HostPortName{"p"}); return err }, HostPortName{"p confirmed"}},
@@ -163,7 +171,7 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 			t.Errorf("%T: %v %s", q.want, err, cmp.Diff(q.want, e.got))
 		}
 	}
-	if got, err := c.Progress(ctx); err != nil || *got != (Progress{3, 5}) {
+	if got, err := c.Progress(ctx); err != nil || *got != (Progress{Attaching: 3, Of: 5}) {
 		t.Errorf("progress: %v %v", got, err)
 	}
 	if err := c.Stop(ctx); err != nil {

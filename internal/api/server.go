@@ -94,6 +94,7 @@ func handler(ctx context.Context, s Service) http.Handler {
 	post(mux, "/ports/move", s.Move)
 	get(mux, "/progress", s.Progress)
 	handleHostPorts(mux, s)
+	handleTrials(mux, s)
 	handleFlows(ctx, mux, s)
 	act(mux, "/stop", func(ctx context.Context, _ none) error { return s.Stop(ctx) })
 	one := make(large, 1)
@@ -197,7 +198,7 @@ func answer(w http.ResponseWriter, v any, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
 		e := asError(err)
-		w.WriteHeader(map[ErrorKind]int{Invalid: http.StatusUnprocessableEntity, NotFound: http.StatusNotFound, Internal: http.StatusInternalServerError}[e.Kind])
+		w.WriteHeader(map[ErrorKind]int{Invalid: http.StatusUnprocessableEntity, NotFound: http.StatusNotFound, Internal: http.StatusInternalServerError, Reverted: http.StatusConflict}[e.Kind])
 		v = e
 	}
 	b, err := json.Marshal(v)

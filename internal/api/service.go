@@ -36,6 +36,7 @@ type Service interface {
 	Progress(context.Context) (*Progress, error)
 	Stop(context.Context) error
 	HostPortService
+	TrialService
 	FlowService
 }
 
@@ -47,12 +48,15 @@ const (
 	Internal ErrorKind = "internal" // the agent or the kernel failed
 	Invalid  ErrorKind = "invalid"  // what was asked for is wrong; nothing was changed
 	NotFound ErrorKind = "notFound" // what was asked about does not exist
+	Reverted ErrorKind = "reverted" // it was done, cut the host off, and was taken back by itself (S81)
 )
 
 // Error is what went wrong, one line per fault.
 type Error struct {
 	Kind  ErrorKind `json:"kind"`
 	Lines []string  `json:"lines"`
+	// Trial is that of a change that was taken back.
+	Trial *Trial `json:"trial,omitempty"`
 }
 
 func (e *Error) Error() string { return strings.Join(e.Lines, "\n") }

@@ -227,6 +227,7 @@ type Apply struct {
 	DryRun  bool   `json:"dryRun"`
 	// ReadAt is when the command had read its input, in nanoseconds of CLOCK_MONOTONIC; 0 when it does not say.
 	ReadAt int64 `json:"readAt"`
+	Window
 }
 
 func (q Apply) behind() string             { return q.Content }
@@ -248,6 +249,8 @@ type Applied struct {
 	InForceMs float64 `json:"inForceMs,omitempty"`
 	// InForceAt is that instant.
 	InForceAt *Instant `json:"inForceAt,omitempty"`
+	// Trial is that of a change which concerns the way to the host's own addresses; nil for any other.
+	Trial *Trial `json:"trial,omitempty"`
 }
 
 // Instant lies between two readings of CLOCK_MONOTONIC, in nanoseconds.
@@ -261,6 +264,8 @@ type Progress struct {
 	// Attaching devices wait, of at most Of since none did.
 	Attaching int `json:"attaching"`
 	Of        int `json:"of"`
+	// Trial is that of the change that is being tried, nil for none.
+	Trial *Trial `json:"trial,omitempty"`
 }
 
 // ChangeKind is what happens to an object or a field.
@@ -303,6 +308,7 @@ type Block struct {
 	Port    string `json:"port"`
 	Blocked bool   `json:"blocked"`
 	ReadAt  int64  `json:"readAt"` // as of Apply
+	Window
 }
 
 // Move puts a port into another port group of its switch.
@@ -310,6 +316,7 @@ type Move struct {
 	Port      string `json:"port"`
 	PortGroup string `json:"portGroup"`
 	ReadAt    int64  `json:"readAt"` // as of Apply
+	Window
 }
 
 // Disconnect ends a port that was connected by command: the one of that name, or the one that has the device.
@@ -318,4 +325,5 @@ type Disconnect struct {
 	Device string `json:"device,omitempty"`
 	// Reset forgets what the port has set for itself, also where its port group keeps that.
 	Reset bool `json:"reset,omitempty"`
+	Window
 }

@@ -16,12 +16,16 @@ func newApply(d Deps) *cobra.Command {
 	t, o := &target{}, &output{}
 	var file string
 	var dry, yes bool
+	var window api.Window
 	c := &cobra.Command{
 		Use: "apply -f FILE", Short: "Put a configuration file into force, all or nothing",
 		Long: "Put a configuration file into force, all or nothing, and print what changed. What the file declares, apply adds, changes and\n" +
 			"removes; ports connected by command are never touched. The agent keeps the file's content: a restart comes back with it.\n" +
 			"A file that declares no switch removes them all: on a terminal apply asks first, elsewhere it needs --yes.\n\n" +
-			"Lines with +, - and ~ are what comes, goes and changes in the file; lines with => are what that means for ports.",
+			"Lines with +, - and ~ are what comes, goes and changes in the file; lines with => are what that means for ports.\n\n" +
+			"A change that concerns the way to this host's own addresses is tried: gateways, TCP connections and neighbours that answered\n" +
+			"before it are asked again after it, and everything goes back within 30 seconds when they do not answer. Where nobody can be\n" +
+			"asked, --confirm-within is needed, and \"heddle confirm\".",
 		Example: "  heddle apply -f heddle.yaml --dry-run\n  heddle apply -f heddle.yaml", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
@@ -35,28 +39,30 @@ func newApply(d Deps) *cobra.Command {
 				_, err := spec.Parse(fileName(file), b)
 				return err
 			}
-			q := api.Apply{File: fileName(file), Content: string(b), DryRun: dry, ReadAt: readAt()}
+			q := api.Apply{File: fileName(file), Content: string(b), DryRun: dry, ReadAt: readAt(), Window: window}
 			if abs, err := filepath.Abs(file); err == nil && file != "-" {
 				q.File = abs
 			}
 			if err := confirmNothing(d, c, t, q, yes); err != nil {
 				return err
 			}
-			out, err := askAttached(d, c, t, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Apply(ctx, q) })
+			out, err := askTried(d, c, t, window, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Apply(ctx, q) })
 			if err != nil {
 				// The same faults under the name the user gave, also without an agent.
 				if _, faults := spec.Parse(fileName(file), b); faults != nil {
 					return faults
 				}
-				return err
+				return o.printReverted(d, err)
 			}
 			printWarnings(d, out)
+			printTrial(d, out.Trial)
 			return o.print(d, out, func(w io.Writer) error { return printChanges(d, w, out) })
 		},
 	}
 	fileFlag(c, &file)
 	c.Flags().BoolVar(&dry, "dry-run", false, "only print what would change")
 	c.Flags().BoolVar(&yes, "yes", false, "remove every switch without asking, where the file declares none")
+	windowFlag(c, &window)
 	o.flag(c)
 	t.flags(d, c)
 	return c

@@ -23,6 +23,7 @@ import (
 
 // standIn is an agent that answers with what the test put there and remembers what it was asked.
 type standIn struct {
+	trial *api.Trial
 	state api.State
 	stats []api.Stats
 	macs  []api.MAC
@@ -69,6 +70,10 @@ func (s *standIn) Adoption(context.Context, api.HostPortName) (*api.Adoption, er
 		s.adoption, s.then = s.then[0], s.then[1:]
 	}
 	return &s.adoption, s.err
+}
+func (s *standIn) Trial(context.Context) (*api.Trial, error) { return s.trial, s.err }
+func (s *standIn) ConfirmChange(context.Context) (*api.Trial, error) {
+	return s.trial, s.note("confirm")
 }
 func (s *standIn) Adopt(_ context.Context, q api.Adopt) (*api.Adoption, error) {
 	return &s.adoption, s.note(q)

@@ -16,7 +16,7 @@ func newPort(d Deps) *cobra.Command {
 	t := &target{}
 	c := group("port", "Show, connect and change ports", "  heddle port list\n  heddle port connect vm7/eth0 --switch lab --port-group web --device tap7\n  heddle port block vm7/eth0")
 	t.flags(d, c)
-	c.AddCommand(newPortList(d, t), newPortShow(d, t), newPortConnect(d, t), newPortDisconnect(t), newPortBlock(d, t, true), newPortBlock(d, t, false), newPortMove(d, t))
+	c.AddCommand(newPortList(d, t), newPortShow(d, t), newPortConnect(d, t), newPortDisconnect(d, t), newPortBlock(d, t, true), newPortBlock(d, t, false), newPortMove(d, t))
 	return c
 }
 
@@ -76,7 +76,7 @@ func portProperties(d Deps, p api.Port) [][2]string {
 }
 
 func newPortBlock(d Deps, t *target, blocked bool) *cobra.Command {
-	o := &output{}
+	o, window := &output{}, api.Window{}
 	use, short := "block", "Stop all traffic of a port"
 	if !blocked {
 		use, short = "unblock", "Let a blocked port's traffic pass again"
@@ -85,24 +85,26 @@ func newPortBlock(d Deps, t *target, blocked bool) *cobra.Command {
 		Use: use + " PORT", Short: short, Example: "  heddle port " + use + " vm7/eth0", Args: exactly("PORT"),
 		Long: short + ". It holds until the opposite command or, where the port group resets its ports, until the\nport's owner disconnects. The port group must let a single port be blocked (overrides.blocked, on by default).",
 		RunE: func(c *cobra.Command, args []string) error {
-			q := api.Block{Port: args[0], Blocked: blocked, ReadAt: readAt()}
-			return changePort(d, c, t, o, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Block(ctx, q) })
+			q := api.Block{Port: args[0], Blocked: blocked, ReadAt: readAt(), Window: window}
+			return changePort(d, c, t, o, window, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Block(ctx, q) })
 		},
 	}
+	windowFlag(c, &window)
 	o.flag(c)
 	return c
 }
 
 // changePort makes a change of one port and, with -o json, says what was changed and when it was in force.
-func changePort(d Deps, c *cobra.Command, t *target, o *output, f func(context.Context, api.Service) (*api.Applied, error)) error {
+func changePort(d Deps, c *cobra.Command, t *target, o *output, window api.Window, f func(context.Context, api.Service) (*api.Applied, error)) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	out, err := ask(c, t, f)
+	out, err := askTried(d, c, t, window, f)
 	if err != nil {
-		return err
+		return o.printReverted(d, err)
 	}
 	printWarnings(d, out)
+	printTrial(d, out.Trial)
 	return o.print(d, out, func(io.Writer) error { return nil })
 }
 
@@ -132,10 +134,11 @@ func newPortMove(d Deps, t *target) *cobra.Command {
 				return usagef("say which port group to move to, with --port-group")
 			}
 			q.Port, q.ReadAt = args[0], readAt()
-			return changePort(d, c, t, o, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Move(ctx, q) })
+			return changePort(d, c, t, o, q.Window, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Move(ctx, q) })
 		},
 	}
 	c.Flags().StringVar(&q.PortGroup, "port-group", "", "port group to move to")
+	windowFlag(c, &q.Window)
 	o.flag(c)
 	return c
 }

@@ -65,9 +65,10 @@ func portFlags(c *cobra.Command, p *spec.Port) {
 	f.StringVar(&p.Monitor.NIC, "qmp-nic", "", "id of the adapter in QEMU (-device …,id=); may be left out when the guest has one")
 }
 
-func newPortDisconnect(t *target) *cobra.Command {
+func newPortDisconnect(d Deps, t *target) *cobra.Command {
 	var device string
 	var ifConnected, reset bool
+	var window api.Window
 	c := &cobra.Command{
 		Use: "disconnect [PORT]", Short: "Remove a port that was connected by command",
 		Long: "Remove a port that was connected by command. Where its port group keeps what a port sets for itself\n" +
@@ -83,18 +84,24 @@ func newPortDisconnect(t *target) *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			q := api.Disconnect{Device: device, Reset: reset}
+			q := api.Disconnect{Device: device, Reset: reset, Window: window}
 			if device == "" {
 				q.Port = args[0]
 			}
-			err := t.act(c, func(ctx context.Context, s api.Service) error { return s.Disconnect(ctx, q) })
+			_, err := askTried(d, c, t, window, func(ctx context.Context, s api.Service) (struct{}, error) { return struct{}{}, s.Disconnect(ctx, q) })
 			if ifConnected && isNotFound(err) {
 				return nil
+			}
+			if err == nil && window.ConfirmWithin > 0 { // else it is decided
+				if v, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Trial, error) { return s.Trial(ctx) }); err == nil && v.State == api.TrialConfirm {
+					printTrial(d, v)
+				}
 			}
 			return err
 		},
 	}
 	c.Flags().StringVar(&device, "device", "", "the port that has this device, in place of a port's name")
+	windowFlag(c, &window)
 	c.Flags().BoolVar(&reset, "reset", false, "forget what the port has set for itself, also where its port group keeps it")
 	c.Flags().BoolVar(&ifConnected, "if-connected", false, "for scripts: no such port is no error")
 	return c

@@ -22,12 +22,16 @@ const clearLine = "\r\x1b[K"
 
 // askAttached calls the agent for a change and, on a terminal, shows meanwhile how many devices still wait to be attached.
 func askAttached[T any](d Deps, c *cobra.Command, t *target, f func(context.Context, api.Service) (T, error)) (T, error) {
+	return askWithin(d, c, t, attachTimeout, f)
+}
+
+func askWithin[T any](d Deps, c *cobra.Command, t *target, within time.Duration, f func(context.Context, api.Service) (T, error)) (T, error) {
 	var zero T
 	client, err := t.client()
 	if err != nil {
 		return zero, err
 	}
-	ctx, cancel := context.WithTimeout(c.Context(), attachTimeout)
+	ctx, cancel := context.WithTimeout(c.Context(), within)
 	defer cancel()
 	shown := make(chan struct{})
 	stop := make(chan struct{})
@@ -56,8 +60,14 @@ func (d Deps) showProgress(ctx context.Context, s api.Service, stop <-chan struc
 			return
 		case <-tick.C:
 		}
-		if p, err := s.Progress(ctx); err == nil && p.Attaching > 0 {
+		p, err := s.Progress(ctx)
+		switch {
+		case err != nil:
+		case p.Attaching > 0:
 			fmt.Fprintf(d.Stderr, "%sattaching devices: %d of %d", clearLine, p.Of-p.Attaching, p.Of)
+			wrote = true
+		case p.Trial != nil && p.Trial.State == api.TrialAsking:
+			fmt.Fprintf(d.Stderr, "%s%s", clearLine, trialText(p.Trial))
 			wrote = true
 		}
 	}

@@ -83,6 +83,7 @@ func NewRoot(d Deps) *cobra.Command {
 	root.AddCommand(newTop(d))
 	root.AddCommand(newFlows(d))
 	root.AddCommand(newHostPort(d))
+	root.AddCommand(newConfirm(d))
 	root.AddCommand(newCNI())
 	root.AddCommand(newLibvirtHook(d))
 	root.AddCommand(newTraffic())

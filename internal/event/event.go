@@ -21,8 +21,9 @@ const (
 	Neighbour    Kind = "neighbour"     // LLDP or LACP: another device is at the other end of an uplink
 	Collector    Kind = "collector"     // a flow collector is sent records, is away, or its name has no address
 	Adopted      Kind = "adopted"       // a host port took the place of an uplink's device (S81)
-	Confirmed    Kind = "confirmed"     // the operator confirmed that
-	Reverted     Kind = "reverted"      // a change was taken back by itself (S81)
+	Tried        Kind = "tried"         // a change concerns the way to the host's own addresses, and is tried (S81)
+	Confirmed    Kind = "confirmed"     // such a change stays: the operator confirmed it, or the host is known to be reached
+	Reverted     Kind = "reverted"      // it was taken back by itself
 	Program      Kind = "program"       // somebody else's program runs before the switch's on a device, or no longer does
 )
 

@@ -40,6 +40,8 @@ type Config struct {
 	Gateways []netip.Addr `json:"gateways,omitempty"`
 	// Fixed are neighbours whose MAC is set by hand: whether they answer cannot be told from the neighbour table.
 	Fixed []netip.Addr `json:"fixed,omitempty"`
+	// survey: routes that cannot be moved alone are left out, and are no error.
+	survey bool
 }
 
 // Net is the host's network namespace.
@@ -57,11 +59,19 @@ const (
 // Read reads what the device has, apart from what the kernel makes by itself: IPv6 link-local addresses, local and multicast routes. A
 // route that cannot be moved alone is an error that says what to do.
 func (Net) Read(name string, index uint32) (*Config, error) {
-	now, err := Boottime()
-	if err != nil {
+	return read(&Config{Device: name, Index: index})
+}
+
+// Survey is Read of a device that nothing is to be moved from: of a route that cannot be moved alone only the gateway is kept.
+func (Net) Survey(name string, index uint32) (*Config, error) {
+	return read(&Config{Device: name, Index: index, survey: true})
+}
+
+func read(c *Config) (_ *Config, err error) {
+	name, index := c.Device, c.Index
+	if c.ReadAt, err = Boottime(); err != nil {
 		return nil, err
 	}
-	c := &Config{Device: name, Index: index, ReadAt: now}
 	for _, read := range []func(*Config, uint32) error{readAddresses, readRoutes, readNeighbours} {
 		if err := read(c, index); err != nil {
 			return nil, err
@@ -165,6 +175,10 @@ func (c *Config) route(b []byte, index uint32) error {
 	if !several && (len(oif) != 4 || binary.NativeEndian.Uint32(oif) != index) {
 		return nil
 	}
+	if attribute(b, routeHeader, rtaNextHop) != nil && c.survey {
+		c.gateways(b, index)
+		return nil
+	}
 	if attribute(b, routeHeader, rtaNextHop) != nil {
 		return fmt.Errorf("%s uses a next-hop object (ip nexthop), which may have other routes: replace it by a plain route for the time of the adoption", routeText(b))
 	}
@@ -172,12 +186,17 @@ func (c *Config) route(b []byte, index uint32) error {
 		b = withoutOthers(b, index)
 	}
 	c.Routes = append(c.Routes, Object{b, routeText(b)})
+	c.gateways(b, index)
+	return nil
+}
+
+// gateways takes in those of a default route.
+func (c *Config) gateways(b []byte, index uint32) {
 	for _, gw := range gatewaysOf(b, index) {
 		if b[1] == 0 && !slices.Contains(c.Gateways, gw) {
 			c.Gateways = append(c.Gateways, gw)
 		}
 	}
-	return nil
 }
 
 // madeByKernel says whether the kernel makes the route with the device or with an address, whatever is put there.

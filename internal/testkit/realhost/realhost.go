@@ -166,10 +166,15 @@ func (h *Host) Start(config string) {
 
 // End sends the agent a signal and waits for its end.
 func (h *Host) End(s syscall.Signal) {
+	h.Signal(s)
+	h.Ended()
+}
+
+// Signal sends the agent a signal.
+func (h *Host) Signal(s syscall.Signal) {
 	if err := h.agent.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		h.T.Error(err)
 	}
-	h.Ended()
 }
 
 // Ended waits for the end of an agent that was told to.

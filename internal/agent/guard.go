@@ -1,0 +1,312 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"heddle/internal/adopt"
+	"heddle/internal/api"
+	"heddle/internal/dataplane"
+	"heddle/internal/devices"
+	"heddle/internal/hostnet"
+	"heddle/internal/instance"
+	"heddle/internal/plan"
+	"heddle/internal/reach"
+)
+
+// A change that concerns the way to the host's own addresses is tried (S81). Those who can be asked are asked before it, outside of the
+// loop; the change is made with what undoes it written down; then they are asked again, and it stays or goes back by itself.
+
+// triedWithin is how long a change may go unconfirmed where somebody can be asked: with the time that it takes to go back, the host is
+// reached again within 30 s.
+const triedWithin = 20 * time.Second
+
+// guard is a command's, for what it changes.
+type guard struct {
+	what   string
+	within time.Duration // what the operator gave; 0 for nothing
+	// asked: it is known who answers by these interfaces.
+	asked      bool
+	interfaces []reach.Interface
+	asks       []reach.Ask
+	// change is the one that is tried, nil where the command concerns no way to the host.
+	change *adopt.Change
+}
+
+// needsAsking says that a change cannot be made before somebody has been asked.
+type needsAsking struct {
+	risks      []reach.Risk
+	interfaces []reach.Interface
+	own        map[[6]byte]bool // MACs of this host's ports
+}
+
+func (n *needsAsking) Error() string { return "the change concerns " + risksText(n.risks) }
+
+// beingTried says that another change is being asked about.
+type beingTried struct{ decided <-chan struct{} }
+
+func (b *beingTried) Error() string { return "another change is being tried" }
+
+// tried runs a command's change in the loop. Where it concerns the way to the host's own addresses, it returns when it is decided whether
+// the change stays, or at once where the operator alone can say. f may be called several times; it changes nothing but by a.change.
+func (a *Agent) tried(ctx context.Context, in func(context.Context, func() error) error, g *guard, out *api.Applied, f func() error) error {
+	for {
+		err := in(ctx, func() error {
+			*out = api.Applied{Changes: []api.Change{}}
+			return a.underGuard(g, f)
+		})
+		var other *beingTried
+		var ask *needsAsking
+		switch {
+		case errors.As(err, &other):
+			err = a.awaitOther(ctx, other)
+		case errors.As(err, &ask):
+			err = a.askBefore(ctx, g, ask)
+		default:
+			if err == nil {
+				err = a.awaitDecision(ctx, g, out)
+			}
+			return err
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// underGuard runs one attempt of a command in the loop.
+func (a *Agent) underGuard(g *guard, f func() error) error {
+	if err := a.busy(); err != nil {
+		return err
+	}
+	if err := checkWindow(g.within); err != nil {
+		return err
+	}
+	a.guard = g
+	defer func() { a.guard = nil }()
+	if err := f(); err != nil {
+		return err
+	}
+	if g.change != nil {
+		a.carryOver(g.change)
+		a.watchChange(g.change)
+	}
+	return nil
+}
+
+func checkWindow(d time.Duration) error {
+	if d != 0 && (d < leastWait || d > mostWait) {
+		return api.NewError(api.Invalid, fmt.Sprintf("the time to confirm is %s: use %s to %s", d, leastWait, mostWait))
+	}
+	return nil
+}
+
+// busy says that a change is being tried: one that is asked about is waited for, one that an operator has to confirm is not.
+func (a *Agent) busy() error {
+	c := a.adoptions.journal.Change
+	switch {
+	case c == nil:
+		return nil
+	case len(c.Asks) > 0 || c.Phase != adopt.Waiting:
+		return &beingTried{a.adoptions.trial.decided}
+	}
+	return api.NewError(api.Invalid, fmt.Sprintf("%q concerns the way to this host's own addresses and is not confirmed yet: confirm it (heddle confirm), or wait %s until it goes back; nothing was changed",
+		c.What, a.left(c).Round(time.Second)))
+}
+
+// busyForAdoption is the error for a move of the host's addresses while a change is being tried.
+func (a *Agent) busyForAdoption() error {
+	if c := a.adoptions.journal.Change; c != nil {
+		return api.NewError(api.Invalid, fmt.Sprintf("%q concerns the way to this host's own addresses and is being tried: wait until it is decided (heddle events); nothing was changed", c.What))
+	}
+	return nil
+}
+
+func (a *Agent) awaitOther(ctx context.Context, other *beingTried) error {
+	select {
+	case <-other.decided:
+		return nil
+	case <-a.stopped:
+		return errors.New("the agent is stopping")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// askBefore asks those who could show that the host is reached, and refuses a change about which nobody can be asked.
+func (a *Agent) askBefore(ctx context.Context, g *guard, n *needsAsking) error {
+	asks, err := reach.Before(ctx, a.adoptions.net, n.interfaces, func(mac [6]byte) bool { return n.own[mac] })
+	if err != nil {
+		return fmt.Errorf("ask by which way this host is reached; nothing was changed: %w", err)
+	}
+	g.asked, g.interfaces, g.asks = true, n.interfaces, asks
+	if len(asks) == 0 && g.within == 0 && leadsOutside(n.risks) {
+		return api.NewError(api.Invalid, nobodyToAsk(n.risks)+"; nothing was changed")
+	}
+	return nil
+}
+
+func nobodyToAsk(risks []reach.Risk) string {
+	return fmt.Sprintf("the change concerns the way to this host's own addresses (%s), and nobody answers there who could be asked whether the host is still reached: "+
+		"give --confirm-within DURATION, such as 2m, and confirm with \"heddle confirm\"; without that the change goes back by itself", risksText(risks))
+}
+
+func leadsOutside(risks []reach.Risk) bool {
+	return slices.ContainsFunc(risks, func(r reach.Risk) bool { return r.Outside })
+}
+
+func risksText(risks []reach.Risk) string {
+	var texts []string
+	for _, r := range risks {
+		texts = append(texts, r.String())
+	}
+	return strings.Join(texts, "; ")
+}
+
+// guardChange is asked by change before anything is done: an error keeps the change back. One that is to be tried is written down.
+func (a *Agent) guardChange(before intent) error {
+	g := a.guard
+	if g == nil || a.plan == nil {
+		return nil
+	}
+	next, err := a.resolve(a.cfg)
+	if err != nil {
+		return err
+	}
+	risks := reach.Risks(a.plan, next, a.reachHost())
+	if len(risks) == 0 {
+		a.next = next
+		return nil
+	}
+	if r := a.adoptions.journal.Open(); r != nil {
+		return api.NewError(api.Invalid, fmt.Sprintf("the change concerns the way to this host's own addresses (%s), and the adoption of %s by %s is not finished: confirm it first (heddle host-port confirm %s)",
+			risksText(risks), r.Config.Device, r.Port.Name, r.Port.Name))
+	}
+	interfaces, err := a.interfaces(risks)
+	if err != nil {
+		return err
+	}
+	if !g.asked || !slices.Equal(g.interfaces, interfaces) {
+		return &needsAsking{risks, interfaces, a.ownMACs()}
+	}
+	if len(g.asks) > 0 || g.within > 0 { // else nobody else can be cut off
+		if err := a.rememberChange(g, before, risks); err != nil {
+			return err
+		}
+	}
+	a.next = next
+	return nil
+}
+
+// reachHost is what package reach has to know of this host.
+func (a *Agent) reachHost() reach.Host {
+	return reach.Host{
+		Addressed: func(device string) bool {
+			d, ok, err := a.dev.Device(device)
+			return err == nil && ok && d.HostTraffic
+		},
+		MAC: func(id plan.PortID) plan.MAC { return devices.DerivedMAC(id, a.place) },
+	}
+}
+
+// interfaces are those by which somebody is asked: the ones at risk and, of uplinks, the VLAN devices on them.
+func (a *Agent) interfaces(risks []reach.Risk) (list []reach.Interface, err error) {
+	for _, r := range risks {
+		list = append(list, reach.Interface{Device: r.Device, Outside: r.Outside})
+		d, ok, err := a.dev.Device(r.Device)
+		if err != nil {
+			return nil, err
+		}
+		if !ok || !r.Uplink {
+			continue
+		}
+		stacked, err := a.adoptions.net.VLANDevices(d.Index)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range stacked {
+			list = append(list, reach.Interface{Device: name, Outside: true})
+		}
+	}
+	return list, nil
+}
+
+// ownMACs are the addresses behind this host's ports: frames for them do not leave it.
+func (a *Agent) ownMACs() map[[6]byte]bool {
+	own := map[[6]byte]bool{}
+	for _, sw := range a.plan.Switches {
+		for i, e := range dataplane.EffectiveMACs(sw, a.applied.Facts) {
+			own[e.MAC] = true
+			own[sw.Ports[i].InitialMAC] = true
+		}
+	}
+	learned, err := a.kernel.MACs()
+	if err != nil {
+		a.complain("read the learned MACs", err)
+	}
+	for _, e := range learned {
+		own[e.MAC] = true
+	}
+	return own
+}
+
+// rememberChange writes down what undoes the change, before it is made.
+func (a *Agent) rememberChange(g *guard, before intent, risks []reach.Risk) error {
+	place, err := instance.Place()
+	if err != nil {
+		return err
+	}
+	now, err := hostnet.Boottime()
+	if err != nil {
+		return err
+	}
+	c := &adopt.Change{Phase: adopt.Waiting, What: g.what, Place: place, Risks: risks, Asks: g.asks, MadeAt: now, Within: g.within,
+		Ports: a.portsBefore(before), Kept: before.kept, Numbers: a.state.Numbers}
+	if c.Within == 0 {
+		c.Within = triedWithin
+	}
+	if before.config != a.state.Config {
+		c.File = &before.config
+	}
+	for _, i := range g.interfaces {
+		if has, ok := a.hasNow(i.Device); ok {
+			c.Interfaces = append(c.Interfaces, has)
+		}
+	}
+	a.adoptions.journal.Change = c
+	if err := a.adoptions.journal.Save(); err != nil {
+		a.adoptions.journal.Change = nil
+		return err
+	}
+	g.change, a.adoptions.trial.decided = c, make(chan struct{})
+	return nil
+}
+
+// hasNow is what the host has on the interface.
+func (a *Agent) hasNow(device string) (has adopt.Interface, ok bool) {
+	d, ok, err := a.dev.Device(device)
+	if err != nil || !ok {
+		return has, false
+	}
+	if has.Config, err = a.adoptions.net.Survey(d.Name, d.Index); err == nil {
+		has.Settings, err = a.adoptions.net.Carried(d.Name)
+	}
+	if err != nil {
+		a.log.Warn("what the host has on an interface is not known, and is not put back", "device", device, "err", err)
+	}
+	return has, err == nil
+}
+
+// dropChange forgets a change that was not made after all.
+func (a *Agent) dropChange() error {
+	if a.guard == nil || a.guard.change == nil {
+		return nil
+	}
+	a.guard.change, a.adoptions.journal.Change = nil, nil
+	close(a.adoptions.trial.decided)
+	return a.adoptions.journal.Save()
+}

@@ -1,0 +1,52 @@
+package agent
+
+import (
+	"context"
+
+	"heddle/internal/api"
+	"heddle/internal/plan"
+	"heddle/internal/reach"
+	"heddle/internal/spec"
+	"heddle/internal/state"
+)
+
+// startsWith has the agent begin with the configuration applied last, where the edited file concerns the way to the host's own addresses
+// and the switch is in the kernel: the file is then tried like any change (S81).
+func (a *Agent) startsWith(last state.Source) bool {
+	if len(a.state.Held) == 0 || last.Content == "" {
+		return false
+	}
+	cfg, err := spec.Parse(last.File, []byte(last.Content))
+	if err != nil {
+		return false
+	}
+	before, err := a.planWith(cfg)
+	if err != nil {
+		return false
+	}
+	after, err := a.planWith(a.file)
+	if err != nil || len(reach.Risks(before, after, a.reachHost())) == 0 {
+		return false
+	}
+	a.file, a.state.Config = cfg, last
+	return true
+}
+
+func (a *Agent) planWith(file *spec.Config) (*plan.Plan, error) {
+	l := a.layers()
+	l.file = file
+	cfg, _ := l.merge()
+	return a.resolve(cfg)
+}
+
+// applyLater applies the edited file when the loop runs.
+func (a *Agent) applyLater(given *givenConfig) {
+	what := "start with " + given.src.File
+	a.log.Info("the edited configuration file concerns the way to this host's own addresses: the one applied last counts until the new one has been tried", "file", given.src.File)
+	go func() {
+		apply := func() error { _, err := a.apply(given.cfg, given.src, api.Apply{}); return err }
+		if err := a.tried(context.Background(), a.do, &guard{what: what}, &api.Applied{}, apply); err != nil {
+			a.log.Error("the edited configuration file is not in force; the one applied last counts", "file", given.src.File, "err", err)
+		}
+	}()
+}

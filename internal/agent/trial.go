@@ -1,0 +1,237 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"heddle/internal/adopt"
+	"heddle/internal/api"
+	"heddle/internal/event"
+	"heddle/internal/hostnet"
+	"heddle/internal/reach"
+)
+
+// trial is what is known of the journal's change beside what is written down.
+type trial struct {
+	decided chan struct{} // closed when the change stays or has gone back
+	last    *api.Trial    // the last one that was decided
+}
+
+// lookEvery is how often those who are asked are looked for: quickly at first, since most answer at once.
+const (
+	lookEvery   = 20 * time.Millisecond
+	lookLater   = 200 * time.Millisecond
+	quicklyLook = 2 * time.Second
+)
+
+// watchChange begins to ask by the ways that the change concerns.
+func (a *Agent) watchChange(c *adopt.Change) {
+	text := fmt.Sprintf("%q concerns the way to this host's own addresses (%s) and is tried: ", c.What, risksText(c.Risks))
+	if len(c.Asks) == 0 {
+		a.publishTrial(event.Tried, c, text+fmt.Sprintf("it goes back unless it is confirmed within %s (heddle confirm)", c.Within))
+		return
+	}
+	a.publishTrial(event.Tried, c, text+fmt.Sprintf("it goes back unless these answer within %s: %s", c.Within, asksText(c.Asks)))
+	go a.askAfter(c)
+}
+
+// askAfter asks outside of the loop until it is decided what becomes of the change.
+func (a *Agent) askAfter(c *adopt.Change) {
+	w, began := reach.NewWatch(a.adoptions.net, c.Asks), time.Now()
+	for every := lookEvery; ; {
+		asks, reached, err := w.Look(time.Now())
+		open := false
+		stopped := a.do(context.Background(), func() error {
+			if open = a.adoptions.journal.Change == c && c.Phase == adopt.Waiting; open {
+				c.Asks, c.Reached = asks, reached
+				if err != nil {
+					a.complain("ask whether this host is still reached", err)
+				}
+				a.judgeChange()
+			}
+			return nil
+		})
+		if stopped != nil || !open || reached {
+			return
+		}
+		if time.Since(began) > quicklyLook {
+			every = lookLater
+		}
+		time.Sleep(every)
+	}
+}
+
+// judgeChange keeps the change that is tried, or takes it back, when it is time to; with the agent's every tick, and with every answer.
+func (a *Agent) judgeChange() {
+	if a.adoptions.journal == nil || a.adoptions.journal.Change == nil {
+		return
+	}
+	c := a.adoptions.journal.Change
+	if c.Phase == adopt.Reverting {
+		a.takeChangeBack(c)
+		return
+	}
+	now, err := hostnet.Boottime()
+	if err != nil {
+		a.complain("watch the change that is tried", err)
+		return
+	}
+	switch verdict, why := c.Judge(now); verdict {
+	case adopt.Keep:
+		a.keepChange(c)
+	case adopt.Revert:
+		c.Phase, c.Reason = adopt.Reverting, why
+		a.takeChangeBack(c)
+	}
+}
+
+// keepChange has the change stay.
+func (a *Agent) keepChange(c *adopt.Change) {
+	a.adoptions.journal.Change = nil
+	if err := a.adoptions.journal.Save(); err != nil { // it is tried again, lest the next agent take it back
+		a.adoptions.journal.Change = c
+		a.complain("keep the change that was tried", err)
+		return
+	}
+	why := "it was confirmed"
+	if c.Reached {
+		why = "this host is reached: " + asksText(c.Asks)
+	}
+	a.decide(c, api.TrialKept, "")
+	a.publishTrial(event.Confirmed, c, fmt.Sprintf("%q stays: %s", c.What, why))
+}
+
+// decide says to who waits what has become of the change.
+func (a *Agent) decide(c *adopt.Change, state api.TrialState, reason string) {
+	v := a.viewTrial(c)
+	v.State, v.Reason, v.SecondsLeft = state, reason, 0
+	a.adoptions.trial.last = v
+	if a.adoptions.trial.decided != nil {
+		close(a.adoptions.trial.decided)
+		a.adoptions.trial.decided = nil
+	}
+}
+
+func (a *Agent) publishTrial(kind event.Kind, c *adopt.Change, text string) {
+	a.log.Info(text, "event", string(kind))
+	e := event.Event{Kind: kind, Text: text}
+	if len(c.Risks) > 0 {
+		r := c.Risks[0]
+		e.Device, e.Switch = r.Device, r.ID.Switch
+		if r.Uplink {
+			e.Uplink = r.ID.Name
+		} else {
+			e.Port = r.ID.Name
+		}
+	}
+	a.events.Publish(e)
+}
+
+func asksText(asks []reach.Ask) string {
+	var texts []string
+	for _, k := range asks {
+		texts = append(texts, k.String())
+	}
+	return strings.Join(texts, ", ")
+}
+
+func (a *Agent) left(c *adopt.Change) time.Duration {
+	now, err := hostnet.Boottime()
+	if err != nil {
+		return 0
+	}
+	return c.Left(now)
+}
+
+func (a *Agent) viewTrial(c *adopt.Change) *api.Trial {
+	v := &api.Trial{State: api.TrialAsking, Change: c.What, AtRisk: c.Risks, Asked: append([]reach.Ask{}, c.Asks...), Reason: c.Reason, SecondsLeft: a.left(c).Seconds()}
+	if len(c.Asks) == 0 {
+		v.State = api.TrialConfirm
+	}
+	return v
+}
+
+// awaitDecision waits until it is decided what becomes of the command's change, where somebody is asked.
+func (a *Agent) awaitDecision(ctx context.Context, g *guard, out *api.Applied) error {
+	c := g.change
+	if c == nil {
+		return nil
+	}
+	var decided <-chan struct{}
+	err := a.do(ctx, func() error {
+		if open := a.adoptions.journal.Change == c; open && len(c.Asks) == 0 {
+			out.Trial = a.viewTrial(c)
+		} else if open {
+			decided = a.adoptions.trial.decided
+		}
+		return nil
+	})
+	if err != nil || out.Trial != nil {
+		return err
+	}
+	if decided != nil {
+		select {
+		case <-decided:
+		case <-a.stopped:
+			return fmt.Errorf("the agent is stopping; the next one decides whether %q stays", c.What)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return a.do(ctx, func() error {
+		last := a.adoptions.trial.last
+		if last == nil {
+			return errors.New("what became of the change is not known: see \"heddle events\"")
+		}
+		if out.Trial = last; last.State == api.TrialReverted {
+			return revertedError(last)
+		}
+		return nil
+	})
+}
+
+// revertedError is a command's answer when its change has gone back.
+func revertedError(t *api.Trial) error {
+	e := api.NewError(api.Reverted, fmt.Sprintf("%q was taken back, everything is as it was before: it cut off the way to this host's own addresses (%s)", t.Change, risksText(t.AtRisk)), t.Reason)
+	e.Trial = t
+	return e
+}
+
+// Trial is the change that is being tried, or the last one.
+func (a *Agent) Trial(ctx context.Context) (out *api.Trial, err error) {
+	return out, a.do(ctx, func() error {
+		out = a.adoptions.trial.last
+		if c := a.adoptions.journal.Change; c != nil {
+			out = a.viewTrial(c)
+		}
+		if out == nil {
+			return noTrial()
+		}
+		return nil
+	})
+}
+
+func noTrial() error {
+	return api.NewError(api.NotFound, "no change waits to be confirmed: see \"heddle events\" for what became of the last one")
+}
+
+// ConfirmChange keeps the change that is being tried.
+func (a *Agent) ConfirmChange(ctx context.Context) (out *api.Trial, err error) {
+	return out, a.do(ctx, func() error {
+		c := a.adoptions.journal.Change
+		if c == nil || c.Phase != adopt.Waiting {
+			return noTrial()
+		}
+		c.Agreed = true
+		a.judgeChange()
+		if a.adoptions.journal.Change == c {
+			c.Agreed = false
+			return fmt.Errorf("%q could not be confirmed: %s", c.What, a.lastErr)
+		}
+		out = a.adoptions.trial.last
+		return nil
+	})
+}

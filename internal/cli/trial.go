@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/reach"
+)
+
+// windowFlag is the flag of commands whose change may concern the way to the host's own addresses (S81).
+func windowFlag(c *cobra.Command, w *api.Window) {
+	c.Flags().DurationVar(&w.ConfirmWithin, "confirm-within", 0,
+		"how long a change of the way to this host's own addresses may go unconfirmed, by those who are asked or by \"heddle confirm\"; needed where nobody can be asked")
+}
+
+// askTried calls the agent for a change. One that concerns the way to the host's own addresses takes as long as those who are asked
+// have to answer; on a terminal that is shown.
+func askTried[T any](d Deps, c *cobra.Command, t *target, w api.Window, f func(context.Context, api.Service) (T, error)) (T, error) {
+	return askWithin(d, c, t, attachTimeout+w.ConfirmWithin, f)
+}
+
+// printTrial says how a change of the way to the host's own addresses is tried.
+func printTrial(d Deps, t *api.Trial) {
+	if t == nil {
+		return
+	}
+	for _, r := range t.AtRisk {
+		fmt.Fprintf(d.Stderr, "warning: it concerns the way to this host's own addresses: %s\n", r)
+	}
+	switch {
+	case t.State == api.TrialPlanned && t.Reason != "":
+		fmt.Fprintf(d.Stderr, "warning: it would be refused: %s\n", t.Reason)
+	case t.State == api.TrialPlanned && len(t.Asked) > 0:
+		fmt.Fprintf(d.Stderr, "it would be tried: it goes back by itself unless these still answer: %s\n", askedText(t.Asked))
+	case t.State == api.TrialKept:
+		fmt.Fprintf(d.Stderr, "it stays; still reached: %s\n", askedText(t.Asked))
+	case t.State == api.TrialConfirm:
+		fmt.Fprintf(d.Stderr, "confirm within %s, or everything goes back: heddle confirm\n", seconds(t.SecondsLeft))
+	}
+}
+
+func askedText(asked []reach.Ask) string {
+	var texts []string
+	for _, a := range asked {
+		texts = append(texts, a.String())
+	}
+	if len(texts) == 0 {
+		return "by the operator's word"
+	}
+	return strings.Join(texts, ", ")
+}
+
+// trialText is the trial under way, for a line on a terminal.
+func trialText(t *api.Trial) string {
+	missing := reach.Missing(t.Asked)
+	if len(missing) == 0 {
+		missing = t.Asked
+	}
+	return fmt.Sprintf("asking %s; back in %s without an answer", askedText(missing), seconds(t.SecondsLeft))
+}
+
+// printReverted prints, with -o json or yaml, the trial of a change that was taken back; err is the command's all the same.
+func (o *output) printReverted(d Deps, err error) error {
+	var answer *api.Error
+	if o.format == "table" || !errors.As(err, &answer) || answer.Trial == nil {
+		return err
+	}
+	return errors.Join(err, o.print(d, &api.Applied{Changes: []api.Change{}, Trial: answer.Trial}, nil))
+}
+
+func newConfirm(d Deps) *cobra.Command {
+	t, o := &target{}, &output{}
+	c := &cobra.Command{
+		Use: "confirm", Short: "Keep a change that goes back by itself unless it is confirmed",
+		Long: "Keep a change of the way to this host's own addresses that goes back by itself unless it is confirmed: one that was made with\n" +
+			"--confirm-within, or an adoption (\"heddle host-port adopt\"). A change after which those who were asked before it answer again\n" +
+			"needs no confirmation.",
+		Example: "  heddle apply -f heddle.yaml --confirm-within 2m\n  heddle confirm", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			v, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Trial, error) { return s.ConfirmChange(ctx) })
+			if isNotFound(err) {
+				return confirmAdoption(d, c, t, o, err)
+			}
+			if err != nil {
+				return err
+			}
+			return o.print(d, v, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s stays\n", v.Change)
+				return err
+			})
+		},
+	}
+	o.flag(c)
+	t.flags(d, c)
+	return c
+}
+
+// confirmAdoption confirms the adoption that waits for it; without one, none says that there is nothing to confirm.
+func confirmAdoption(d Deps, c *cobra.Command, t *target, o *output, none error) error {
+	a, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Adoption, error) {
+		return s.ConfirmAdoption(ctx, api.HostPortName{})
+	})
+	if isNotFound(err) {
+		return none
+	}
+	if err != nil {
+		return err
+	}
+	return o.print(d, a, func(w io.Writer) error { return printConfirmed(w, a) })
+}

@@ -1,0 +1,140 @@
+package hostnet
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Neighbour is an entry of the host's neighbour table that the kernel keeps by itself.
+type Neighbour struct {
+	Address netip.Addr
+	MAC     [6]byte
+	// Reachable: it has answered a request since it was asked last.
+	Reachable bool
+	// Asking: a request is under way.
+	Asking bool
+	// Unused is how long ago something was sent to it.
+	Unused time.Duration
+}
+
+// userHertz is the unit of times in neighbour messages (USER_HZ).
+const userHertz = 100
+
+// Neighbours are the neighbours on the device whose MAC is known or asked for. Those set by hand are left out: whether they answer cannot be
+// told.
+func (Net) Neighbours(index uint32) (list []Neighbour, err error) {
+	all, err := dump(unix.RTM_GETNEIGH, neighbourDump{}, unix.RTM_NEWNEIGH)
+	if err != nil {
+		return nil, fmt.Errorf("read the neighbours: %w", err)
+	}
+	const asking = unix.NUD_INCOMPLETE | unix.NUD_PROBE | unix.NUD_DELAY
+	for _, b := range all {
+		ip, ok := netip.AddrFromSlice(attribute(b, neighbourHeader, unix.NDA_DST))
+		state := neighbourState(b)
+		if !ok || neighbourIndex(b) != index || ip.IsMulticast() || state&(unix.NUD_PERMANENT|unix.NUD_NOARP) != 0 {
+			continue
+		}
+		n := Neighbour{Address: ip, Reachable: state&unix.NUD_REACHABLE != 0, Asking: state&asking != 0}
+		if mac := attribute(b, neighbourHeader, unix.NDA_LLADDR); len(mac) == len(n.MAC) {
+			n.MAC = [6]byte(mac)
+		}
+		if cache := attribute(b, neighbourHeader, unix.NDA_CACHEINFO); len(cache) >= 8 { // struct nda_cacheinfo: confirmed, used
+			n.Unused = time.Duration(binary.NativeEndian.Uint32(cache[4:])) * time.Second / userHertz
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+// Ask has the kernel ask for the neighbour anew, whatever it knows of it: Neighbours says Reachable again when it has answered.
+func (Net) Ask(index uint32, ip netip.Addr) error {
+	b := make([]byte, neighbourHeader)
+	b[0] = unix.AF_INET
+	if ip.Is6() {
+		b[0] = unix.AF_INET6
+	}
+	binary.NativeEndian.PutUint32(b[4:], index)
+	binary.NativeEndian.PutUint16(b[8:], unix.NUD_PROBE)
+	// An entry without a MAC cannot be probed (EINVAL); one that is not there is not made (ENOENT).
+	err := send(unix.RTM_NEWNEIGH, unix.NLM_F_REPLACE, appendAttribute(b, unix.NDA_DST, ip.AsSlice()))
+	if err == nil {
+		return nil
+	}
+	return look(index, ip)
+}
+
+// NextHops are the gateways of all routes by the device but those whose MAC is set by hand, those of default routes first.
+func (c *Config) NextHops() (list []netip.Addr) {
+	add := func(gw netip.Addr) {
+		if !slices.Contains(list, gw) && !slices.Contains(c.Fixed, gw) {
+			list = append(list, gw)
+		}
+	}
+	for _, gw := range c.Gateways {
+		add(gw)
+	}
+	for _, o := range c.Routes {
+		for _, gw := range gatewaysOf(o.Message, c.Index) {
+			add(gw)
+		}
+	}
+	return list
+}
+
+// Has says whether the address is one of those that were read.
+func (c *Config) Has(ip netip.Addr) bool {
+	return slices.ContainsFunc(c.Prefixes, func(s string) bool {
+		p, err := netip.ParsePrefix(s)
+		return err == nil && p.Addr() == ip
+	})
+}
+
+// Session is an established TCP connection of this host with another.
+type Session struct {
+	Local, Remote netip.AddrPort
+	// Heard counts what has come from the other end; it grows with every segment.
+	Heard uint64
+}
+
+// Sessions are the established TCP connections with other hosts.
+func (Net) Sessions() (list []Session, err error) {
+	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
+		all, err := netlink.SocketDiagTCPInfo(family)
+		if err != nil {
+			return nil, fmt.Errorf("read the TCP connections: %w", err)
+		}
+		for _, r := range all {
+			if r.InetDiagMsg == nil || r.TCPInfo == nil || r.InetDiagMsg.State != netlink.TCP_ESTABLISHED {
+				continue
+			}
+			id := r.InetDiagMsg.ID
+			local, remote := addrPort(id.Source, id.SourcePort), addrPort(id.Destination, id.DestinationPort)
+			if local.Addr() == remote.Addr() || remote.Addr().IsLoopback() || !remote.IsValid() {
+				continue
+			}
+			list = append(list, Session{local, remote, r.TCPInfo.Bytes_acked + r.TCPInfo.Bytes_received + uint64(r.TCPInfo.Segs_in)})
+		}
+	}
+	return list, nil
+}
+
+func addrPort(ip net.IP, port uint16) netip.AddrPort {
+	a, _ := netip.AddrFromSlice(ip)
+	return netip.AddrPortFrom(a.Unmap(), port)
+}
+
+// Index is the number of the device of that name.
+func (Net) Index(device string) (uint32, bool) {
+	l, err := netlink.LinkByName(device)
+	if err != nil {
+		return 0, false
+	}
+	return uint32(l.Attrs().Index), true
+}
