@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"heddle/internal/ownfile"
 	"heddle/internal/testkit/realhost"
 )
 
@@ -29,7 +30,8 @@ func (h *host) reboot() {
 	for _, f := range files {
 		b, err := os.ReadFile(f)
 		if err == nil {
-			err = os.WriteFile(f, bytes.ReplaceAll(b, bytes.TrimSpace(boot), []byte("another boot")), 0o600)
+			open := b[:bytes.LastIndexByte(b, ',')] // without the checksum, which is the last field
+			err = os.WriteFile(f, ownfile.Seal(bytes.ReplaceAll(open, bytes.TrimSpace(boot), []byte("another boot"))), 0o600)
 		}
 		if err != nil {
 			h.T.Fatal(err)
