@@ -155,7 +155,10 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 		call func() error
 		want any
 	}{
-		{func() error { _, err := c.Apply(ctx, Apply{File: "f", Content: "switches: []\n# ü", DryRun: true, ReadAt: 7, Window: Window{ConfirmWithin: time.Minute}}); return err }, Apply{File: "f", Content: "switches: []\n# ü", DryRun: true, ReadAt: 7, Window: Window{ConfirmWithin: time.Minute}}},
+		{func() error {
+			_, err := c.Apply(ctx, Apply{File: "f", Content: "switches: []\n# ü", DryRun: true, ReadAt: 7, Window: Window{ConfirmWithin: time.Minute}})
+			return err
+		}, Apply{File: "f", Content: "switches: []\n# ü", DryRun: true, ReadAt: 7, Window: Window{ConfirmWithin: time.Minute}}},
 		{func() error { _, err := c.Connect(ctx, port); return err }, port},
 		{func() error { _, err := c.Reconnect(ctx, spec.Port{Name: "p"}); return err }, spec.Port{Name: "p again"}},
 		{func() error { return c.Disconnect(ctx, Disconnect{Port: "p"}) }, Disconnect{Port: "p"}},

@@ -64,12 +64,6 @@ func (t *target) state(c *cobra.Command) (*api.State, error) {
 	return ask(c, t, func(ctx context.Context, s api.Service) (*api.State, error) { return s.State(ctx) })
 }
 
-// act calls the agent for something that only succeeds or fails.
-func (t *target) act(c *cobra.Command, f func(context.Context, api.Service) error) error {
-	_, err := ask(c, t, func(ctx context.Context, s api.Service) (struct{}, error) { return struct{}{}, f(ctx, s) })
-	return err
-}
-
 // group is a command that only holds others.
 func group(use, short, example string) *cobra.Command {
 	return &cobra.Command{

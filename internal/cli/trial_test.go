@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"encoding/json"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"heddle/internal/api"
+	"heddle/internal/plan"
+	"heddle/internal/reach"
+)
+
+func trial(state api.TrialState) *api.Trial {
+	return &api.Trial{State: state, Change: "apply heddle.yaml",
+		AtRisk: []reach.Risk{{Device: "vmk0", ID: plan.PortID{Switch: "lab", Name: "vmk0"}, What: []string{"vlan: none → access 66"}}},
+		Asked:  []reach.Ask{{Device: "vmk0", Kind: reach.Gateway, Address: netip.MustParseAddr("192.0.2.1")}}}
+}
+
+func TestS81_ApplySaysHowTheChangeIsTried(t *testing.T) {
+	const file = "switches: [{name: lab}]\n"
+	for _, c := range []struct {
+		state     api.TrialState
+		reason    string
+		asked     bool
+		wantTexts []string
+	}{
+		{api.TrialPlanned, "", true, []string{"warning: it concerns the way", "vmk0: vlan: none → access 66", "it would be tried", "gateway 192.0.2.1 by vmk0"}},
+		{api.TrialPlanned, "nobody answers: give --confirm-within DURATION", false, []string{"it would be refused", "--confirm-within"}},
+		{api.TrialKept, "", true, []string{"it stays", "gateway 192.0.2.1 by vmk0"}},
+		{api.TrialConfirm, "", false, []string{"confirm within 1m30s", "heddle confirm"}},
+	} {
+		v := trial(c.state)
+		v.Reason, v.SecondsLeft = c.reason, 90
+		if !c.asked {
+			v.Asked = nil
+		}
+		s := &standIn{applied: api.Applied{Trial: v}}
+		console := newConsole(t, s)
+		console.stdin = file
+		out, errs, status := console.run("apply", "-f", "-", "--confirm-within", "90s")
+		for _, want := range c.wantTexts {
+			if status != 0 || !strings.Contains(errs, want) {
+				t.Errorf("%s: status %d, %q is missing:\n%s%s", c.state, status, want, out, errs)
+			}
+		}
+		if q := s.asked[len(s.asked)-1].(api.Apply); q.ConfirmWithin != 90*time.Second {
+			t.Errorf("asked %+v", q)
+		}
+	}
+}
+
+func TestS81_AChangeThatWentBackIsStatus1AndInTheJSON(t *testing.T) {
+	went := api.NewError(api.Reverted, "it was taken back", "gateway 192.0.2.1 did not answer")
+	went.Trial = trial(api.TrialReverted)
+	c := newConsole(t, &standIn{err: went})
+	for _, args := range [][]string{{"apply", "-f", "-"}, {"port", "block", "vmk0"}, {"port", "move", "vmk0", "--port-group", "g"}} {
+		c.stdin = "switches: [{name: lab}]\n"
+		out, errs, status := c.run(append(args, "-o", "json")...)
+		var got api.Applied
+		if err := json.Unmarshal([]byte(out), &got); err != nil || got.Trial == nil || got.Trial.State != api.TrialReverted {
+			t.Errorf("%v: %v %s", args, err, out)
+		}
+		if status != ExitFailure || !strings.Contains(errs, "heddle: it was taken back\nheddle: gateway 192.0.2.1 did not answer\n") {
+			t.Errorf("%v: status %d, %s", args, status, errs)
+		}
+	}
+	if out, _, status := c.run("port", "disconnect", "vmk0"); status != ExitFailure || out != "" {
+		t.Errorf("disconnect: status %d, %s", status, out)
+	}
+}
+
+func TestS81_ConfirmKeepsTheChange(t *testing.T) {
+	s := &standIn{trial: trial(api.TrialKept)}
+	if out := newConsole(t, s).must("confirm"); out != "apply heddle.yaml stays\n" {
+		t.Errorf("%q", out)
+	}
+	if out := newConsole(t, s).must("confirm", "-o", "json"); !strings.Contains(out, `"state": "kept"`) {
+		t.Errorf("%s", out)
+	}
+}
