@@ -25,6 +25,8 @@ struct catalogue {
 	enum segment_bits segment_bits;
 	enum tell_limits tell_limits;
 	enum tell_kind tell_kind;
+	enum loop_limits loop_limits;
+	enum loop_sign loop_sign;
 	enum meter_limits meter_limits;
 	enum place_limits place_limits;
 	enum bench_flows bench_flows;
@@ -52,6 +54,7 @@ struct catalogue {
 	struct record record;
 	struct tell tell;
 	struct told told;
+	struct told_probe told_probe;
 	struct flow_key flow_key;
 	struct wide_flow_key wide_flow_key;
 	struct flow flow;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* May the frame enter at all (frame-rules §1)? */
 #pragma once
-#include "frame.h"
+#include "loop.h"
 
 INLINE bool is_spanning_tree(const u8 *dst)
 {
@@ -48,18 +48,31 @@ INLINE enum reason source_reason(const struct frame *f)
 	return REASON_NONE;
 }
 
+/* A port that a loop goes through goes on to say what probes come in by it. */
+INLINE enum reason blocked_reason(struct frame *f)
+{
+	if (!(f->in->rules & RULE_LOOP_BLOCKED))
+		return REASON_PORT_BLOCKED; /* S41 */
+	looks_for_loop(f);
+	return REASON_LOOP_BLOCKED;
+}
+
 INLINE enum reason admit_port(struct frame *f)
 {
 	struct port *p = f->in;
 	enum reason why;
 
 	if (UNLIKELY(p->flags & PORT_BLOCKED))
-		return REASON_PORT_BLOCKED; /* S41 */
+		return blocked_reason(f);
 	why = source_reason(f);
 	if (why)
 		return why;
-	if (f->class == CLASS_MULTICAST && p->flags & SWITCH_BLOCKS_BPDU && is_spanning_tree(f->dst))
-		return REASON_GUEST_BPDU; /* S36 */
+	if (f->class != CLASS_UNICAST) {
+		if (f->class == CLASS_MULTICAST && p->flags & SWITCH_BLOCKS_BPDU && is_spanning_tree(f->dst))
+			return REASON_GUEST_BPDU; /* S36 */
+		if (looks_for_loop(f))
+			return REASON_LOOP_BLOCKED;
+	}
 	if (!(p->flags & PORT_FORGED_OK) && (!mac_equal(f->src, p->mac)))
 		return REASON_FORGED_TRANSMIT; /* S1 */
 	if (f->l3_length > p->switch_mtu)
@@ -81,6 +94,8 @@ INLINE enum reason admit_uplink(struct frame *f, bool *only_host)
 	}
 	if (UNLIKELY(f->in->flags & PORT_BLOCKED))
 		return REASON_PORT_BLOCKED;
+	if (f->class == CLASS_BROADCAST && looks_for_loop(f))
+		return REASON_LOOP_BLOCKED;
 	if (f->l3_length > f->in->switch_mtu)
 		return REASON_MTU_EXCEEDED;
 	return REASON_NONE;

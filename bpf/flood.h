@@ -151,12 +151,28 @@ INLINE s32 stop_storm(struct frame *f)
 	return drop(f, REASON_STORM_CONTROL);
 }
 
+/* What a port floods is asked for signs of a loop, also where storm control lets little of it through. */
+INLINE void watch_for_loop(struct frame *f)
+{
+	u64 mac = mac_number(f->src);
+	u32 owner;
+
+	count_flooded(f->slot, f->segment, mac);
+	if (LIKELY(mac_equal(f->src, f->in->mac)))
+		return;
+	owner = owner_of(f, f->src);
+	if (owner && owner != f->slot)
+		sign_of_loop(f->slot, SIGN_OWNED, f->segment, mac);
+}
+
 /* Group destinations and unknown unicast. */
 NOINLINE s32 flood(struct frame *f)
 {
 	struct group *g;
 	u32 uplink;
 
+	if (!(f->in->flags & PORT_UPLINK))
+		watch_for_loop(f);
 	if (UNLIKELY(f->in->flags & PORT_STORM_CONTROL) && !storm_allows(f))
 		return stop_storm(f);
 	uplink = f->in->flags & PORT_UPLINK ? 0 : uplink_for(f);

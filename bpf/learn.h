@@ -2,7 +2,7 @@
 /* Learning source MACs, remembering who sent when (frame-rules §3), and owning MACs. */
 #pragma once
 #include "classify.h"
-#include "tell.h"
+#include "loop.h"
 
 INLINE void mac_key_of(struct mac_key *k, u32 segment, const u8 *mac)
 {
@@ -106,6 +106,8 @@ INLINE enum reason learn_source(struct frame *f, const struct mac_key *k, u64 **
 		return REASON_NONE;
 	}
 	hold(had, -1);
+	if (recent(f->now, e->seen))
+		sign_of_loop(f->slot, SIGN_MOVED, f->segment, mac_number(f->src));
 	e->seen = f->now; /* S20 */
 	f->count->mac_moves++;
 	tell(f->slot, TELL_MOVED, had, f->segment, mac_number(f->src));

@@ -29,7 +29,7 @@ INLINE enum reason refuse_known(struct frame *f, const struct port *r)
 {
 	if (UNLIKELY((r->flags & (PORT_BLOCKED | PORT_UP | PORT_VIOLATION)) != PORT_UP)) {
 		if (r->flags & PORT_BLOCKED)
-			return REASON_RECEIVER_BLOCKED; /* S41 */
+			return r->rules & RULE_LOOP_BLOCKED ? REASON_LOOP_BLOCKED : REASON_RECEIVER_BLOCKED; /* S41 */
 		return r->flags & PORT_UP ? REASON_MAC_CHANGE /* S3 */ : REASON_RECEIVER_DOWN;
 	}
 	return f->l3_length > r->mtu ? REASON_MTU_EXCEEDED : REASON_NONE;

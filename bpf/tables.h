@@ -60,6 +60,7 @@ enum port_flag {
 /* More of what is decided about a port: bits of port.rules. A frame that none of them concerns need not read the word. */
 enum port_rule {
 	RULES_NONE = 0,
+	RULE_LOOP_BLOCKED = 1 << 8, /* with PORT_BLOCKED: a loop goes through the port, no policy blocks it */
 };
 
 /* Marks of frames within the host. No guest can set one: a mark does not cross from one network namespace into another, and a tap's

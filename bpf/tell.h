@@ -15,6 +15,9 @@ enum tell_kind {
 	/* these at most once a second and port */
 	TELL_LIMIT = 3, /* the port learns no more */
 	TELL_REFUSED = 4, /* other: the reason, of those that speak of a guest's intent */
+	/* of loop.h, with limits of their own */
+	TELL_PROBE = 5, /* a struct told_probe; segment: the tag it came with */
+	TELL_SIGN = 6, /* a sign of a loop; other: enum loop_sign, and from bit 8 on how many frames */
 };
 
 struct tell {
@@ -35,7 +38,12 @@ struct told {
 	u64 refused_at;
 	u32 count;
 	u32 untold;
-	u64 reserved[4];
+	/* of loop.h */
+	u64 owned_at; /* ticks + 1; 0 = never */
+	u64 moved_at;
+	u64 loop_since; /* ticks; the second in which floods and probes are counted */
+	u32 floods;
+	u32 probes;
 };
 
 struct {

@@ -45,6 +45,7 @@ type answerFlag struct {
 func answerFlags() []answerFlag {
 	return []answerFlag{
 		{"blocked", "connect it blocked", func(p *spec.Policy) **bool { return &p.Blocked }},
+		{"loop-detection", "block the port for a while when frames go round by it", func(p *spec.Policy) **bool { return &p.Security.LoopDetection }},
 		{"mac-learning", "learn the addresses behind the port", func(p *spec.Policy) **bool { return &p.Security.MACLearning.Enabled }},
 		{"unicast-flooding", "deliver frames for unknown destinations to a learning port", func(p *spec.Policy) **bool { return &p.Security.MACLearning.UnicastFlooding }},
 		{"failback", "return to an uplink that works again", func(p *spec.Policy) **bool { return &p.Teaming.Failback }},

@@ -126,7 +126,7 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a At
 		flag uint32
 	}{
 		{f.Up, abi.PortUp},
-		{pol.Blocked.V, abi.PortBlocked},
+		{pol.Blocked.V || f.LoopBlocked != "", abi.PortBlocked},
 		{a.PeerRedirect, abi.PortPeerRedirect},
 		{pol.Learning.Enabled.V, abi.PortLearns},
 		{pol.Learning.Enabled.V && pol.Learning.UnicastFlooding.V, abi.PortFloods},
@@ -140,6 +140,9 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a At
 		if b.on {
 			rec.Flags |= b.flag
 		}
+	}
+	if f.LoopBlocked != "" && !pol.Blocked.V { // the policy's reason goes before
+		rec.Rules |= abi.RuleLoopBlocked
 	}
 	compileStormControl(&rec, &pol.StormControl)
 	if len(sw.Uplinks) > 0 && rec.StormRate[abi.ClassUnicast] == 0 {

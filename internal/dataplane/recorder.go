@@ -152,7 +152,8 @@ func (r *Recorder) SetPlan(p *plan.Plan, facts plan.Facts, now time.Duration) er
 	zero := make([]abi.Counters, ebpf.MustPossibleCPU())
 	for id, slot := range a.newPorts {
 		r.ids[slot] = id
-		if err := errors.Join(r.objects.MeterPoints.Put(slot, make([]abi.MeterPoint, len(zero))), r.objects.Counts.Put(slot, zero), r.objects.StormBuckets.Put(slot, &abi.StormBucket{})); err != nil {
+		if err := errors.Join(r.objects.MeterPoints.Put(slot, make([]abi.MeterPoint, len(zero))), r.objects.Counts.Put(slot, zero), r.objects.RareCounts.Put(slot, &abi.RareCounters{}),
+			r.objects.StormBuckets.Put(slot, &abi.StormBucket{})); err != nil {
 			return err
 		}
 	}

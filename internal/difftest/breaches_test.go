@@ -26,6 +26,7 @@ func breaches(t *testing.T, f func(name string, at plan.PortID, frame []byte, o 
 	port("b", "s", spec.Policy{VLAN: in(20)})
 	port("trunk", "s", spec.Policy{VLAN: &spec.VLAN{Trunk: []string{"10", "20"}}})
 	port("blocked", "s", spec.Policy{VLAN: in(10), Blocked: &yes})
+	port("looped", "s", spec.Policy{VLAN: in(10)})
 	port("none", "s", spec.Policy{})
 	port("out", "s", spec.Policy{VLAN: in(10), Teaming: spec.Teaming{Active: &[]string{"u6", "u7"}}})
 	port("x", "other", spec.Policy{})
@@ -38,6 +39,7 @@ func breaches(t *testing.T, f func(name string, at plan.PortID, frame []byte, o 
 		facts[plan.PortID{Switch: "s", Name: u}] = plan.Fact{Up: true}
 	}
 	facts[plan.PortID{Switch: "s", Name: "u6"}] = plan.Fact{Up: true, Out: "for the test"}
+	facts[plan.PortID{Switch: "s", Name: "looped"}] = plan.Fact{Up: true, LoopBlocked: "for the test"}
 	g := NewIsolation(p, facts)
 	plain := append(make([]byte, 12), 8, 0, 1, 2, 3, 4)
 	tagged := func(v byte) []byte { return append(append(make([]byte, 12), 0x81, 0, 0, v), plain[12:]...) }
@@ -54,6 +56,8 @@ func breaches(t *testing.T, f func(name string, at plan.PortID, frame []byte, o 
 		{"trunk without a tag", "a", plain, "s", "trunk", false, plain},
 		{"blocked port", "a", plain, "s", "blocked", false, plain},
 		{"from a blocked port", "blocked", plain, "s", "a", false, plain},
+		{"port that a loop goes through", "a", plain, "s", "looped", false, plain},
+		{"from a port that a loop goes through", "looped", plain, "s", "a", false, plain},
 		{"another switch", "none", plain, "other", "x", false, plain},
 		{"the sender", "a", plain, "s", "a", false, plain},
 		{"uplink out of the team", "a", plain, "s", "u2", false, tagged(10)},

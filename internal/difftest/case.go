@@ -40,6 +40,7 @@ type Member struct {
 	Out         string      `yaml:"out,omitempty"`
 	Resting     []string    `yaml:"resting,flow,omitempty"`
 	Assigned    string      `yaml:"assigned,omitempty"`
+	LoopBlocked string      `yaml:"loopBlocked,omitempty"`
 }
 
 // Step is one event: a frame at a port, a sweep, or a change of the state. It happens After the one before it.
@@ -73,7 +74,7 @@ func (s *State) Resolve() (*plan.Plan, plan.Facts, error) {
 			numbers[m.ID] = m.Number
 		}
 		if !m.Absent {
-			facts[m.ID] = plan.Fact{Up: m.Up, MTU: m.MTU, DeviceMAC: m.DeviceMAC, HostTraffic: m.HostTraffic, SeenMAC: m.SeenMAC, Promiscuous: m.Promiscuous, Out: m.Out, Resting: m.Resting, Assigned: m.Assigned}
+			facts[m.ID] = plan.Fact{Up: m.Up, MTU: m.MTU, DeviceMAC: m.DeviceMAC, HostTraffic: m.HostTraffic, SeenMAC: m.SeenMAC, Promiscuous: m.Promiscuous, Out: m.Out, Resting: m.Resting, Assigned: m.Assigned, LoopBlocked: m.LoopBlocked}
 		}
 	}
 	p, err := plan.Resolve(s.Config, numbers)

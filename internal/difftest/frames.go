@@ -79,7 +79,25 @@ func (g *generator) assemble(m *Member, f sentFrame) []byte {
 	tags := g.tags(m, f.seg)
 	out := append(append([]byte(nil), f.dst[:]...), f.src[:]...)
 	out = append(out, tags...)
-	return runnable(g.size(m, append(out, g.payload()...), len(tags)/4))
+	payload := g.payload()
+	if g.rare.IntN(100) < 4 {
+		payload = g.probe()
+	}
+	return runnable(g.size(m, append(out, payload...), len(tags)/4))
+}
+
+// probe is a frame that looks for loops, when its destination is broadcast, or one that is like it.
+func (g *generator) probe() []byte {
+	b := append([]byte{0x88, 0xb5, 'H', 'd', 'L', 'p'}, make([]byte, 52+g.rare.IntN(8))...)
+	switch g.rare.IntN(6) {
+	case 0:
+		b[5] = 'q' // somebody else's experiment
+	case 1:
+		b = b[:2+50+g.rare.IntN(8)] // 56 are a whole one
+	case 2:
+		b[1] = 0xb6
+	}
+	return b
 }
 
 // atTheLimit makes the event that matters a second or an ageing time after one of the latest frames, give or take a

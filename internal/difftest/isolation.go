@@ -147,7 +147,7 @@ func (g *Isolation) CheckFromHost(at plan.PortID, frame []byte, o Outcome) strin
 // entered says whether a frame of a domain may come into the switch there.
 func (g *Isolation) entered(at plan.PortID, from *plan.Port, sent domain) bool {
 	if from != nil {
-		return !from.Policy.Blocked.V && member(from.Policy.VLAN.V, sent)
+		return !from.Policy.Blocked.V && g.facts[at].LoopBlocked == "" && member(from.Policy.VLAN.V, sent)
 	}
 	u := g.uplinks[at]
 	return u != nil && !u.Blocked && u.VLANs.Has(sent.vid)
@@ -166,7 +166,7 @@ func member(v plan.VLAN, d domain) bool {
 }
 
 func (g *Isolation) checkPort(to *plan.Port, sent domain, frame []byte) string {
-	if to.Policy.Blocked.V {
+	if to.Policy.Blocked.V || g.facts[to.ID].LoopBlocked != "" {
 		return "it is blocked"
 	}
 	if !member(to.Policy.VLAN.V, sent) {

@@ -22,12 +22,14 @@ type generator struct {
 	aged  time.Duration
 	// meters rolls what is metered, by itself, so that a seed goes on giving the frames it gave.
 	meters *rand.Rand
-	clock  time.Duration
+	// rare rolls likewise what came later: ports that loops block, and probes.
+	rare  *rand.Rand
+	clock time.Duration
 }
 
 // Generate makes a case of n steps from a seed.
 func Generate(seed uint64, n int) *Case {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x6865646c65)), meters: rand.New(rand.NewPCG(seed, 0x6d65746572))}
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x6865646c65)), meters: rand.New(rand.NewPCG(seed, 0x6d65746572)), rare: rand.New(rand.NewPCG(seed, 0x6c6f6f70))}
 	g.state = g.topology()
 	g.settle()
 	c := &Case{Note: fmt.Sprintf("seed %d", seed), State: g.state.clone()}
@@ -164,6 +166,10 @@ func (g *generator) setFacts(id plan.PortID, m *Member, s *State) {
 	m.Absent, m.Up = g.chance(6), g.chance(93)
 	m.MTU = pick(g, 1500, 1500, 9000, 1280, 1400, 2000)
 	m.Promiscuous = pick(g, plan.AsksUnknown, plan.AsksYes, plan.AsksNo)
+	m.LoopBlocked = ""
+	if g.rare.IntN(100) < 4 {
+		m.LoopBlocked = "a loop goes through it"
+	}
 	g.setTeamFacts(m, s)
 	m.SeenMAC = plan.MAC{}
 	for i := range s.Config.Ports {

@@ -52,7 +52,7 @@ func Lookup(r abi.Reason) (Reason, bool) {
 
 // Reasons returns every reason in the order of its number.
 func Reasons() []Reason {
-	return append(append(append(admission(), lookup()...), delivery()...), storm())
+	return append(append(append(admission(), lookup()...), delivery()...), storm(), loop())
 }
 
 // admission are the reasons decided where the frame comes in.
@@ -119,4 +119,11 @@ func delivery() []Reason {
 		{abi.ReasonDeviceRefused, Copy, "The receiver's device did not take the copy: its queue was full.",
 			"none: the device's queue", "Give the guest more queues or CPU, or raise net.core.netdev_max_backlog on hosts with large broadcast segments.", "heddle stats PORT", []string{"S94"}},
 	}
+}
+
+// loop is the reason of ports that a loop goes through.
+func loop() Reason {
+	return Reason{abi.ReasonLoopBlocked, Either, "Heddle has blocked the port because a loop goes through it; or the frame is a probe that looks for loops, which is for the agent alone.",
+		"security.loopDetection", "Open the loop: take one of the two ways away that frames go round by. The port comes back by itself; unblocking it has that tried at once.", unblock,
+		[]string{"S110", "D30"}}
 }

@@ -24,8 +24,14 @@ func admitFromPort(r *run) abi.Reason {
 	if p.Policy.Blocked.V { // S41
 		return abi.ReasonPortBlocked
 	}
+	if p.fact.LoopBlocked != "" { // S110
+		return abi.ReasonLoopBlocked
+	}
 	if reason := sourceFault(f); reason != abi.ReasonNone {
 		return reason
+	}
+	if f.isProbe() { // S110
+		return abi.ReasonLoopBlocked
 	}
 	if (f.dst == stpGroup || f.dst == pvstGroup) && r.sw.plan.BlockGuestBPDU { // S36
 		return abi.ReasonGuestBPDU
@@ -48,6 +54,9 @@ func admitFromUplink(r *run) abi.Reason {
 	r.host = hostShare(r)
 	if u.Blocked { // S41
 		return abi.ReasonPortBlocked
+	}
+	if f.isProbe() { // S110
+		return abi.ReasonLoopBlocked
 	}
 	return tooLong(r)
 }

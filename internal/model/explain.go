@@ -121,6 +121,8 @@ func (r *run) whyRefused(at place, reason abi.Reason) string {
 			return "it is blocked, as set by the " + words(at.port.Policy.Blocked.From)
 		}
 		return "the uplink is blocked"
+	case abi.ReasonLoopBlocked:
+		return "Heddle has blocked it: " + at.port.fact.LoopBlocked
 	case abi.ReasonReceiverDown:
 		return "its device is down"
 	case abi.ReasonMACChange:
@@ -182,10 +184,14 @@ func (r *run) whyDropped(reason abi.Reason) (Stage, string) {
 	return r.whyPortDropped(reason)
 }
 
+const probeWords = "the frame is a probe that looks for loops: it is for the agent alone"
+
 func (r *run) whyUplinkDropped(reason abi.Reason) (Stage, string) {
 	switch reason {
 	case abi.ReasonPortBlocked:
 		return StageAdmit, fmt.Sprintf("uplink %s is blocked", r.via.ID)
+	case abi.ReasonLoopBlocked:
+		return StageAdmit, probeWords
 	case abi.ReasonMTUExceeded:
 		return StageAdmit, r.mtuWords()
 	}
@@ -197,6 +203,11 @@ func (r *run) whyPortDropped(reason abi.Reason) (Stage, string) {
 	switch reason {
 	case abi.ReasonPortBlocked:
 		return StageAdmit, fmt.Sprintf("port %s is blocked, as set by the %s", p.ID, words(pol.Blocked.From))
+	case abi.ReasonLoopBlocked:
+		if p.fact.LoopBlocked == "" {
+			return StageAdmit, probeWords
+		}
+		return StageAdmit, fmt.Sprintf("Heddle has blocked port %s: %s", p.ID, p.fact.LoopBlocked)
 	case abi.ReasonGuestBPDU:
 		return StageAdmit, fmt.Sprintf("switch %s blocks spanning-tree frames of guests (checks.blockGuestBPDU)", p.ID.Switch)
 	case abi.ReasonForgedTransmit:

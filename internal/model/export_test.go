@@ -20,6 +20,14 @@ var faults = map[string]func(*stages){
 		right := s.admit
 		s.admit = func(r *run) abi.Reason { return pardon(right(r), abi.ReasonPortBlocked) }
 	},
+	"admit: a port that a loop goes through sends": func(s *stages) {
+		right := s.admit
+		s.admit = func(r *run) abi.Reason { return pardon(right(r), abi.ReasonLoopBlocked) }
+	},
+	"rules: a port that a loop goes through receives": func(s *stages) {
+		right := s.portRules
+		s.portRules = func(r *run, p *port) abi.Reason { return pardon(right(r, p), abi.ReasonLoopBlocked) }
+	},
 	"admit: LLDP from an uplink is switched": func(s *stages) {
 		right := s.admit
 		s.admit = func(r *run) abi.Reason {

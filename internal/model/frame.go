@@ -12,6 +12,10 @@ const (
 	typeAD   = 0x88a8 // 802.1ad tag
 	typeIPv4 = 0x0800
 	typeIPv6 = 0x86dd
+	// typeProbe is that of probes that look for loops, and of experiments of others; probeWord is what a probe begins with.
+	typeProbe = 0x88b5
+	probeWord = "HdLp"
+	probeSize = 56
 )
 
 // class is the kind of a frame's destination; the counters are kept by it.
@@ -78,6 +82,15 @@ func (h *header) vid() uint16 { return h.tci & 0x0fff }
 
 // pcpDEI are the priority bits of the outermost tag, in their place in a TCI; 0 without one.
 func (h *header) pcpDEI() uint16 { return h.tci & 0xf000 }
+
+// isProbe says whether the frame looks for loops (frame-rules §1).
+func (h *header) isProbe() bool {
+	if h.class != broadcast || h.inner != typeProbe {
+		return false
+	}
+	payload := h.raw[14+4*h.tags:]
+	return len(payload) >= probeSize && string(payload[:len(probeWord)]) == probeWord
+}
 
 // layer3 is the layer-3 length in bytes.
 func (h *header) layer3() int { return len(h.raw) - 14 - 4*h.tags }

@@ -109,3 +109,15 @@ func TestS41_BlockedPassesNothingEitherWay(t *testing.T) {
 	r.expect(r.send("b", eth(all, portMAC(2))), outcome{reason: abi.ReasonReceiverBlocked,
 		refused: map[string]abi.Reason{"a": abi.ReasonReceiverBlocked, "u": abi.ReasonReceiverBlocked}})
 }
+
+func TestS110_APortThatALoopGoesThroughPassesNothingAndProbesGoNowhere(t *testing.T) {
+	loop := fact(func(f *plan.Fact) { f.LoopBlocked = "for the test" })
+	r := newRig(t, vnic("a", loop), vnic("b"), vnic("c", blocked, loop))
+	r.dropped(r.send("a", eth(all, portMAC(1))), abi.ReasonLoopBlocked)
+	r.dropped(r.send("c", eth(all, portMAC(3))), abi.ReasonPortBlocked)
+	r.expect(r.send("b", eth(portMAC(1), portMAC(2))), outcome{reason: abi.ReasonLoopBlocked, refused: map[string]abi.Reason{"a": abi.ReasonLoopBlocked}})
+	probe := append(eth(all, portMAC(2))[:12], 0x88, 0xb5, 'H', 'd', 'L', 'p')
+	r.dropped(r.send("b", append(probe, make([]byte, 52)...)), abi.ReasonLoopBlocked)
+	r.expect(r.send("b", append(probe, make([]byte, 51)...)), outcome{reason: abi.ReasonReceiverBlocked,
+		refused: map[string]abi.Reason{"a": abi.ReasonLoopBlocked, "c": abi.ReasonReceiverBlocked}})
+}

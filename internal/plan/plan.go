@@ -103,6 +103,7 @@ type Effective struct {
 	Promiscuous     Value[bool] `json:"promiscuous"` // true = accept
 	MACChanges      Value[bool] `json:"macChanges"`
 	ForgedTransmits Value[bool] `json:"forgedTransmits"`
+	LoopDetection   Value[bool] `json:"loopDetection"`
 	Learning        Learning    `json:"learning"`
 	Teaming         Teaming     `json:"teaming"`
 	Monitoring      Monitoring  `json:"monitoring"`
@@ -194,6 +195,8 @@ type Fact struct {
 	// Resting names uplinks and LAGs that came back and that this port does not return to while another is usable
 	// (failback off, S44).
 	Resting []string `json:"resting,omitzero"`
+	// LoopBlocked says why Heddle has blocked the port for the time being: a loop goes through it. "" = it has not.
+	LoopBlocked string `json:"loopBlocked,omitzero"`
 	// Assigned is the uplink that load-based teaming has moved this port to (S47); "" = the one its number gives.
 	Assigned string `json:"assigned,omitzero"`
 }

@@ -26,6 +26,7 @@ func effective(s *spec.Switch, levels []level) *Effective {
 		setAnswer(&e.Promiscuous, sec.Promiscuous, l.from)
 		setAnswer(&e.MACChanges, sec.MACChanges, l.from)
 		setAnswer(&e.ForgedTransmits, sec.ForgedTransmits, l.from)
+		set(&e.LoopDetection, sec.LoopDetection, l.from)
 		setLearning(&e.Learning, sec.MACLearning, l.from)
 		setTeaming(&e.Teaming, p.Teaming, l.from)
 		setStormControl(&e.StormControl, p.StormControl, l.from)
@@ -47,6 +48,7 @@ func builtIn(s *spec.Switch) *Effective {
 		Promiscuous:     Value[bool]{false, FromBuiltIn},
 		MACChanges:      Value[bool]{false, FromBuiltIn},
 		ForgedTransmits: Value[bool]{false, FromBuiltIn},
+		LoopDetection:   Value[bool]{true, FromBuiltIn},
 		Learning: Learning{
 			Enabled:         Value[bool]{false, FromBuiltIn},
 			Limit:           Value[int]{spec.MaxMACs, FromBuiltIn},

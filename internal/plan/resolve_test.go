@@ -64,6 +64,7 @@ func TestRows_BuiltInDefaults(t *testing.T) {
 		{"security.promiscuous", "reject", "built-in default"},
 		{"security.macChanges", "reject", "built-in default"},
 		{"security.forgedTransmits", "reject", "built-in default"},
+		{"security.loopDetection", "true", "built-in default"},
 		{"security.macLearning.enabled", "false", "built-in default"},
 		{"security.macLearning.limit", "4096", "built-in default"},
 		{"security.macLearning.limitPolicy", "drop", "built-in default"},

@@ -241,6 +241,8 @@ type Security struct {
 	MACChanges Answer `yaml:"macChanges,omitempty" json:"macChanges,omitzero"`
 	// ForgedTransmits says whether frames with another source than the effective MAC may enter (S1, S2); default reject.
 	ForgedTransmits Answer `yaml:"forgedTransmits,omitempty" json:"forgedTransmits,omitzero"`
+	// LoopDetection has a port blocked for a while that frames go round by, through its owner (S110); default true.
+	LoopDetection *bool `yaml:"loopDetection,omitempty" json:"loopDetection,omitzero"`
 	// MACLearning learns the addresses behind the port; needs a distributed switch.
 	MACLearning MACLearning `yaml:"macLearning,omitempty" json:"macLearning,omitzero"`
 }

@@ -190,6 +190,8 @@ func (s *subject) explain(at *place, why abi.Reason) Cause {
 	switch why {
 	case abi.ReasonPortBlocked, abi.ReasonReceiverBlocked:
 		s.blocked(&c, at)
+	case abi.ReasonLoopBlocked:
+		s.looped(&c, at)
 	case abi.ReasonGuestBPDU:
 		s.check(&c, "blockGuestBPDU", "the guest may take part in spanning tree")
 	case abi.ReasonForgedTransmit:

@@ -119,6 +119,16 @@ func faults() []fault {
 		{reason: "storm-control", name: "the way out stays open", config: config("uplinks: [{name: u1, device: p1}]\ndefaults: {stormControl: {unknownUnicast: 1}}", learns, "vm1 web", "vm2 web"), frame: to(mac(9), Fields{}),
 			change: spent(abi.ClassUnicast, 1),
 			policy: "stormControl.unknownUnicast", setBy: "switch lab", edit: "port group web of switch lab: stormControl: {unknownUnicast: 2}", command: apply},
+		{reason: "loop-blocked", config: two, frame: to(broadcast, Fields{}),
+			change: func(h *Host) {
+				h.Facts[id("vm1")] = plan.Fact{Up: true, MTU: 1500, LoopBlocked: "a loop goes through it"}
+			},
+			policy: "security.loopDetection", setBy: "built-in default", command: "heddle port unblock vm1"},
+		{reason: "loop-blocked", name: "a receiver", config: two, frame: to(broadcast, Fields{}), port: "vm2",
+			change: func(h *Host) {
+				h.Facts[id("vm2")] = plan.Fact{Up: true, MTU: 1500, LoopBlocked: "a loop goes through it"}
+			},
+			policy: "security.loopDetection", setBy: "built-in default", command: "heddle port unblock vm2"},
 		{reason: "reverse-path", config: dual, from: "u2", frame: to(broadcast, Fields{}), port: "vm1",
 			policy: "checks.reversePath", setBy: "switch lab", edit: "switch lab: checks: {reversePath: false}", command: apply},
 		{reason: "reflected", config: single, from: "u1", frame: to(broadcast, Fields{SrcMAC: ptr(mac(2))}), port: "vm1",

@@ -264,3 +264,16 @@ func (s *subject) loop(c *Cause, at *place, why abi.Reason) {
 	c.Why = fmt.Sprintf("the frame came by %s, and port %s uses another uplink (%s teaming, %s): by that one it comes as well", s.from.id.Name, at.id.Name,
 		at.port.Policy.Teaming.Policy.V, at.port.Origin(at.port.Policy.Teaming.Policy.From))
 }
+
+// looped: Heddle has blocked the port, or the frame is one that looks for loops.
+func (s *subject) looped(c *Cause, at *place) {
+	why := s.Facts[at.id].LoopBlocked
+	if at.port == nil || why == "" {
+		c.Why = "the frame is a probe that looks for loops: it is for the agent alone"
+		c.Change = "Nothing: no guest needs such frames."
+		return
+	}
+	c.row(at.port, "security.loopDetection")
+	c.Why = fmt.Sprintf("Heddle has blocked port %s: %s", at.id.Name, why)
+	c.Command = "heddle port unblock " + at.id.Name
+}

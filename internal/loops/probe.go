@@ -1,0 +1,105 @@
+package loops
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+
+	"heddle/internal/abi"
+	"heddle/internal/plan"
+)
+
+// EtherType of probes is one that the IEEE leaves to local experiments; others may use it too, which is why Magic follows.
+const EtherType = abi.TypeProbe
+
+// The payload, all integers big-endian:
+//
+//	 0  4  magic, "HdLp"
+//	 4  4  0
+//	 8  4  number of the port or uplink it left by
+//	12  2  VLAN it was sent in, 0 = untagged
+//	14  2  1 where that is an 802.1ad VLAN, else 0
+//	16  8  round, counted by the sender
+//	24 16  sender, random for every start of an agent
+//	40 16  HMAC-SHA256 of everything before, cut to 16 bytes
+const (
+	probeLen = abi.ProbeBytes
+	macAt    = 40
+)
+
+// Sender is an agent's identity in probes: who it is, for everybody to read, and the key that nobody else knows.
+type Sender struct {
+	ID  [16]byte
+	Key [32]byte
+}
+
+// Probe is what one probe says.
+type Probe struct {
+	Number uint32
+	VLAN   uint16
+	AD     bool
+	Round  uint64
+}
+
+// Errors of Read.
+var (
+	// ErrForeign is a probe of another agent.
+	ErrForeign = errors.New("another agent's probe")
+	// ErrForged is one that claims to be of this agent and is not.
+	ErrForged = errors.New("a forged probe")
+)
+
+// Frame is the probe as a whole broadcast, with a tag where it is for a VLAN and the receiver takes tags.
+func (s *Sender) Frame(p Probe, tagged bool) []byte {
+	f := append(make([]byte, 0, 80), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)
+	mac := s.MAC()
+	f = append(f, mac[:]...)
+	if tagged && p.VLAN != 0 {
+		tpid := uint16(0x8100)
+		if p.AD {
+			tpid = 0x88a8
+		}
+		f = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(f, tpid), p.VLAN)
+	}
+	f = binary.BigEndian.AppendUint16(f, EtherType)
+	start := len(f)
+	f = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(f, abi.ProbeMagic), 0)
+	f = binary.BigEndian.AppendUint32(f, p.Number)
+	f = binary.BigEndian.AppendUint16(f, p.VLAN)
+	ad := uint16(0)
+	if p.AD {
+		ad = 1
+	}
+	f = binary.BigEndian.AppendUint16(f, ad)
+	f = binary.BigEndian.AppendUint64(f, p.Round)
+	f = append(f, s.ID[:]...)
+	return append(f, s.sign(f[start:])...)
+}
+
+// MAC is the source of the agent's probes: of nobody else, so that a guest that bridges learns nothing wrong from them.
+func (s *Sender) MAC() plan.MAC {
+	m := plan.MAC(s.ID[:6])
+	m[0] = m[0]&^1 | 2
+	return m
+}
+
+// Read takes a payload apart, behind the EtherType. The error is ErrForeign or ErrForged.
+func (s *Sender) Read(p []byte) (Probe, error) {
+	if len(p) < probeLen || binary.BigEndian.Uint32(p) != abi.ProbeMagic || [16]byte(p[24:]) != s.ID {
+		return Probe{}, ErrForeign
+	}
+	if !hmac.Equal(p[macAt:probeLen], s.sign(p[:macAt])) {
+		return Probe{}, ErrForged
+	}
+	return Probe{
+		Number: binary.BigEndian.Uint32(p[8:]), VLAN: binary.BigEndian.Uint16(p[12:]),
+		AD: binary.BigEndian.Uint16(p[14:]) != 0, Round: binary.BigEndian.Uint64(p[16:]),
+	}, nil
+}
+
+func (s *Sender) sign(b []byte) []byte {
+	h := hmac.New(sha256.New, s.Key[:])
+	h.Write(b) // never fails
+	return h.Sum(nil)[:probeLen-macAt]
+}

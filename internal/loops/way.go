@@ -1,0 +1,179 @@
+// Package loops finds loops that go through ports of a host: by ways between ports that can be seen, and, when frames behave as
+// they do in a loop, by probes that are sent out of ports and come back in by others. It decides which port is blocked and when it
+// is tried again. It is pure: frames are bytes, time comes from the caller.
+package loops
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"heddle/internal/plan"
+)
+
+// Segment is one broadcast domain of one switch.
+type Segment struct {
+	Switch string `json:"switch"`
+	VLAN   uint16 `json:"vlan"` // 0 = untagged
+	AD     bool   `json:"ad,omitzero"`
+}
+
+func (s Segment) String() string {
+	switch {
+	case s.VLAN == 0:
+		return "the untagged segment of switch " + s.Switch
+	case s.AD:
+		return fmt.Sprintf("802.1ad VLAN %d of switch %s", s.VLAN, s.Switch)
+	}
+	return fmt.Sprintf("VLAN %d of switch %s", s.VLAN, s.Switch)
+}
+
+// End is where a way leaves a switch, or comes into one.
+type End struct {
+	ID     plan.PortID
+	Number uint32 // the port's or uplink's, on its host
+	Uplink bool
+	// Free: the port's policy has loop detection off. It is never blocked.
+	Free    bool
+	Segment Segment
+}
+
+// Way is one that frames take outside of the switches: what leaves by Out comes in by In.
+type Way struct{ Out, In End }
+
+// Loop is a closed way: what leaves by the first Out comes in by the first In, is flooded by that switch, leaves by the next Out,
+// and so on, until it comes in where the first way begins.
+type Loop struct {
+	// Port is the one to block so that the loop is open; zero where it has none that can be.
+	Port plan.PortID
+	Ways []Way
+}
+
+// leadsTo says whether a frame that came in by w goes out by next: the switch floods it in its segment, but neither back to the port
+// it came by nor, from an uplink, to an uplink.
+func (w Way) leadsTo(next Way) bool {
+	return w.In.Segment == next.Out.Segment && w.In.ID != next.Out.ID && (!w.In.Uplink || !next.Out.Uplink)
+}
+
+// Find gives the loops that the ways make, each with the port that opens it, so that blocking all these ports leaves none. The same
+// ways give the same answer in any order.
+func Find(ways []Way) []Loop {
+	ways = slices.Clone(ways)
+	slices.SortFunc(ways, compareWays)
+	ways = slices.Compact(ways)
+	var found []Loop
+	for from := 0; from < len(ways); {
+		loop := shortest(ways, ways[from])
+		if loop == nil {
+			from++
+			continue
+		}
+		port := victim(loop, ways)
+		found = append(found, Loop{port, loop})
+		if port == (plan.PortID{}) {
+			ways = slices.Delete(ways, from, from+1)
+			continue
+		}
+		ways = slices.DeleteFunc(ways, func(w Way) bool { return w.uses(port) })
+		from = 0
+	}
+	return found
+}
+
+func (w Way) uses(port plan.PortID) bool { return w.Out.ID == port || w.In.ID == port }
+
+func compareWays(a, b Way) int { return cmp.Or(compareEnds(a.Out, b.Out), compareEnds(a.In, b.In)) }
+
+func compareEnds(a, b End) int {
+	bit := map[bool]int{true: 1}
+	return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.ID.Switch, b.ID.Switch), cmp.Compare(a.ID.Name, b.ID.Name),
+		cmp.Compare(a.Segment.Switch, b.Segment.Switch), cmp.Compare(a.Segment.VLAN, b.Segment.VLAN),
+		cmp.Compare(bit[a.Segment.AD], bit[b.Segment.AD]), cmp.Compare(bit[a.Uplink], bit[b.Uplink]), cmp.Compare(bit[a.Free], bit[b.Free]))
+}
+
+// shortest is the shortest loop through the way, nil when it is in none.
+func shortest(ways []Way, start Way) []Way {
+	bySegment := map[Segment][]int{}
+	first := -1
+	for i, w := range ways {
+		bySegment[w.Out.Segment] = append(bySegment[w.Out.Segment], i)
+		if w == start {
+			first = i
+		}
+	}
+	before := map[int]int{}
+	queue := []int{first}
+	for len(queue) > 0 {
+		at := queue[0]
+		queue = queue[1:]
+		for _, next := range bySegment[ways[at].In.Segment] {
+			if !ways[at].leadsTo(ways[next]) {
+				continue
+			}
+			if next == first {
+				return pathTo(ways, before, at, first)
+			}
+			if _, known := before[next]; !known {
+				before[next] = at
+				queue = append(queue, next)
+			}
+		}
+	}
+	return nil
+}
+
+func pathTo(ways []Way, before map[int]int, at, first int) []Way {
+	path := []Way{ways[at]}
+	for at != first {
+		at = before[at]
+		path = append(path, ways[at])
+	}
+	slices.Reverse(path)
+	return path
+}
+
+// victim is the port of a loop that is blocked: of those that frames come in by, one way round or the other, the one with the highest
+// number, which is the youngest. What comes in was sent by that port's own owner, so that nobody can have another's port blocked by
+// sending frames that were meant for others. Where frames come in by uplinks alone, or by ports that may not be blocked, it is one
+// they leave by.
+func victim(loop, ways []Way) plan.PortID {
+	var in, out []End
+	for _, w := range loop {
+		in, out = append(in, w.In), append(out, w.Out)
+		if slices.Contains(ways, Way{Out: w.In, In: w.Out}) {
+			in = append(in, w.Out)
+		}
+	}
+	for _, side := range [][]End{in, out} {
+		best := End{}
+		for _, e := range side {
+			if !e.Uplink && !e.Free && e.Number > best.Number {
+				best = e
+			}
+		}
+		if best.Number > 0 {
+			return best.ID
+		}
+	}
+	return plan.PortID{}
+}
+
+// String says how the loop goes.
+func (l Loop) String() string {
+	parts := make([]string, len(l.Ways))
+	for i, w := range l.Ways {
+		parts[i] = fmt.Sprintf("frames that leave by %s come in by %s", w.Out.name(), w.In.name())
+		if w.Out.Segment != w.In.Segment {
+			parts[i] += " in " + w.In.Segment.String()
+		}
+	}
+	return strings.Join(parts, ", ") + "; it begins in " + l.Ways[0].Out.Segment.String()
+}
+
+func (e End) name() string {
+	if e.Uplink {
+		return "uplink " + e.ID.Name
+	}
+	return "port " + e.ID.Name
+}
