@@ -26,9 +26,11 @@ struct told_probe {
 
 INLINE void tell_sign(u32 slot, enum loop_sign sign, u32 times, u32 segment, u64 mac)
 {
-	struct tell e = {
-		.at = bpf_ktime_get_ns(), .kind = TELL_SIGN, .slot = slot, .other = sign | times << 8, .segment = segment
-	};
+	struct tell e = { .at = bpf_ktime_get_ns(),
+			  .kind = TELL_SIGN,
+			  .slot = slot,
+			  .other = sign | times << 8,
+			  .segment = segment };
 
 	*(u32 *)e.mac = (u32)mac;
 	*(u16 *)(e.mac + 4) = (u16)(mac >> 32);
