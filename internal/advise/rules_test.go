@@ -40,6 +40,10 @@ func securityCases() []ruleCase {
 			mend: "checks: {blockGuestBPDU: false}", level: note},
 		{rule: "blocked-sender", old: `"02:00:00:00:00:0b"`, new: `"02:00:00:00:00:0b", blocked: true`, provoke: func(r *rig) { r.dropped("b", "port-blocked", 7) }, near: none,
 			object: "port b", sign: "7 frames that the port sent", mend: "heddle port unblock b", level: note},
+		{rule: "loop", provoke: func(r *rig) {
+			r.dropped("b", "loop-blocked", 5)
+			r.fact("b", func(f *plan.Fact) { f.LoopBlocked = "frames that leave by port a come in by port b" })
+		}, near: func(r *rig) { r.dropped("b", "loop-blocked", 5) }, object: "port b", sign: "5 frames that it sent and 0 frames for it were kept back", mend: "heddle port unblock b", level: wrong},
 	}
 }
 

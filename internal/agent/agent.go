@@ -107,6 +107,7 @@ type Agent struct {
 	neighbours *uplinks.LLDP
 	verdicts   uplinks.Verdicts
 	teaming    teaming
+	looping    looping
 	adapters   guest.Adapters // what QEMU monitors showed
 	events     *event.Bus
 	captures   captures
@@ -154,6 +155,8 @@ func (a *Agent) run(ctx context.Context, reload <-chan struct{}) error {
 			a.settle()
 		case <-a.itsTurn():
 			a.settle()
+		case <-a.loopsDue():
+			a.goOnWithLoops()
 		case <-tick.C:
 			a.tick()
 			a.supervisor().Alive()

@@ -47,7 +47,11 @@ func (a *Agent) change(edit func()) error {
 	before, stale := a.intent(), a.stale
 	edit()
 	cfg, faults := a.layers().merge()
-	if lines := a.newFaults(faults, before, a.file); len(lines) > 0 {
+	lines := a.newFaults(faults, before, a.file)
+	if len(lines) == 0 {
+		lines = a.closesLoop(cfg)
+	}
+	if len(lines) > 0 {
 		a.restore(before)
 		return api.NewError(api.Invalid, lines...)
 	}
@@ -134,6 +138,9 @@ func (a *Agent) preview(file *spec.Config) (*plan.Plan, []string, error) {
 	l.file, l.ports = file, a.portsBeside(file)
 	cfg, faults := l.merge()
 	if lines := a.newFaults(faults, a.intent(), file); len(lines) > 0 {
+		return nil, lines, nil
+	}
+	if lines := a.closesLoop(cfg); len(lines) > 0 {
 		return nil, lines, nil
 	}
 	p, err := a.resolve(cfg)

@@ -70,6 +70,9 @@ func (a *Agent) Block(ctx context.Context, q api.Block) (*api.Applied, error) {
 				a.warnBefore(out, p.ID)
 			}
 		}()
+		if p := planned(a.plan, q.Port); p != nil && !q.Blocked {
+			out.Warnings = a.retryLoop(p.ID)
+		}
 		if p := planned(a.plan, q.Port); p != nil && p.Policy.Blocked.V == q.Blocked {
 			return nil
 		}

@@ -68,6 +68,7 @@ func (a *Agent) reconcile() error {
 	errPrepare := errors.Join(errHold, a.prepareAll(bounds), a.keepARPApart(bounds), a.tuneUplinks(bounds))
 	a.adoptMACs()
 	a.lags.Judge(a.plan, lagDevices(bounds))
+	a.seeLoops(bounds)
 	desired := a.desired(bounds)
 	formed := teams.Form(&desired, a.formed())
 	a.state.Uses = formed.Remember(desired.Plan)
@@ -83,6 +84,7 @@ func (a *Agent) reconcile() error {
 	errRelease := a.releaseAll()
 	a.noteStrangers(bounds)
 	a.report()
+	a.tellLoops(a.looping.changes())
 	a.tellFollowers(bounds)
 	// What is in force and remembered is not taken back for these; they are tried again.
 	a.late = errors.Join(errRelease, a.save())
@@ -219,6 +221,9 @@ func (a *Agent) desired(bounds []bound) dataplane.Desired {
 			a.problems[b.id] = why
 		}
 		f.Assigned = uplinks.Assigned(a.state, b.port)
+		if f.LoopBlocked = a.looping.why(b.id); f.LoopBlocked != "" {
+			a.problems[b.id] = a.looping.problem(b.id)
+		}
 		d.Facts[b.id] = f
 		d.Attachments[b.id] = devices.Attachment(b.device)
 	}

@@ -159,6 +159,8 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 	if err := a.openMetrics(o); err != nil {
 		return a, err
 	}
+	a.looping.begin(st.Loops, startProber(o.Log, func() (announce.Sender, error) { return wire.OpenSender() }))
+	a.closers = append(a.closers, a.looping.prober.Close)
 	// Commands wait from here on and are answered when the plan is in force.
 	a.listener, err = api.Listen(api.SocketPath(o.Paths.Run, o.Name))
 	if err != nil {

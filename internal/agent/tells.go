@@ -67,10 +67,13 @@ func (t *tells) close() error {
 
 func (t *tells) publish(list []dataplane.Told) {
 	for _, e := range list {
-		if t.isNews(e) {
+		if e.Kind == abi.TellSign || e.Kind == abi.TellProbe {
+			t.a.heardOfLoop(e)
+		} else if t.isNews(e) {
 			t.a.events.Publish(view.Told(e))
 		}
 	}
+	t.a.goOnWithLoops()
 }
 
 func (t *tells) isNews(e dataplane.Told) bool {

@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +19,13 @@ import (
 // the kernel and fills up while nobody reads; what does not fit is counted in the next one's Untold.
 type Tells struct{ ring *ringbuf.Reader }
 
+// Tell is one record of the stream.
+type Tell struct {
+	abi.Tell
+	// Probe is the payload of a probe that came in (abi.TellProbe).
+	Probe []byte
+}
+
 // maxTells bounds a batch.
 const maxTells = 256
 
@@ -34,8 +42,8 @@ func (k *Kernel) OpenTells() (*Tells, error) {
 func (t *Tells) Close() error { return t.ring.Close() }
 
 // Next waits for what is told next and gives that and what is behind it. After Close the error is os.ErrClosed.
-func (t *Tells) Next() ([]abi.Tell, error) {
-	var batch []abi.Tell
+func (t *Tells) Next() ([]Tell, error) {
+	var batch []Tell
 	for len(batch) == 0 || len(batch) < maxTells && t.ring.AvailableBytes() > 0 {
 		r, err := t.ring.Read()
 		if errors.Is(err, ringbuf.ErrClosed) {
@@ -47,7 +55,11 @@ func (t *Tells) Next() ([]abi.Tell, error) {
 		if len(r.RawSample) < int(unsafe.Sizeof(abi.Tell{})) {
 			continue // of another version of the program, which is being exchanged
 		}
-		batch = append(batch, *(*abi.Tell)(unsafe.Pointer(&r.RawSample[0])))
+		told := Tell{Tell: *(*abi.Tell)(unsafe.Pointer(&r.RawSample[0]))}
+		if told.Kind == abi.TellProbe {
+			told.Probe = bytes.Clone(r.RawSample[unsafe.Sizeof(abi.Tell{}):])
+		}
+		batch = append(batch, told)
 	}
 	return batch, nil
 }
@@ -60,14 +72,16 @@ type Told struct {
 	// Was is the port that had a moved MAC; zero when it is gone.
 	Was    plan.PortID
 	Reason abi.Reason // of abi.TellRefused
-	VLAN   uint16     // of a learned or moved MAC, 0 = untagged segment
+	VLAN   uint16     // of a learned or moved MAC, and of a sign, 0 = untagged segment; of a probe what its tag says
 	AD     bool
+	Sign   uint32 // of abi.TellSign
+	Probe  []byte // of abi.TellProbe
 	MAC    plan.MAC
 	Untold int // before this one, of this port
 }
 
 // named are the ports that are told of; they are few, and a host has a thousand.
-func (s *slots) named(batch []abi.Tell) map[uint32]plan.PortID {
+func (s *slots) named(batch []Tell) map[uint32]plan.PortID {
 	told := make(map[uint32]bool, 2*len(batch))
 	for _, t := range batch {
 		told[t.Slot] = true
@@ -83,7 +97,7 @@ func (s *slots) named(batch []abi.Tell) map[uint32]plan.PortID {
 }
 
 // Name puts names to what was told; ports that are gone are left out.
-func (k *Kernel) Name(batch []abi.Tell) []Told {
+func (k *Kernel) Name(batch []Tell) []Told {
 	ids := k.slots.named(batch)
 	var mono unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono); err != nil {
@@ -105,6 +119,10 @@ func (k *Kernel) Name(batch []abi.Tell) []Told {
 			told.Was = ids[t.Other]
 		case abi.TellRefused:
 			told.Reason = abi.Reason(t.Other)
+		case abi.TellSign:
+			told.Sign = t.Other
+		case abi.TellProbe:
+			told.Probe = t.Probe
 		}
 		out = append(out, told)
 	}

@@ -15,6 +15,7 @@ const (
 	LimitReached Kind = "limit-reached" // a port learns no more MACs (S15, S16)
 	Violation    Kind = "violation"     // an owner does what its policy rejects (S3), or the end of that
 	Blocked      Kind = "blocked"       // a port was blocked or unblocked (S41)
+	Loop         Kind = "loop"          // a port is blocked because a loop goes through it, or no longer (S110)
 	Link         Kind = "link"          // a port's or uplink's device went up or down
 	Failover     Kind = "failover"      // ports use another uplink, and why (S42–S48)
 	Applied      Kind = "applied"       // another plan is in force

@@ -16,7 +16,7 @@ const EtherType = abi.TypeProbe
 // The payload, all integers big-endian:
 //
 //	 0  4  magic, "HdLp"
-//	 4  4  0
+//	 4  4  1 where it left by an uplink, else 0
 //	 8  4  number of the port or uplink it left by
 //	12  2  VLAN it was sent in, 0 = untagged
 //	14  2  1 where that is an 802.1ad VLAN, else 0
@@ -36,6 +36,8 @@ type Sender struct {
 
 // Probe is what one probe says.
 type Probe struct {
+	// Uplink: it left by an uplink, towards the outside.
+	Uplink bool
 	Number uint32
 	VLAN   uint16
 	AD     bool
@@ -64,14 +66,10 @@ func (s *Sender) Frame(p Probe, tagged bool) []byte {
 	}
 	f = binary.BigEndian.AppendUint16(f, EtherType)
 	start := len(f)
-	f = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(f, abi.ProbeMagic), 0)
+	f = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(f, abi.ProbeMagic), uint32(bit(p.Uplink)))
 	f = binary.BigEndian.AppendUint32(f, p.Number)
 	f = binary.BigEndian.AppendUint16(f, p.VLAN)
-	ad := uint16(0)
-	if p.AD {
-		ad = 1
-	}
-	f = binary.BigEndian.AppendUint16(f, ad)
+	f = binary.BigEndian.AppendUint16(f, bit(p.AD))
 	f = binary.BigEndian.AppendUint64(f, p.Round)
 	f = append(f, s.ID[:]...)
 	return append(f, s.sign(f[start:])...)
@@ -93,9 +91,16 @@ func (s *Sender) Read(p []byte) (Probe, error) {
 		return Probe{}, ErrForged
 	}
 	return Probe{
-		Number: binary.BigEndian.Uint32(p[8:]), VLAN: binary.BigEndian.Uint16(p[12:]),
+		Uplink: binary.BigEndian.Uint32(p[4:]) != 0, Number: binary.BigEndian.Uint32(p[8:]), VLAN: binary.BigEndian.Uint16(p[12:]),
 		AD: binary.BigEndian.Uint16(p[14:]) != 0, Round: binary.BigEndian.Uint64(p[16:]),
 	}, nil
+}
+
+func bit(b bool) uint16 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func (s *Sender) sign(b []byte) []byte {

@@ -63,22 +63,34 @@ func Find(ways []Way) []Loop {
 	slices.SortFunc(ways, compareWays)
 	ways = slices.Compact(ways)
 	var found []Loop
+	out := leaving(ways)
 	for from := 0; from < len(ways); {
-		loop := shortest(ways, ways[from])
+		loop := shortest(ways, out, from)
 		if loop == nil {
 			from++
 			continue
 		}
 		port := victim(loop, ways)
 		found = append(found, Loop{port, loop})
-		if port == (plan.PortID{}) {
-			ways = slices.Delete(ways, from, from+1)
-			continue
+		closed := func(w Way) bool { return w == loop[0] }
+		if port != (plan.PortID{}) {
+			closed = func(w Way) bool { return w.uses(port) }
 		}
-		ways = slices.DeleteFunc(ways, func(w Way) bool { return w.uses(port) })
-		from = 0
+		// Those before were in no loop, and are in none without these.
+		kept := slices.DeleteFunc(slices.Clone(ways[:from]), closed)
+		ways = append(kept, slices.DeleteFunc(slices.Clone(ways[from:]), closed)...)
+		from, out = len(kept), leaving(ways)
 	}
 	return found
+}
+
+// leaving are the ways that leave each segment.
+func leaving(ways []Way) map[Segment][]int {
+	out := map[Segment][]int{}
+	for i, w := range ways {
+		out[w.Out.Segment] = append(out[w.Out.Segment], i)
+	}
+	return out
 }
 
 func (w Way) uses(port plan.PortID) bool { return w.Out.ID == port || w.In.ID == port }
@@ -93,28 +105,23 @@ func compareEnds(a, b End) int {
 }
 
 // shortest is the shortest loop through the way, nil when it is in none.
-func shortest(ways []Way, start Way) []Way {
-	bySegment := map[Segment][]int{}
-	first := -1
-	for i, w := range ways {
-		bySegment[w.Out.Segment] = append(bySegment[w.Out.Segment], i)
-		if w == start {
-			first = i
-		}
+func shortest(ways []Way, out map[Segment][]int, first int) []Way {
+	before := make([]int, len(ways))
+	for i := range before {
+		before[i] = -1
 	}
-	before := map[int]int{}
 	queue := []int{first}
 	for len(queue) > 0 {
 		at := queue[0]
 		queue = queue[1:]
-		for _, next := range bySegment[ways[at].In.Segment] {
+		for _, next := range out[ways[at].In.Segment] {
 			if !ways[at].leadsTo(ways[next]) {
 				continue
 			}
 			if next == first {
 				return pathTo(ways, before, at, first)
 			}
-			if _, known := before[next]; !known {
+			if before[next] < 0 {
 				before[next] = at
 				queue = append(queue, next)
 			}
@@ -123,7 +130,7 @@ func shortest(ways []Way, start Way) []Way {
 	return nil
 }
 
-func pathTo(ways []Way, before map[int]int, at, first int) []Way {
+func pathTo(ways []Way, before []int, at, first int) []Way {
 	path := []Way{ways[at]}
 	for at != first {
 		at = before[at]

@@ -13,6 +13,7 @@ import (
 	"heddle/internal/failover"
 	"heddle/internal/hostdev"
 	"heddle/internal/lldp"
+	"heddle/internal/loops"
 	"heddle/internal/ownfile"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -45,6 +46,8 @@ type State struct {
 	// LAGs and LLDP are what the physical network was told last; they count for Place like Held.
 	LAGs []LAG      `json:"lags,omitzero"`
 	LLDP []LLDPSaid `json:"lldp,omitzero"`
+	// Loops are the ports that are blocked because of loops; they count for Place.
+	Loops []loops.Block `json:"loops,omitzero"`
 	// Released are devices no longer in use that have not been given back yet.
 	Released []Held `json:"released,omitzero"`
 	// Departed are how uplinks' devices were that left the host's namespace with what had been done to them, should they come back.
@@ -213,7 +216,7 @@ func (s *State) PortNumbers() map[plan.PortID]uint32 {
 
 // MoveTo begins anew in another boot or network namespace: the devices in hand, and what hangs on them, are gone with the place before.
 func (s *State) MoveTo(place string) {
-	s.Place, s.Held, s.Released, s.Departed, s.Uses, s.Assigned, s.LAGs, s.LLDP = place, nil, nil, nil, nil, nil, nil, nil
+	s.Place, s.Held, s.Released, s.Departed, s.Uses, s.Assigned, s.LAGs, s.LLDP, s.Loops = place, nil, nil, nil, nil, nil, nil, nil, nil
 }
 
 // Assign gives a port an uplink, in place of what it was given before.

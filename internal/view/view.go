@@ -76,7 +76,7 @@ func (src Source) StateOf(id plan.PortID, blocked bool) (api.PortState, string) 
 		return api.Pending, why
 	case waits != "":
 		return api.Pending, waits
-	case blocked:
+	case blocked || f.LoopBlocked != "":
 		return api.Blocked, why
 	case !f.Up && why == "":
 		return api.Down, "its device, or its owner's end, is down or has no carrier"

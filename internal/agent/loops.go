@@ -1,0 +1,267 @@
+package agent
+
+import (
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"time"
+
+	"heddle/internal/abi"
+	"heddle/internal/dataplane"
+	"heddle/internal/event"
+	"heddle/internal/hostdev"
+	"heddle/internal/loops"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// looping is what the agent knows of loops. The loop alone uses it. The zero value looks for none.
+type looping struct {
+	machine *loops.Machine
+	sender  loops.Sender
+	prober  *prober
+	timer   *time.Timer
+	joints  []loops.Joint // of the devices last seen
+	in      *plan.Plan    // the plan in which joints were last looked at
+}
+
+func (l *looping) begin(blocks []loops.Block, p *prober) {
+	l.machine, l.prober = loops.New(blocks), p
+	// Never fails (crypto/rand).
+	_, _ = rand.Read(l.sender.ID[:])
+	_, _ = rand.Read(l.sender.Key[:])
+}
+
+func (l *looping) why(id plan.PortID) string {
+	if l.machine == nil {
+		return ""
+	}
+	return l.machine.Why(id)
+}
+
+func (l *looping) changes() []loops.Change {
+	if l.machine == nil {
+		return nil
+	}
+	return l.machine.Changes()
+}
+
+// problem says what is to be known of a port that is blocked.
+func (l *looping) problem(id plan.PortID) string {
+	for _, b := range l.machine.Blocks() {
+		if b.Port == id && b.Seen {
+			return fmt.Sprintf("blocked since %s because of a loop: %s. It comes back when one of these devices is gone",
+				b.Since.Format(time.DateTime), b.Why)
+		} else if b.Port == id {
+			return fmt.Sprintf("blocked since %s because of a loop: %s. It is tried again by itself; at once with \"heddle port unblock %s\"",
+				b.Since.Format(time.DateTime), b.Why, id.Name)
+		}
+	}
+	return ""
+}
+
+// loopsDue is ready when it is time for the next step of a search.
+func (a *Agent) loopsDue() <-chan time.Time {
+	if a.looping.timer == nil {
+		return nil
+	}
+	return a.looping.timer.C
+}
+
+// seeLoops takes in, before a plan is put in force, which ports there are and which loops their devices show.
+func (a *Agent) seeLoops(bounds []bound) {
+	l := &a.looping
+	if l.machine == nil {
+		return
+	}
+	now := time.Now()
+	there := make(map[plan.PortID]bool, len(bounds))
+	for _, b := range bounds {
+		there[b.id] = true
+		if b.port != nil && !b.port.Policy.LoopDetection.V {
+			l.machine.Free(b.id, now)
+		}
+	}
+	l.machine.Keep(func(id plan.PortID) bool { return there[id] })
+	if joints := jointsOf(bounds); l.in != a.plan || !slices.Equal(joints, l.joints) {
+		l.joints, l.in = joints, a.plan
+		l.machine.See(loops.Ways(a.plan, joints), now)
+	}
+	a.state.Loops = l.machine.Blocks()
+	a.wakeForLoops()
+}
+
+// closesLoop says which loops a configuration would close by devices that can be seen, where none is known of yet.
+func (a *Agent) closesLoop(cfg *spec.Config) (lines []string) {
+	if a.looping.machine == nil || len(cfg.Switches) == 0 {
+		return nil
+	}
+	joints := jointsOf(a.boundBy(cfg))
+	if len(joints) == 0 {
+		return nil
+	}
+	p, err := a.resolve(cfg)
+	if err != nil {
+		return nil // said where the plan is made
+	}
+	for _, l := range loops.Find(loops.Ways(p, joints)) {
+		if l.Port != (plan.PortID{}) && a.looping.why(l.Port) == "" {
+			lines = append(lines, fmt.Sprintf("port %s would close a loop: %s. Leave it out, or take one of the veth pairs away; "+
+				"where the guests open it themselves, set security: {loopDetection: false} on their port group", l.Port.Name, l))
+		}
+	}
+	return lines
+}
+
+// boundBy are the ports and uplinks of a configuration with the devices that there are.
+func (a *Agent) boundBy(cfg *spec.Config) (all []bound) {
+	add := func(sw, name, device string) {
+		if d, ok, err := a.dev.Device(device); device != "" && ok && err == nil {
+			all = append(all, bound{id: plan.PortID{Switch: sw, Name: name}, device: d})
+		}
+	}
+	for _, sw := range cfg.Switches {
+		for _, u := range sw.Uplinks {
+			add(sw.Name, u.Name, u.Device)
+		}
+	}
+	for _, p := range cfg.Ports {
+		if p.Role != spec.Host {
+			add(p.Switch, p.Name, p.Device)
+		}
+	}
+	return all
+}
+
+// jointsOf finds the veth pairs of which both ends are ports or uplinks.
+func jointsOf(bounds []bound) (joints []loops.Joint) {
+	by := map[uint32]plan.PortID{}
+	for _, b := range bounds {
+		if d := b.device; d.Kind == hostdev.Veth && !d.Peer.Elsewhere {
+			if other, ok := by[d.Peer.Index]; ok {
+				joints = append(joints, loops.Joint{A: other, B: b.id})
+			}
+			by[d.Index] = b.id
+		}
+	}
+	return joints
+}
+
+func (a *Agent) wakeForLoops() {
+	l := &a.looping
+	if l.timer != nil {
+		l.timer.Stop()
+		l.timer = nil
+	}
+	if next := l.machine.Next(); !next.IsZero() {
+		l.timer = time.NewTimer(time.Until(next))
+	}
+}
+
+// goOnWithLoops sends the probes that are due and blocks ports, or lets them go.
+func (a *Agent) goOnWithLoops() {
+	if a.looping.machine == nil || a.applied == nil {
+		return
+	}
+	send, changes := a.looping.machine.Due(time.Now())
+	for _, s := range send {
+		a.looping.prober.send(a.probes(s))
+	}
+	if len(changes) > 0 {
+		a.settle()
+		a.tellLoops(changes)
+	}
+	a.wakeForLoops()
+}
+
+// tellLoops says which ports were blocked and let go.
+func (a *Agent) tellLoops(changes []loops.Change) {
+	for _, c := range changes {
+		e := a.at("port", c.Port)
+		e.Kind, e.From, e.To = event.Loop, "in service", "blocked"
+		e.Text = fmt.Sprintf("port %s is blocked because of a loop: %s", c.Port.Name, c.Why)
+		if c.Lifted {
+			e.From, e.To = e.To, e.From
+			e.Text = fmt.Sprintf("port %s is in service again: no loop goes through it any more", c.Port.Name)
+			a.log.Info(e.Text, "switch", c.Port.Switch)
+		} else {
+			a.log.Warn(e.Text, "switch", c.Port.Switch)
+		}
+		a.events.Publish(e)
+	}
+}
+
+// heardOfLoop takes in a sign, or a probe that came in.
+func (a *Agent) heardOfLoop(t dataplane.Told) {
+	l := &a.looping
+	if l.machine == nil || a.applied == nil {
+		return
+	}
+	if t.Kind == abi.TellSign {
+		l.machine.Signed(loops.Sign{Port: t.Port, Segment: loops.Segment{Switch: t.Port.Switch, VLAN: t.VLAN, AD: t.AD}, Kind: t.Sign}, time.Now())
+		return
+	}
+	in, ok := a.endFor(t.Port, t.VLAN, t.AD)
+	if !ok {
+		return
+	}
+	p, err := l.sender.Read(t.Probe)
+	if err != nil { // another host's, or a forger's
+		a.log.Debug("a probe for loops came in", "port", t.Port.String(), "what", err)
+		return
+	}
+	if out, ok := a.endOf(p); ok {
+		l.machine.Came(loops.Way{Out: out, In: in}, p.Round, time.Now())
+	}
+}
+
+// endFor is where a frame with that tag comes in by the port or uplink, false when it takes none such.
+func (a *Agent) endFor(id plan.PortID, vlan uint16, ad bool) (loops.End, bool) {
+	if u := a.applied.Plan.Uplink(id); u != nil {
+		seg, ok := loops.SegmentOf(id.Switch, &plan.VLAN{Mode: plan.VLANTrunk, Set: u.VLANs}, true, vlan, ad)
+		return loops.End{ID: id, Number: u.Number, Uplink: true, Segment: seg}, ok
+	}
+	p := a.applied.Plan.Port(id)
+	if p == nil {
+		return loops.End{}, false
+	}
+	e, ok := loops.EndOf(p), false
+	e.Segment, ok = loops.SegmentOf(id.Switch, &p.Policy.VLAN.V, false, vlan, ad)
+	return e, ok
+}
+
+// endOf is where a probe of this agent left, false when there is no such port any more.
+func (a *Agent) endOf(p loops.Probe) (loops.End, bool) {
+	at := func(e loops.End) (loops.End, bool) {
+		e.Segment = loops.Segment{Switch: e.ID.Switch, VLAN: p.VLAN, AD: p.AD}
+		return e, true
+	}
+	for _, sw := range a.applied.Plan.Switches {
+		for _, u := range sw.Uplinks {
+			if u.Number == p.Number {
+				return at(loops.End{ID: u.ID, Number: u.Number, Uplink: true})
+			}
+		}
+		for _, port := range sw.Ports {
+			if port.Number == p.Number {
+				return at(loops.EndOf(port))
+			}
+		}
+	}
+	return loops.End{}, false
+}
+
+// retryLoop has a port tried at once that a loop has blocked, and says so; nothing where none has.
+func (a *Agent) retryLoop(id plan.PortID) []string {
+	switch why := a.looping.why(id); {
+	case why == "":
+		return nil
+	case a.looping.machine.Retry(id, time.Now()):
+		a.goOnWithLoops()
+		return []string{fmt.Sprintf("port %s was blocked because of a loop (%s): it is being tried now, and comes back if no loop goes through it any more; "+
+			"see heddle port show %s", id.Name, why, id.Name)}
+	default:
+		return []string{fmt.Sprintf("port %s stays blocked because of a loop that its devices make (%s): take one of them away, "+
+			"or set security: {loopDetection: false} on its port group", id.Name, why)}
+	}
+}

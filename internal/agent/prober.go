@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"log/slog"
+	"sync"
+
+	"heddle/internal/announce"
+	"heddle/internal/loops"
+	"heddle/internal/plan"
+)
+
+// prober sends the probes for loops in a goroutine of its own: a thousand ports take some milliseconds. Its socket is open only while
+// it sends.
+type prober struct {
+	log  *slog.Logger
+	open func() (announce.Sender, error)
+	work chan []outgoing
+	done sync.WaitGroup
+}
+
+// outgoing is one probe on its way to a device.
+type outgoing struct {
+	ifindex uint32
+	frame   func() []byte
+}
+
+func startProber(log *slog.Logger, open func() (announce.Sender, error)) *prober {
+	p := &prober{log: log, open: open, work: make(chan []outgoing, 16)}
+	p.done.Go(p.run)
+	return p
+}
+
+// Close ends it.
+func (p *prober) Close() error {
+	close(p.work)
+	p.done.Wait()
+	return nil
+}
+
+// send hands over probes; where too many wait, these are left out, and the next round has others.
+func (p *prober) send(list []outgoing) {
+	select {
+	case p.work <- list:
+	default:
+		p.log.Warn("probes for loops are not sent: too many wait")
+	}
+}
+
+func (p *prober) run() {
+	for list := range p.work {
+		socket, err := p.open()
+		if err != nil {
+			p.log.Error("no probes for loops", "err", err)
+			continue
+		}
+		for _, o := range list {
+			if err := socket.Send(o.ifindex, o.frame()); err != nil {
+				p.log.Debug("probe for loops not sent", "ifindex", o.ifindex, "err", err)
+			}
+		}
+		if err := socket.Close(); err != nil {
+			p.log.Error("close the socket for probes", "err", err)
+		}
+	}
+}
+
+// probes are those of a round, out of every port and uplink that is in one of its segments and up. Ports without loop detection are
+// left in peace.
+func (a *Agent) probes(s loops.Send) (list []outgoing) {
+	for _, seg := range s.Segments {
+		sw := a.applied.Plan.Switch(seg.Switch)
+		if sw == nil {
+			continue
+		}
+		add := func(id plan.PortID, number uint32, uplink, tagged bool) {
+			at, connected := a.applied.Attachments[id]
+			if !connected || !a.applied.Facts[id].Up {
+				return
+			}
+			p := loops.Probe{Uplink: uplink, Number: number, VLAN: seg.VLAN, AD: seg.AD, Round: s.Round}
+			list = append(list, outgoing{at.Ifindex, func() []byte { return a.looping.sender.Frame(p, tagged) }})
+		}
+		for _, u := range sw.Uplinks {
+			if !u.Blocked && u.VLANs.Has(seg.VLAN) {
+				add(u.ID, u.Number, true, true)
+			}
+		}
+		for _, p := range sw.Ports {
+			v := &p.Policy.VLAN.V
+			in := v.Mode == plan.VLANAccess && v.ID == seg.VLAN && !seg.AD || v.Mode == plan.VLANNone && seg.VLAN == 0
+			if v.Mode == plan.VLANTrunk {
+				_, in = loops.SegmentOf(seg.Switch, v, false, seg.VLAN, seg.AD)
+			}
+			if in && !p.Policy.Blocked.V && p.Policy.LoopDetection.V {
+				add(p.ID, p.Number, false, v.Mode == plan.VLANTrunk)
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,274 @@
+package loops
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"heddle/internal/plan"
+)
+
+// Times of a round of probes: they are sent three times, in case a storm swallows some, and what comes back is looked at when a little
+// time has passed since the first, so that both ends of a way have been heard.
+const (
+	roundLasts = 400 * time.Millisecond
+	settleFor  = 10 * time.Millisecond
+	// staleAfter is how long what was found in a round counts in later ones.
+	staleAfter = 3 * time.Second
+)
+
+// resend is when probes are sent again, after the beginning of a round.
+func resend() []time.Duration { return []time.Duration{40 * time.Millisecond, 120 * time.Millisecond} }
+
+// Bounds on what guests can have the agent do.
+const (
+	mostSegments = 16   // probed in one round
+	mostWays     = 256  // kept of those found by probes
+	mostSigns    = 8192 // kept, so that the same sign again is answered more and more seldom
+	mostWaiting  = 1024 // segments
+)
+
+// A sign that turned out to be none is answered again after firstPause, then after twice as long each time; it is forgotten when it
+// was not shown for as long as forgetAfter.
+const (
+	firstPause  = time.Second
+	longPause   = 5 * time.Minute
+	forgetAfter = 10 * time.Minute
+)
+
+// A blocked port is tried after FirstRetry, then after twice as long each time.
+const (
+	FirstRetry = 30 * time.Second
+	LastRetry  = 8 * time.Minute
+)
+
+// Sign is one that a port has shown.
+type Sign struct {
+	Port    plan.PortID
+	Segment Segment
+	Kind    uint32 // abi.SignOwned and so on, with how many frames it was
+}
+
+// Block is a port that is blocked because of a loop.
+type Block struct {
+	Port plan.PortID `json:"port"`
+	// Why says how the loop goes.
+	Why   string    `json:"why"`
+	Since time.Time `json:"since"`
+	// Seen: the loop is seen by its devices, and is gone when they are. Otherwise the port is tried by probes in Segments at Retry.
+	Seen     bool          `json:"seen,omitzero"`
+	Segments []Segment     `json:"segments,omitzero"`
+	Retry    time.Time     `json:"retry,omitzero"`
+	Pause    time.Duration `json:"pause,omitzero"`
+}
+
+// Change is a port that is blocked from now on, or no longer.
+type Change struct {
+	Block
+	Lifted bool
+}
+
+// Send asks for probes of a round out of every port and uplink of the segments.
+type Send struct {
+	Round    uint64
+	Segments []Segment
+}
+
+// Machine decides when probes are sent and which ports are blocked. It is for one goroutine. Whoever calls one of its methods does
+// afterwards what Due asks for, and calls Due again at Next.
+type Machine struct {
+	signs   map[Sign]*answered
+	waiting []Segment // to be probed in the next round
+	round   round
+	number  uint64 // of the last round
+	ways    map[Way]time.Time
+	seen    []Way
+	blocks  map[plan.PortID]*Block
+	lifted  map[plan.PortID]lifted
+	changes []Change
+	send    []Send
+}
+
+// answered is how often a sign was followed by a round that found nothing.
+type answered struct {
+	next  time.Time // not before
+	last  time.Time // shown
+	pause time.Duration
+}
+
+// lifted is when a port came back, and how long it would have had to wait for the next try.
+type lifted struct {
+	at    time.Time
+	pause time.Duration
+}
+
+// round is one that is under way; zero when none is.
+type round struct {
+	began    time.Time
+	segments []Segment
+	sent     int           // times
+	look     time.Time     // at what came back; zero: not yet
+	tries    []plan.PortID // blocked ports that come back unless a probe does
+}
+
+// New makes a machine in which these ports are blocked, as an earlier one left them.
+func New(blocks []Block) *Machine {
+	m := &Machine{signs: map[Sign]*answered{}, ways: map[Way]time.Time{}, blocks: map[plan.PortID]*Block{}, lifted: map[plan.PortID]lifted{}}
+	for _, b := range blocks {
+		m.blocks[b.Port] = &b
+	}
+	return m
+}
+
+// Blocks are the ports that are blocked, sorted.
+func (m *Machine) Blocks() []Block {
+	list := make([]Block, 0, len(m.blocks))
+	for _, b := range m.blocks {
+		list = append(list, *b)
+	}
+	slices.SortFunc(list, func(a, b Block) int {
+		return cmp.Or(cmp.Compare(a.Port.Switch, b.Port.Switch), cmp.Compare(a.Port.Name, b.Port.Name))
+	})
+	return list
+}
+
+// Why says why the port is blocked, "" when it is not.
+func (m *Machine) Why(port plan.PortID) string {
+	if b := m.blocks[port]; b != nil {
+		return b.Why
+	}
+	return ""
+}
+
+// Signed takes in a sign. One that was shown before and meant nothing is answered after a pause.
+func (m *Machine) Signed(s Sign, now time.Time) {
+	a := m.signs[s]
+	if a == nil || now.Sub(a.last) >= forgetAfter {
+		if len(m.signs) >= mostSigns {
+			maps.DeleteFunc(m.signs, func(_ Sign, a *answered) bool { return now.Sub(a.last) >= forgetAfter })
+		}
+		if len(m.signs) >= mostSigns {
+			clear(m.signs)
+		}
+		a = &answered{}
+		m.signs[s] = a
+	}
+	a.last = now
+	if now.Before(a.next) {
+		return
+	}
+	a.pause = min(max(2*a.pause, firstPause), longPause)
+	a.next = now.Add(a.pause)
+	if len(m.waiting) < mostWaiting && !slices.Contains(m.waiting, s.Segment) && !slices.Contains(m.round.segments, s.Segment) {
+		m.waiting = append(m.waiting, s.Segment)
+	}
+}
+
+// Came takes in a probe of a round that has come back. A segment that it came into is probed as well: the loop may go on there.
+func (m *Machine) Came(w Way, number uint64, now time.Time) {
+	if number != m.number || m.round.began.IsZero() {
+		return
+	}
+	if _, known := m.ways[w]; !known && len(m.ways) >= mostWays {
+		return
+	}
+	m.ways[w] = now
+	if m.round.look.IsZero() {
+		m.round.look = now.Add(settleFor)
+	}
+	if s := w.In.Segment; !slices.Contains(m.round.segments, s) && len(m.round.segments) < mostSegments {
+		m.round.segments = append(m.round.segments, s)
+		m.send = append(m.send, Send{m.number, []Segment{s}})
+		m.round.look = now.Add(settleFor)
+	}
+}
+
+// See takes in the ways that devices show. Loops that they make are known without a probe.
+func (m *Machine) See(ways []Way, now time.Time) {
+	m.seen = ways
+	want := map[plan.PortID]Loop{}
+	for _, l := range Find(ways) {
+		if l.Port != (plan.PortID{}) {
+			want[l.Port] = l
+		}
+	}
+	for id, b := range m.blocks {
+		if _, still := want[id]; b.Seen && !still {
+			m.lift(id, now)
+		}
+	}
+	for id, l := range want {
+		if b := m.blocks[id]; b == nil || !b.Seen {
+			m.block(l, true, now)
+		}
+	}
+}
+
+// Keep forgets the ports that are no more, or have no device.
+func (m *Machine) Keep(there func(plan.PortID) bool) {
+	maps.DeleteFunc(m.blocks, func(id plan.PortID, _ *Block) bool { return !there(id) })
+	maps.DeleteFunc(m.lifted, func(id plan.PortID, _ lifted) bool { return !there(id) })
+	maps.DeleteFunc(m.ways, func(w Way, _ time.Time) bool { return !there(w.Out.ID) || !there(w.In.ID) })
+}
+
+// Free lets a port go whose loop detection was switched off.
+func (m *Machine) Free(port plan.PortID, now time.Time) {
+	if m.blocks[port] != nil {
+		m.lift(port, now)
+		delete(m.lifted, port)
+	}
+}
+
+// Retry has a blocked port tried at once; false when the port is not blocked by a probe's evidence.
+func (m *Machine) Retry(port plan.PortID, now time.Time) bool {
+	b := m.blocks[port]
+	if b == nil || b.Seen {
+		return false
+	}
+	b.Retry, b.Pause = now, 0
+	return true
+}
+
+// Due gives what is to be sent, and what has changed, and goes on in time.
+func (m *Machine) Due(now time.Time) (send []Send, changes []Change) {
+	m.goOn(now)
+	if m.round.began.IsZero() {
+		m.begin(now)
+	}
+	send, m.send = m.send, nil
+	return send, m.Changes()
+}
+
+// Changes gives what has changed and was not told yet.
+func (m *Machine) Changes() []Change {
+	changes := m.changes
+	m.changes = nil
+	return changes
+}
+
+// Next is when Due is to be called again; zero when nothing is due ever.
+func (m *Machine) Next() (next time.Time) {
+	sooner := func(t time.Time) {
+		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	if r := &m.round; !r.began.IsZero() {
+		if len(m.send) > 0 {
+			return r.began
+		}
+		sooner(r.began.Add(roundLasts))
+		sooner(r.look)
+		if r.sent <= len(resend()) {
+			sooner(r.began.Add(resend()[r.sent-1]))
+		}
+		return next
+	}
+	for _, b := range m.blocks {
+		if !b.Seen {
+			sooner(b.Retry)
+		}
+	}
+	return next
+}

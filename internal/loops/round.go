@@ -1,0 +1,140 @@
+package loops
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"heddle/internal/plan"
+)
+
+// goOn takes the round under way to this instant.
+func (m *Machine) goOn(now time.Time) {
+	r := &m.round
+	if r.began.IsZero() {
+		return
+	}
+	if now.Sub(r.began) >= roundLasts {
+		m.judge(now)
+		m.tried(now)
+		m.round = round{}
+		return
+	}
+	if !r.look.IsZero() && !now.Before(r.look) {
+		m.judge(now)
+		r.look = time.Time{}
+	}
+	if again := resend(); r.sent <= len(again) && now.Sub(r.began) >= again[r.sent-1] {
+		r.sent++
+		m.send = append(m.send, Send{m.number, slices.Clone(r.segments)})
+	}
+}
+
+// begin starts a round for what waits and for the ports whose time has come.
+func (m *Machine) begin(now time.Time) {
+	var r round
+	for id, b := range m.blocks {
+		if b.Seen || b.Retry.After(now) || len(r.segments)+len(b.Segments) > mostSegments {
+			continue
+		}
+		r.tries = append(r.tries, id)
+		for _, s := range b.Segments {
+			if !slices.Contains(r.segments, s) {
+				r.segments = append(r.segments, s)
+			}
+		}
+	}
+	for len(m.waiting) > 0 && len(r.segments) < mostSegments {
+		if s := m.waiting[0]; !slices.Contains(r.segments, s) {
+			r.segments = append(r.segments, s)
+		}
+		m.waiting = m.waiting[1:]
+	}
+	if len(r.segments) == 0 {
+		return
+	}
+	m.number++
+	r.began, r.sent = now, 1
+	m.round = r
+	maps.DeleteFunc(m.ways, func(_ Way, at time.Time) bool { return now.Sub(at) >= staleAfter })
+	for _, id := range r.tries { // what this round shows of them counts, and nothing before
+		maps.DeleteFunc(m.ways, func(w Way, _ time.Time) bool { return w.uses(id) })
+	}
+	m.send = append(m.send, Send{m.number, slices.Clone(r.segments)})
+}
+
+// open are the ways that frames take at present, as far as is known: those through blocked ports are closed, but for the port that
+// is asked about.
+func (m *Machine) open(but plan.PortID) []Way {
+	list := slices.Clone(m.seen)
+	for w := range m.ways {
+		list = append(list, w)
+	}
+	closed := func(id plan.PortID) bool { return id != but && m.blocks[id] != nil }
+	return slices.DeleteFunc(list, func(w Way) bool { return closed(w.Out.ID) || closed(w.In.ID) })
+}
+
+// judge blocks a port of every loop that is known.
+func (m *Machine) judge(now time.Time) {
+	for _, l := range Find(m.open(plan.PortID{})) {
+		if l.Port != (plan.PortID{}) {
+			m.block(l, false, now)
+		}
+	}
+}
+
+// tried ends the round for the ports that were tried in it: one that no loop would go through any more comes back.
+func (m *Machine) tried(now time.Time) {
+	for _, id := range m.round.tries {
+		b := m.blocks[id]
+		if b == nil || b.Seen || b.Retry.After(m.round.began) { // asked for anew in the meantime
+			continue
+		}
+		if m.loopsBy(id) {
+			b.Pause = min(max(2*b.Pause, FirstRetry), LastRetry)
+			b.Retry = now.Add(b.Pause)
+			continue
+		}
+		m.lift(id, now)
+	}
+}
+
+// loopsBy says whether frames would go round if the port were not blocked.
+func (m *Machine) loopsBy(id plan.PortID) bool {
+	return slices.ContainsFunc(Find(m.open(id)), func(l Loop) bool {
+		return slices.ContainsFunc(l.Ways, func(w Way) bool { return w.uses(id) })
+	})
+}
+
+func (m *Machine) block(l Loop, seen bool, now time.Time) {
+	b := &Block{Port: l.Port, Why: l.String(), Since: now, Seen: seen}
+	if was := m.blocks[l.Port]; was != nil {
+		b.Since = was.Since
+	}
+	if !seen {
+		for _, w := range l.Ways {
+			for _, s := range []Segment{w.Out.Segment, w.In.Segment} {
+				if !slices.Contains(b.Segments, s) {
+					b.Segments = append(b.Segments, s)
+				}
+			}
+		}
+		b.Pause = FirstRetry
+		// A port that came back too early waits longer.
+		if before, ok := m.lifted[l.Port]; ok && now.Sub(before.at) < 2*before.pause {
+			b.Pause = min(2*before.pause, LastRetry)
+		}
+		b.Retry = now.Add(b.Pause)
+	}
+	m.blocks[l.Port] = b
+	// When it opens and closes again, its signs are new ones.
+	maps.DeleteFunc(m.signs, func(s Sign, _ *answered) bool { return slices.Contains(b.Segments, s.Segment) })
+	m.changes = append(m.changes, Change{Block: *b})
+}
+
+func (m *Machine) lift(id plan.PortID, now time.Time) {
+	b := m.blocks[id]
+	delete(m.blocks, id)
+	m.lifted[id] = lifted{now, max(b.Pause, FirstRetry)}
+	m.changes = append(m.changes, Change{Block: *b, Lifted: true})
+}
