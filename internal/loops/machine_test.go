@@ -17,7 +17,6 @@ type world struct {
 	now     time.Time
 	ways    []Way // there are
 	deaf    int   // probes that are swallowed before one comes back
-	rounds  int
 	sent    int
 	changes []string
 }
