@@ -32,7 +32,8 @@ const (
 	ReasonReflected       Reason = 20
 	ReasonDeviceRefused   Reason = 21
 	ReasonStormControl    Reason = 22
-	ReasonCount           Reason = 23
+	ReasonLoopBlocked     Reason = 26
+	ReasonCount           Reason = 27
 )
 
 var reasonNames = [...]string{
@@ -59,6 +60,7 @@ var reasonNames = [...]string{
 	20: "reflected",
 	21: "device-refused",
 	22: "storm-control",
+	26: "loop-blocked",
 }
 
 // Values of enum reason_room.
@@ -119,7 +121,8 @@ const (
 
 // Values of enum port_rule.
 const (
-	RulesNone = 0
+	RulesNone       = 0
+	RuleLoopBlocked = 256
 )
 
 // Values of enum vlan_mode.
@@ -187,6 +190,24 @@ const (
 	TellMoved   = 2
 	TellLimit   = 3
 	TellRefused = 4
+	TellProbe   = 5
+	TellSign    = 6
+)
+
+// Values of enum loop_limits.
+const (
+	TypeProbe       = 34997
+	ProbeMagic      = 1214532720
+	ProbeBytes      = 56
+	ProbesPerSecond = 32
+	FloodsTold      = 1024
+)
+
+// Values of enum loop_sign.
+const (
+	SignOwned  = 1
+	SignMoved  = 2
+	SignFloods = 3
 )
 
 // Values of enum meter_limits.
@@ -450,7 +471,18 @@ type Told struct {
 	RefusedAt uint64
 	Count     uint32
 	Untold    uint32
-	Reserved  [4]uint64
+	OwnedAt   uint64
+	MovedAt   uint64
+	LoopSince uint64
+	Floods    uint32
+	Probes    uint32
+}
+
+// ToldProbe is struct told_probe.
+type ToldProbe struct {
+	_     structs.HostLayout
+	Tell  Tell
+	Probe [56]uint8
 }
 
 // FlowKey is struct flow_key.
