@@ -10,6 +10,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/interrupt"
+	"heddle/internal/printable"
 	"heddle/internal/spec"
 )
 
@@ -28,10 +29,10 @@ func confirmNothing(d Deps, c *cobra.Command, t *target, q api.Apply, yes bool) 
 		return usagef("%s declares no switch, so that every switch and declared port would be removed: see what goes with --dry-run, "+
 			"and add --yes if that is meant", q.File)
 	}
-	if err := printChanges(d, d.Stderr, out); err != nil {
+	if err := printChanges(d, printable.NewWriter(d.Stderr, d.mark), out); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.Stderr, "%s declares no switch. Remove all of this? [y/N] ", q.File)
+	fmt.Fprintf(d.Stderr, "%s declares no switch. Remove all of this? [y/N] ", printable.Text(q.File))
 	answer, err := bufio.NewReader(interrupt.Reader(c.Context(), d.Stdin)).ReadString('\n')
 	if err != nil {
 		fmt.Fprintln(d.Stderr)

@@ -147,7 +147,7 @@ func (f *capture) output() (*captureOutput, error) {
 		if f.d.Colour {
 			return nil, usagef("-w - would write a binary file to the terminal: name a file, or pipe it into a program such as tshark -r -")
 		}
-		return newCaptureOutput(f.d.Stdout, nil, &fileSink{snap: f.ask.Snap})
+		return newCaptureOutput(f.d.raw, nil, &fileSink{snap: f.ask.Snap})
 	}
 	file, err := os.OpenFile(f.write, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {

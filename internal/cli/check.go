@@ -66,7 +66,7 @@ func newCheck(d Deps) *cobra.Command {
 				return err
 			}
 			for _, w := range cfg.Warnings() {
-				fmt.Fprintf(d.Stderr, "warning: %s\n", w)
+				d.warn(w)
 			}
 			_, err = fmt.Fprintf(d.Stdout, "%s is valid: %s\n", fileName(file), summary(cfg))
 			return err

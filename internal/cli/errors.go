@@ -11,6 +11,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/interrupt"
+	"heddle/internal/printable"
 	"heddle/internal/spec"
 )
 
@@ -56,9 +57,12 @@ func printError(d Deps, err error) {
 		prefix = ""
 	}
 	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintf(d.Stderr, "%s%s\n", prefix, strings.TrimRight(line, "\n"))
+		fmt.Fprintf(d.Stderr, "%s%s\n", prefix, printable.Text(strings.TrimRight(line, "\n")))
 	}
 }
+
+// warn writes a warning to standard error.
+func (d Deps) warn(text string) { fmt.Fprintf(d.Stderr, "warning: %s\n", printable.Text(text)) }
 
 // usagef is a fault of the command line.
 func usagef(format string, args ...any) error { return &UsageError{Err: fmt.Errorf(format, args...)} }

@@ -238,7 +238,7 @@ func (s *sumTop) print(ctx context.Context, client api.Service) error {
 // terminal are the terminal's two files, and whether the view is shown there; else how often it is printed is settled.
 func (v *flowTop) terminal() (in, out *os.File, live bool) {
 	in, isIn := v.d.Stdin.(*os.File)
-	out, isOut := v.d.Stdout.(*os.File)
+	out, isOut := v.d.raw.(*os.File)
 	if v.once || v.batch || v.format == "json" || !isIn || !isOut || !isTerminal(in) || !isTerminal(out) {
 		if v.once || !v.batch && v.count == 0 && v.format == "text" {
 			v.count = 1

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
+	"heddle/internal/printable"
 )
 
 func newFlowsWatch(d Deps, t *target) *cobra.Command {
@@ -75,7 +76,7 @@ func (w *flowWatcher) print(b *api.FlowRecords) error {
 		fmt.Fprintf(w.d.Stderr, "%d records came faster than they were taken and are missing here\n", b.Missed)
 	}
 	if b.Note != "" && b.Note != w.note {
-		fmt.Fprintln(w.d.Stderr, b.Note)
+		fmt.Fprintln(w.d.Stderr, printable.Text(b.Note))
 	}
 	if len(b.Records) == 0 {
 		w.note = b.Note

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
+	"heddle/internal/printable"
 )
 
 func newHostPort(d Deps) *cobra.Command {
@@ -183,7 +184,7 @@ func awaitGateway(c *cobra.Command, t *target, name string, within time.Duration
 
 func printAdoption(w, stderr io.Writer, a *api.Adoption) error {
 	for _, text := range a.Warnings {
-		fmt.Fprintf(stderr, "warning: %s\n", text)
+		fmt.Fprintf(stderr, "warning: %s\n", printable.Text(text))
 	}
 	if a.State == api.AdoptionPlanned {
 		fmt.Fprintf(w, "host port %s would take the place of %s:\n", a.Name, a.Device)

@@ -234,7 +234,7 @@ func newLabExec(d Deps, runDir *string) *cobra.Command {
 				command = []string{shell(d)}
 			}
 			cmd := exec.CommandContext(c.Context(), command[0], command[1:]...)
-			cmd.Stdin, cmd.Stdout, cmd.Stderr = d.Stdin, d.Stdout, d.Stderr
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = d.Stdin, d.raw, d.Stderr
 			if err := ns.Start(cmd); err != nil {
 				return fmt.Errorf("start %s: %w", command[0], err)
 			}

@@ -9,6 +9,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/interrupt"
 	"heddle/internal/libvirt"
+	"heddle/internal/printable"
 )
 
 func newLibvirtHook(d Deps) *cobra.Command {
@@ -33,7 +34,7 @@ func newLibvirtHook(d Deps) *cobra.Command {
 			ctx, cancel := context.WithTimeout(c.Context(), callTimeout)
 			defer cancel()
 			h := libvirt.Hook{Agent: client, Release: libvirt.LeaveBridge, FailOpen: fail == "open", Warn: func(format string, a ...any) {
-				fmt.Fprintf(d.Stderr, "heddle: domain %s: %s\n", args[0], fmt.Sprintf(format, a...))
+				fmt.Fprintf(d.Stderr, "heddle: %s\n", printable.Text(fmt.Sprintf("domain %s: %s", args[0], fmt.Sprintf(format, a...))))
 			}}
 			if err := h.Run(ctx, args[1], interrupt.Reader(ctx, d.Stdin)); err != nil {
 				return fmt.Errorf("domain %s: %w", args[0], err)

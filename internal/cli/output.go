@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v4"
+
+	"heddle/internal/printable"
 )
 
 // output is the -o flag of a listing.
@@ -56,12 +58,16 @@ func toYAML(b []byte) ([]byte, error) {
 		return nil, err
 	}
 	blockStyle(&doc)
-	return yaml.Dump(&doc)
+	out, err := yaml.Dump(&doc)
+	return []byte(printable.Lines(string(out))), err
 }
 
 // blockStyle drops JSON's brackets and quotes; the writer puts quotes back where a text would read as something else.
 func blockStyle(n *yaml.Node) {
 	n.Style = 0
+	if printable.Text(n.Value) != n.Value { // its escapes mean something between these alone
+		n.Style = yaml.DoubleQuotedStyle
+	}
 	if len(n.Content) == 0 && n.Kind != yaml.ScalarNode {
 		n.Style = yaml.FlowStyle // an empty list or mapping has no other style
 	}
@@ -109,7 +115,7 @@ func (t *table) write(w io.Writer) error {
 }
 
 func (t *table) cell(line, col int, text string, width int) string {
-	text = shorten(text, width)
+	text = shorten(printable.Text(text), width)
 	pad := strings.Repeat(" ", width-utf8.RuneCountInString(text))
 	padded := text + pad
 	if t.right[col] {
@@ -128,7 +134,7 @@ func (t *table) widths() []int {
 	for c := range t.head {
 		w[c] = utf8.RuneCountInString(t.head[c])
 		for _, r := range t.rows {
-			w[c] = max(w[c], utf8.RuneCountInString(r[c]))
+			w[c] = max(w[c], utf8.RuneCountInString(printable.Text(r[c])))
 		}
 		total += w[c]
 	}
@@ -168,7 +174,10 @@ func (d Deps) coloured(code, text string) string {
 	if !d.Colour || code == "" {
 		return text
 	}
-	return code + text + plain
+	if d.mark == "" {
+		return code + text + plain
+	}
+	return printable.Sequence(d.mark, code) + text + printable.Sequence(d.mark, plain)
 }
 
 func stateColour(state string) string {

@@ -111,7 +111,7 @@ func changePort(d Deps, c *cobra.Command, t *target, o *output, window api.Windo
 // printWarnings has what an answer warns of before the answer itself.
 func printWarnings(d Deps, out *api.Applied) {
 	for _, w := range out.Warnings {
-		fmt.Fprintf(d.Stderr, "warning: %s\n", w)
+		d.warn(w)
 	}
 }
 

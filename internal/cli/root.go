@@ -4,10 +4,13 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"io"
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"heddle/internal/printable"
 )
 
 // Exit statuses of the program.
@@ -33,6 +36,18 @@ type Deps struct {
 	Asking bool
 	// Watched says whether Stderr is a terminal, where a line may be written over.
 	Watched bool
+
+	// raw is Stdout for what is no text: binary files, full screens, the programs that a command runs.
+	raw io.Writer
+	// mark is what tells colours of the program's own from control sequences in names of others.
+	mark string
+}
+
+// printing makes Stdout one that lets no control or direction character from outside through.
+func (d Deps) printing() Deps {
+	d.raw, d.mark = d.Stdout, rand.Text()
+	d.Stdout = printable.NewWriter(d.raw, d.mark)
+	return d
 }
 
 // FromOS are the process's own streams and environment.
@@ -94,6 +109,7 @@ func NewRoot(d Deps) *cobra.Command {
 
 // Run runs the program and returns its exit status; errors have been written to Stderr.
 func Run(ctx context.Context, d Deps, args []string) int {
+	d = d.printing()
 	root := NewRoot(d)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

@@ -91,7 +91,7 @@ func (v *topView) run(c *cobra.Command) error {
 		return client.Stats(ctx)
 	}
 	in, isIn := v.d.Stdin.(*os.File)
-	out, isOut := v.d.Stdout.(*os.File)
+	out, isOut := v.d.raw.(*os.File)
 	if v.once || v.batch || v.format == "json" || !isIn || !isOut || !isTerminal(in) || !isTerminal(out) {
 		if v.once || !v.batch && v.count == 0 && v.format == "text" {
 			v.count = 1

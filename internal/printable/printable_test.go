@@ -34,6 +34,28 @@ func TestText(t *testing.T) {
 	}
 }
 
+func TestWriter(t *testing.T) {
+	var b strings.Builder
+	w := NewWriter(&b, "secret")
+	in := "é\x1b[31m\u202e\tx\x9b\n" + Sequence("secret", "\x1b[31m") + "red" + Sequence("other", "\x1b[0m") + "\U000e0041\x7f"
+	if n, err := w.Write([]byte(in)); n != len(in) || err != nil {
+		t.Fatal(n, err)
+	}
+	want := "é\\u001b[31m\\u202e\tx\\u009b\n\x1b[31mred\\u0000other\\u001b[0m\\u0000\\udb40\\udc41\\u007f"
+	if b.String() != want {
+		t.Errorf("got  %q\nwant %q", b.String(), want)
+	}
+	b.Reset()
+	for _, c := range []byte("é – \u202e.") { // characters that come in pieces
+		if _, err := w.Write([]byte{c}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b.String() != `é – \u202e.` {
+		t.Errorf("in pieces: %q", b.String())
+	}
+}
+
 // No character that acts on a terminal is left, whatever comes in.
 func FuzzText(f *testing.F) {
 	f.Add("a\x1b[0m\u202e")
