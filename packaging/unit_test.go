@@ -75,6 +75,35 @@ func (m *machine) exposed() {
 	m.t.Logf("exposure %s of 10", found[1])
 }
 
+// The page says what systemd finds, of the running unit and of its file; the file's verdict depends on the version.
+func TestInstallPageSaysHowExposedTheUnitIs(t *testing.T) {
+	testkit.Tool(t, "systemd-analyze")
+	page, err := os.ReadFile("../docs/how-to/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := regexp.MustCompile("gives ([0-9.]+) of 10 for the running unit, and ([0-9.]+) with `--offline=yes` for the file alone \\(systemd ([0-9]+);").FindStringSubmatch(string(page))
+	if said == nil {
+		t.Fatal("the page has no such sentence")
+	}
+	if said[1] != fmt.Sprint(mostExposed) {
+		t.Errorf("the page says %s of the running unit, the test of it %.1f", said[1], mostExposed)
+	}
+	found := regexp.MustCompile(`Overall exposure level for heddle.service: ([0-9.]+)`).FindStringSubmatch(
+		output(t, "systemd-analyze", "security", "--no-pager", "--offline=yes", "systemd/heddle.service"))
+	if found == nil {
+		t.Fatal("no verdict")
+	}
+	version := regexp.MustCompile(`^systemd ([0-9]+)`).FindStringSubmatch(output(t, "systemd-analyze", "--version"))
+	if version == nil || version[1] != said[3] {
+		t.Logf("this is systemd %q, the page's figure is of %s: here it is %s", version, said[3], found[1])
+		return
+	}
+	if found[1] != said[2] {
+		t.Errorf("the page says %s of the file, systemd %s", said[2], found[1])
+	}
+}
+
 // capabilities of the unit: their numbers are the kernel's (capability.h).
 const unitCapabilities = 1<<1 | 1<<11 | 1<<12 | 1<<13 | 1<<38 | 1<<39
 

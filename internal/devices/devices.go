@@ -58,6 +58,9 @@ func Unusable(d hostdev.Device, role spec.Role) string {
 		return fmt.Sprintf("device %s is the switch's end of a host port's interface (%s): it is connected already", d.Name, d.Alias)
 	case memberOf(d) != "":
 		return memberOf(d)
+	case role == spec.VNIC && d.Kind == hostdev.Other && d.Driver == "vlan":
+		return fmt.Sprintf("device %s is a VLAN interface: make the device under it an uplink, and set the VLAN at the port group (vlan: {access: ID}); "+
+			"a vNIC is a veth or a tap (docs/how-to/uplinks.md)", d.Name)
 	case role == spec.VNIC && d.Kind == hostdev.Other:
 		kind := d.Driver
 		if kind == "" {

@@ -7,6 +7,7 @@ import (
 
 	"heddle/internal/hostdev"
 	"heddle/internal/plan"
+	"heddle/internal/spec"
 )
 
 func TestSwitchEndNamesFitAndDiffer(t *testing.T) {
@@ -58,5 +59,13 @@ func TestK13_PeerRedirectOnlyIntoAnotherNamespace(t *testing.T) {
 		if got := Attachment(c.d).PeerRedirect; got != c.want {
 			t.Errorf("%+v: %v", c.d, got)
 		}
+	}
+}
+
+// Who comes with a VLAN interface is told what takes its place.
+func TestVLANInterfaceIsNoVNIC(t *testing.T) {
+	d := hostdev.Device{Name: "eno1.100", Kind: hostdev.Other, Driver: "vlan"}
+	if why := Unusable(d, spec.VNIC); !strings.Contains(why, "make the device under it an uplink, and set the VLAN at the port group") {
+		t.Error(why)
 	}
 }

@@ -19,7 +19,8 @@ type exchange struct {
 // station is one end of a conversation.
 type station struct {
 	at     *place
-	mac    plan.MAC
+	mac    plan.MAC // what the other end sends to
+	sends  plan.MAC // what its adapter uses, also where the port does not accept that (S3)
 	v4, v6 netip.Addr
 }
 
@@ -85,8 +86,13 @@ func (t *tracer) talk(r *Report, from, to *place) error {
 // station gives an end of a conversation addresses: its own as far as they are known.
 func (t *tracer) station(at *place, n byte) (station, error) {
 	s := station{at: at, mac: t.model.MACOf(at.id), v4: ownAddress(at, true), v6: ownAddress(at, false)}
+	s.sends = s.mac
+	if seen := t.Facts[at.id].SeenMAC; at.port != nil && !seen.IsZero() {
+		s.sends = seen
+	}
 	if at.uplink != nil {
 		s.mac = plan.MAC{0, 0, 0x5e, 0, 0x53, n}
+		s.sends = s.mac
 	}
 	if s.mac.IsZero() {
 		return s, fmt.Errorf("the MAC of port %s is not known: trace a frame with --src-mac or --dst-mac instead", at.id.Name)
@@ -104,7 +110,7 @@ func (t *tracer) station(at *place, n byte) (station, error) {
 // hop sends one frame and enters what becomes of it.
 func (t *tracer) hop(r *Report, x exchange, src, dst station) error {
 	p := x.fields(src, dst)
-	p.src = src.mac
+	p.src = src.sends
 	t.tags(src.at, dst.at, p, func(string, ...any) {})
 	b, err := p.bytes()
 	if err != nil {
@@ -204,6 +210,9 @@ func (t *tracer) limits(r *Report, from, to *place) {
 		if end.port == nil {
 			add("%s stands for a station beyond it with the MAC 00:00:5e:00:53:0%d", end.id.Name, 1+b2i(end == to))
 			continue
+		}
+		if seen := t.Facts[end.id].SeenMAC; !seen.IsZero() && seen != t.model.MACOf(end.id) {
+			add("%s's adapter uses the MAC %s, and its port does not accept that: its frames are traced with it", end.id.Name, seen)
 		}
 		if end.port.Policy.VLAN.V.Mode == plan.VLANTrunk {
 			add("%s is a trunk: its guest is taken to send with the VLAN that the other end is in", end.id.Name)

@@ -92,3 +92,30 @@ func TestTalkNeedsTwoThatAreThere(t *testing.T) {
 		}
 	}
 }
+
+// A guest that uses a MAC it may not sends nothing that arrives, and gets nothing (S3).
+func TestTalkUnderAViolation(t *testing.T) {
+	text := config("", "{name: web, vlan: {access: 10}}\n{name: forge, vlan: {access: 10}, security: {forgedTransmits: accept}}\n"+
+		"{name: free, vlan: {access: 10}, security: {forgedTransmits: accept, macChanges: accept}}", "vm1 web", "vm2 web", "vm3 forge", "vm4 free")
+	for _, x := range []struct {
+		from, path string
+		want       string
+		causes     []string
+	}{
+		{"vm1", "packet from vm1: forged-transmit; packet from vm2: mac-change", allNo, []string{" forged-transmit", "vm1 mac-change"}},
+		{"vm3", "on this host; packet from vm2: mac-change", allNo, []string{"vm3 mac-change"}},
+		{"vm4", "on this host", allYes, nil},
+	} {
+		h := host(t, text)
+		h.Facts[id(x.from)] = plan.Fact{Up: true, MTU: 1500, SeenMAC: mac(0x77)}
+		r := run(t, h, Request{From: x.from, To: "vm2"})
+		got, causes := answer(r)
+		if got != x.want || !slices.Equal(causes, x.causes) || r.Talk.Protocols[1].Path != x.path {
+			t.Errorf("%s: %s, %q, %q\nwant %s, %q, %q", x.from, got, causes, r.Talk.Protocols[1].Path, x.want, x.causes, x.path)
+		}
+		note := "adapter uses the MAC 02:00:00:00:00:77, and its port does not accept that"
+		if said := strings.Contains(strings.Join(r.Notes, "\n"), note); said != (x.want == allNo) {
+			t.Errorf("%s: notes %q", x.from, r.Notes)
+		}
+	}
+}
