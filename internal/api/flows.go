@@ -222,7 +222,7 @@ type FlowCollector struct {
 	Shape     string `json:"shape"`
 	// Transport is udp, tcp or tls.
 	Transport string `json:"transport"`
-	// State is sending, resolving (its name has no address yet), connecting (over TCP or TLS, for the first time), away (it can't be reached) or closed (nothing is metered), since
+	// State is sending (over UDP: nothing was refused; whether it arrives is not known), resolving (its name has no address yet), connecting (over TCP or TLS, for the first time), away (it can't be reached) or closed (nothing is metered), since
 	// then.
 	State string    `json:"state"`
 	Since time.Time `json:"since"`
@@ -243,6 +243,10 @@ type FlowCollector struct {
 	Unsure        uint64 `json:"unsure,omitzero"`
 	UnsurePackets uint64 `json:"unsurePackets,omitzero"`
 	UnsureBytes   uint64 `json:"unsureBytes,omitzero"`
+	// LostSince is when counting of what is lost began: with the first export to the collector since the host was started, also across restarts
+	// of the agent. LastLost is when something was lost last.
+	LostSince time.Time `json:"lostSince,omitzero"`
+	LastLost  time.Time `json:"lastLost,omitzero"`
 	// LastError is the last fault, "" for none since the session began.
 	LastError string `json:"lastError,omitempty"`
 }

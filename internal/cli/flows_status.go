@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -69,16 +70,21 @@ func flowStatus(w io.Writer, s *api.FlowStatus) error {
 func flowCollectors(w io.Writer, s *api.FlowStatus) error {
 	tab := numbers([]string{"COLLECTOR", "SHAPE", "STATE", "ADDRESS"}, []string{"MESSAGES", "RECORDS", "LOST"})
 	tab.keep[2] = true
-	var errors []string
+	var below []string
+	sending := false
 	for _, sw := range s.Switches {
 		for _, c := range sw.Collectors {
 			tab.add(c.Collector, c.Shape, c.State, dash(c.Address), strconv.FormatUint(c.Messages, 10), strconv.FormatUint(c.Records, 10), strconv.FormatUint(c.Lost, 10))
 			if text := flowUnsure(c); text != "" {
-				errors = append(errors, "collector "+c.Collector+" of switch "+sw.Switch+": "+text)
+				below = append(below, "collector "+c.Collector+" of switch "+sw.Switch+": "+text)
 			}
 			if c.LastError != "" {
-				errors = append(errors, "collector "+c.Collector+" of switch "+sw.Switch+": "+c.LastError)
+				below = append(below, "collector "+c.Collector+" of switch "+sw.Switch+": "+c.LastError)
 			}
+			if text := lostSince(c); text != "" {
+				below = append(below, "collector "+c.Collector+" of switch "+sw.Switch+": "+text)
+			}
+			sending = sending || c.State == api.CollectorSending && c.Transport == "udp"
 		}
 	}
 	if len(tab.rows) == 0 {
@@ -90,7 +96,10 @@ func flowCollectors(w io.Writer, s *api.FlowStatus) error {
 	if err := tab.write(w); err != nil {
 		return err
 	}
-	for _, line := range errors {
+	if sending {
+		below = append(below, "sending: nothing was refused; UDP does not say whether records arrive")
+	}
+	for _, line := range below {
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
 		}
@@ -108,6 +117,21 @@ func flowUnsure(c api.FlowCollector) string {
 		parts = append(parts, fmt.Sprintf("of %d records it is not known whether they arrived: connections broke off, and some may be missing or be there twice", c.Unsure))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// lostSince says since when records were lost, "" when none was.
+func lostSince(c api.FlowCollector) string {
+	if c.Lost == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d records lost", c.Lost)
+	if !c.LostSince.IsZero() {
+		text += " since " + c.LostSince.Local().Format(time.DateTime)
+	}
+	if !c.LastLost.IsZero() {
+		text += ", the last at " + c.LastLost.Local().Format(time.DateTime)
+	}
+	return text
 }
 
 // flowLosses shows the ports at which something could not be recorded.

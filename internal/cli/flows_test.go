@@ -204,14 +204,19 @@ func TestFlowsTopPrintsRates(t *testing.T) {
 func TestFlowsStatusShowsTablesCollectorsAndLosses(t *testing.T) {
 	s := &standIn{flows: flowAnswers{status: api.FlowStatus{Switches: []api.FlowSwitch{{Switch: "lab", Metered: 3, Flows: 7, MaxFlows: 1000, Records: 50, SamplingRate: 1,
 		Counted: api.FlowCounts{Packets: 900}, InRecords: api.FlowCounts{Packets: 800}, Overflow: api.FlowCounts{Packets: 5}, Problem: "no room",
-		Collectors: []api.FlowCollector{{Collector: "flows.example.net:4739", Shape: "standard", State: "resolving", Lost: 12, LastError: "no such host"}},
-		Losses:     []api.FlowLoss{{Port: "vm1/eth0", FlowCounts: api.FlowCounts{Packets: 66}}}}}}}}
+		Collectors: []api.FlowCollector{{Collector: "flows.example.net:4739", Shape: "standard", State: "resolving", Lost: 12, LastError: "no such host",
+			LostSince: time.Date(2026, 11, 20, 9, 0, 0, 0, time.Local), LastLost: time.Date(2026, 11, 22, 15, 10, 12, 0, time.Local)},
+			{Collector: "192.0.2.9:4739", Transport: "udp", Shape: "vds", State: "sending", Address: "192.0.2.9:4739", Messages: 3, Records: 9, LostSince: time.Now()}},
+		Losses: []api.FlowLoss{{Port: "vm1/eth0", FlowCounts: api.FlowCounts{Packets: 66}}}}}}}}
 	c := newConsole(t, s)
 	want := "SWITCH  METERED  FLOWS  MAX FLOWS  RECORDS  PACKETS  IN RECORDS  NO ROOM\n" +
 		"lab           3      7       1000       50      900         800        5\n\n" +
-		"COLLECTOR               SHAPE     STATE      ADDRESS  MESSAGES  RECORDS  LOST\n" +
-		"flows.example.net:4739  standard  resolving  -               0        0    12\n" +
-		"collector flows.example.net:4739 of switch lab: no such host\n\n" +
+		"COLLECTOR               SHAPE     STATE      ADDRESS         MESSAGES  RECORDS  LOST\n" +
+		"flows.example.net:4739  standard  resolving  -                      0        0    12\n" +
+		"192.0.2.9:4739          vds       sending    192.0.2.9:4739         3        9     0\n" +
+		"collector flows.example.net:4739 of switch lab: no such host\n" +
+		"collector flows.example.net:4739 of switch lab: 12 records lost since 2026-11-20 09:00:00, the last at 2026-11-22 15:10:12\n" +
+		"sending: nothing was refused; UDP does not say whether records arrive\n\n" +
 		"SWITCH  PORT      NOT RECORDED  BYTES  FRAME BYTES\n" +
 		"lab     vm1/eth0            66      0            0\n" +
 		"switch lab: one packet in 2 is metered (samplingRate: 1): counts are of those alone\n" +

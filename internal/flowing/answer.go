@@ -245,7 +245,8 @@ func planned(x plan.IPFIX, s *export.Status) bool {
 func collectorOf(c *export.Status) api.FlowCollector {
 	return api.FlowCollector{Collector: nameOf(c.Collector), Transport: string(cmp.Or(c.Collector.Transport, export.UDP)), Shape: string(c.Collector.Shape), State: string(c.State), Since: c.Since, Address: c.Remote, Source: c.Local,
 		Messages: c.Messages, Records: c.Records, Lost: c.Lost.Records, LostPackets: c.Lost.Packets, LostBytes: c.Lost.Bytes, Unshaped: c.Unshaped,
-		Waiting: c.Waiting.Records, Unsure: c.Unsure.Records, UnsurePackets: c.Unsure.Packets, UnsureBytes: c.Unsure.Bytes, LastError: c.Why}
+		Waiting: c.Waiting.Records, Unsure: c.Unsure.Records, UnsurePackets: c.Unsure.Packets, UnsureBytes: c.Unsure.Bytes, LastError: c.Why,
+		LostSince: c.Counted.Since, LastLost: c.Counted.Latest}
 }
 
 func sum(s meter.Sum) api.FlowCounts {

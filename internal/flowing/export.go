@@ -56,7 +56,7 @@ func Exporters(o ExportOptions) func(now meter.Instant, sw string, x plan.IPFIX)
 
 // config is what the plan asks for.
 func (e *exporter) config(x plan.IPFIX) export.Config {
-	c := export.Config{TLS: map[export.Collector]export.TLS{}, Domain: x.ObservationDomain, DomainName: "switch " + e.sw + " on " + e.o.Host, Lost: e.lost.of, MTU: x.MTU, TemplateEvery: x.TemplateEvery, TemplateMessages: x.TemplatePackets, Log: e.log}
+	c := export.Config{TLS: map[export.Collector]export.TLS{}, Domain: x.ObservationDomain, DomainName: "switch " + e.sw + " on " + e.o.Host, Lost: e.lost.of, Counted: e.lost.counted, MTU: x.MTU, TemplateEvery: x.TemplateEvery, TemplateMessages: x.TemplatePackets, Log: e.log}
 	if a, err := netip.ParseAddr(x.SwitchAddress); err == nil {
 		c.Source = a
 	}

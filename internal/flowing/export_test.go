@@ -49,6 +49,20 @@ func (e *exporting) pass(seconds int) {
 	}
 }
 
+// counted is since when losses are counted, which has to be as it was.
+func (e *exporting) counted(was *export.Span) export.Span {
+	e.t.Helper()
+	all, err := e.Status()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	span := all[0].Counted
+	if was == nil && (span.Since.IsZero() || !span.Latest.IsZero()) || was != nil && (span.Since != was.Since || span.Latest.IsZero()) {
+		e.t.Errorf("losses are counted since %v, the last was at %v; before %+v", span.Since, span.Latest, was)
+	}
+	return span
+}
+
 // lose has a record lost, and says how many are in all, by the status.
 func (e *exporting) lose() uint64 {
 	e.t.Helper()
@@ -73,17 +87,24 @@ func TestWhatWasLostIsKnownToTheNextSessionAndTheNextAgent(t *testing.T) {
 	dir, x := t.TempDir(), closedPort()
 	e := newExporting(t, dir, x)
 	e.pass(20)
+	began := e.counted(nil)
 	if n := e.lose(); n != 1 {
 		t.Fatalf("%d records are lost, want 1", n)
 	}
+	lost := e.counted(&began)
 	x.ObservationDomain = 9 // the sessions begin anew
 	e.Configure(e.now, x)
 	e.pass(20)
 	if n := e.lose(); n != 2 {
 		t.Errorf("after a change: %d records are lost, want 2", n)
 	}
+	if span := e.counted(&began); !span.Latest.After(lost.Latest) {
+		t.Errorf("after a change the last loss was at %v, before it at %v", span.Latest, lost.Latest)
+	}
 	next := newExporting(t, dir, x) // the first one was killed
+	next.now.Up, next.now.Wall = e.now.Up, e.now.Wall.Add(time.Hour)
 	next.pass(20)
+	next.counted(&began)
 	if n := next.lose(); n != 3 {
 		t.Errorf("after a kill: %d records are lost, want 3", n)
 	}

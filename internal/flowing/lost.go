@@ -20,17 +20,21 @@ import (
 type lost struct {
 	file string
 	of   map[export.Collector]export.Loss
+	// counted is since when, of every collector there was an export to.
+	counted map[export.Collector]export.Span
 }
 
 // lostOf is what one collector was not sent, as the file has it.
 type lostOf struct {
 	export.Collector
 	export.Loss
+	export.Span
 }
 
 // readLost reads what the exporter before had written down. Whatever the error is, what it returns can be used.
 func readLost(dir, sw string) (lost, error) {
-	l := lost{filepath.Join(dir, "lost."+url.PathEscape(sw)+".json"), map[export.Collector]export.Loss{}}
+	l := lost{filepath.Join(dir, "lost."+url.PathEscape(sw)+".json"), map[export.Collector]export.Loss{},
+		map[export.Collector]export.Span{}}
 	b, err := ownfile.Read(l.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, nil
@@ -45,38 +49,41 @@ func readLost(dir, sw string) (lost, error) {
 	for _, x := range all {
 		x.Transport = cmp.Or(x.Transport, export.UDP) // agents before there were others did not say
 		l.of[x.Collector] = x.Loss
+		l.counted[x.Collector] = x.Span
 	}
 	return l, nil
 }
 
 // note writes down what has changed. Collectors that the configuration has no longer are remembered, up to a bound.
 func (l *lost) note(all []export.Status) error {
-	next := maps.Clone(l.of)
+	next, counted := maps.Clone(l.of), maps.Clone(l.counted)
 	for _, s := range all {
 		s.Collector.Transport = cmp.Or(s.Collector.Transport, export.UDP)
+		counted[s.Collector] = s.Counted
 		lost := s.Lost
 		lost.Add(s.Held) // is lost if the agent is killed now
 		if _, known := next[s.Collector]; known || lost != (export.Loss{}) {
 			next[s.Collector] = lost
 		}
 	}
-	if maps.Equal(next, l.of) {
+	if maps.Equal(next, l.of) && maps.Equal(counted, l.counted) {
 		return nil
 	}
-	for c := range next {
-		if len(next) > mostPast && !slices.ContainsFunc(all, func(s export.Status) bool { return s.Collector == c }) {
+	for c := range counted {
+		if len(counted) > mostPast && !slices.ContainsFunc(all, func(s export.Status) bool { return s.Collector == c }) {
 			delete(next, c)
+			delete(counted, c)
 		}
 	}
-	l.of = next
+	l.of, l.counted = next, counted
 	return l.write()
 }
 
 // write replaces the file as a whole. It need not survive the host.
 func (l *lost) write() error {
 	list := []lostOf{}
-	for c, loss := range l.of {
-		list = append(list, lostOf{c, loss})
+	for c, span := range l.counted {
+		list = append(list, lostOf{c, l.of[c], span})
 	}
 	b, err := json.Marshal(list)
 	if err != nil {

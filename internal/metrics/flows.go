@@ -1,6 +1,12 @@
 package metrics
 
-import "heddle/internal/api"
+import (
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"heddle/internal/api"
+)
 
 // Names of the metrics of flows.
 const (
@@ -16,6 +22,8 @@ const (
 	collectorLostP  = "heddle_flow_lost_packets_total"
 	collectorUnsure = "heddle_flow_unsure_records_total"
 	collectorWaits  = "heddle_flow_waiting_records"
+	collectorSince  = "heddle_flow_lost_since_timestamp_seconds"
+	collectorLast   = "heddle_flow_last_lost_timestamp_seconds"
 )
 
 // flowFamilies are the metrics of metering and export. Those of a switch appear when it is metered.
@@ -30,11 +38,20 @@ func flowFamilies() []Family {
 		{Name: flowNotRecorded, Type: Counter, Help: "Packets that are in no record because the kernel's tables were full, by the port or uplink at which they were seen, since that was connected.", Labels: []string{"switch", "point"}, Lazy: true},
 		{Name: collectorUp, Type: Gauge, Help: "1 when records are sent to the collector, 0 when not; the state is the label.", Labels: with(collector, "state")},
 		{Name: collectorSent, Type: Counter, Help: "Flow records sent to the collector, since the export began.", Labels: collector},
-		{Name: collectorLost, Type: Counter, Help: "Flow records that could not be sent to the collector, since the export began.", Labels: collector},
+		{Name: collectorLost, Type: Counter, Help: "Flow records that could not be sent to the collector, since heddle_flow_lost_since_timestamp_seconds, also across restarts of the agent.", Labels: collector},
 		{Name: collectorLostP, Type: Counter, Help: "Packets that those records told of.", Labels: collector},
 		{Name: collectorUnsure, Type: Counter, Help: "Flow records that were on their way over TCP or TLS when a connection broke off: some may be missing at the collector, some be there twice.",
 			Labels: collector},
 		{Name: collectorWaits, Type: Gauge, Help: "Flow records that the host of a collector over TCP or TLS has not confirmed yet.", Labels: collector},
+		{Name: collectorSince, Type: Gauge, Help: "When counting of lost records began, in seconds since 1970.", Labels: collector, Lazy: true},
+		{Name: collectorLast, Type: Gauge, Help: "When a record for the collector was lost last, in seconds since 1970.", Labels: collector, Lazy: true},
+	}
+}
+
+// time adds a gauge of a time, unless that is zero.
+func (s *series) time(name string, at time.Time, labels []*dto.LabelPair) {
+	if !at.IsZero() {
+		s.gauge(name, float64(at.UnixMilli())/1000, labels)
 	}
 }
 
@@ -57,5 +74,7 @@ func (s *series) flows(sw *api.FlowSwitch) {
 		s.count(collectorLostP, c.LostPackets, labels)
 		s.count(collectorUnsure, c.Unsure, labels)
 		s.gauge(collectorWaits, float64(c.Waiting), labels)
+		s.time(collectorSince, c.LostSince, labels)
+		s.time(collectorLast, c.LastLost, labels)
 	}
 }

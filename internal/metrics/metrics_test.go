@@ -35,7 +35,8 @@ func (h *hostOf) FlowStatus(context.Context) (*api.FlowStatus, error) { return &
 func metered() api.FlowStatus {
 	return api.FlowStatus{Switches: []api.FlowSwitch{{Switch: "lab", Metered: 2, Flows: 7, MaxFlows: 1000, Records: 50, Counted: api.FlowCounts{Packets: 900, Bytes: 90},
 		Overflow: api.FlowCounts{Packets: 5}, Losses: []api.FlowLoss{{Port: "vm1/eth0", FlowCounts: api.FlowCounts{Packets: 66}}, {Port: "uplink1", Uplink: true, FlowCounts: api.FlowCounts{Packets: 67}}},
-		Collectors: []api.FlowCollector{{Collector: "flows.example.net:4739", State: "sending", Messages: 3, Records: 40, Lost: 12, LostPackets: 13}, {Collector: "192.0.2.9:2055", State: "away"}}}}}
+		Collectors: []api.FlowCollector{{Collector: "flows.example.net:4739", State: "sending", Messages: 3, Records: 40, Lost: 12, LostPackets: 13,
+			LostSince: time.Unix(1_700_000_000, 0), LastLost: time.UnixMilli(1_700_000_100_500)}, {Collector: "192.0.2.9:2055", State: "away"}}}}}
 }
 
 func (h *hostOf) Sample(context.Context) ([]Port, []string, error) {
@@ -134,6 +135,8 @@ func TestTheTextIsWhatPrometheusWants(t *testing.T) {
 		`heddle_flow_collector_up{collector="flows.example.net:4739",state="sending",switch="lab"} 1` + "\n",
 		`heddle_flow_collector_up{collector="192.0.2.9:2055",state="away",switch="lab"} 0` + "\n",
 		`heddle_flow_lost_records_total{collector="flows.example.net:4739",switch="lab"} 12` + "\n",
+		`heddle_flow_lost_since_timestamp_seconds{collector="flows.example.net:4739",switch="lab"} 1.7e+09` + "\n",
+		`heddle_flow_last_lost_timestamp_seconds{collector="flows.example.net:4739",switch="lab"} 1.7000001005e+09` + "\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s", want)

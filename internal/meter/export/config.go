@@ -50,6 +50,8 @@ type Config struct {
 	TLS map[Collector]TLS
 	// Lost is what collectors were not sent before, by an exporter that has ended: the count goes on.
 	Lost map[Collector]Loss
+	// Counted is since when that was counted; of a collector that is not there, since now.
+	Counted map[Collector]Span
 	// TemplateEvery and TemplateMessages: templates and options are sent again after so much time, or so many messages (S70). 60 s;
 	// 0 messages: by time alone.
 	TemplateEvery    time.Duration
@@ -102,7 +104,8 @@ type Status struct {
 	Messages, Octets uint64
 	Records          uint64 // of flows, since the exporter began
 	// Lost is what could not be sent, with Config.Lost: flow records, and the packets and bytes of layer 3 that they told of.
-	Lost Loss
+	Lost    Loss
+	Counted Span // of Lost
 	// Waiting, over TCP and TLS, is what the collector's host has not confirmed yet, and what waits for a connection.
 	Waiting Loss
 	// Held is what of that is in this process alone: it is missing if that is killed now.
@@ -116,6 +119,12 @@ type Status struct {
 
 // Loss is what is missing at a collector.
 type Loss struct{ Records, Packets, Bytes uint64 }
+
+// Span is the time that a loss was counted in.
+type Span struct {
+	Since  time.Time // counting began; zero when an agent that noted no times had begun it
+	Latest time.Time // something was lost last; zero for never
+}
 
 // Add adds another.
 func (l *Loss) Add(o Loss) {

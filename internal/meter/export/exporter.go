@@ -50,6 +50,7 @@ func New(now meter.Instant, c Config) (*Exporter, error) {
 		}
 		s := &session{x: x, process: uint32(i + 1), shape: shape, names: newResolver(ctx, to.Address, c.Lookup), since: now.Up, hold: now.Up + patience}
 		s.status = Status{Collector: to, State: Resolving, Since: now.Wall, Lost: c.Lost[to]}
+		s.status.Counted, s.lostBefore = counted(c.Counted, to, now), s.status.Lost
 		if to.streams() {
 			err = s.openStream(ctx)
 		} else {
@@ -62,6 +63,24 @@ func New(now meter.Instant, c Config) (*Exporter, error) {
 		x.sessions = append(x.sessions, s)
 	}
 	return x, nil
+}
+
+// counted is since when what a collector lacks is counted: since now for one that is new.
+func counted(before map[Collector]Span, to Collector, now meter.Instant) Span {
+	if span, known := before[to]; known {
+		return span
+	}
+	return Span{Since: stamp(now)}
+}
+
+// stamp is a time as it can be written down and compared.
+func stamp(now meter.Instant) time.Time { return now.Wall.Round(0).UTC() }
+
+// losing notes that something was lost since it was called before.
+func (s *session) losing(now meter.Instant) {
+	if s.sync(); s.status.Lost != s.lostBefore {
+		s.status.Counted.Latest, s.lostBefore = stamp(now), s.status.Lost
+	}
 }
 
 func shapeOf(s Shape) (shape, error) {
@@ -103,6 +122,7 @@ func (x *Exporter) Export(now meter.Instant, points flow.Points, records []flow.
 	x.tokens = max(x.tokens-float64(len(records)), -float64(x.c.Rate)/2)
 	for _, s := range x.sessions {
 		s.export(now, records)
+		s.losing(now)
 	}
 }
 
@@ -120,6 +140,7 @@ func (x *Exporter) Tick(now meter.Instant, state func() meter.State) {
 			s.fresh = s.fresh || resampled
 		}
 		s.tick(now)
+		s.losing(now)
 	}
 }
 

@@ -21,6 +21,8 @@ type session struct {
 	shape   shape
 	names   *resolver
 	status  Status // changed with the exporter's lock held
+	// lostBefore is what was lost when somebody looked last whether more is.
+	lostBefore Loss
 
 	stream    *stream // the way of messages over TCP and TLS; nil over UDP, for which what follows is
 	sessions  int     // of the stream, whose collector was told the ports' names
