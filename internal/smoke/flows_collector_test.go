@@ -144,7 +144,10 @@ func (c *collector) record(r *ipfix.Record) error {
 		}
 		return a
 	}
-	start, _ := r.Named("flowStartMilliseconds")
+	start, ok := r.Named("flowId")
+	if !ok { // the shape of a VDS
+		start, _ = r.Named("flowStartMilliseconds")
+	}
 	at, wrong := start.Time()
 	id := flowID{direction: number("flowDirection"), in: number("ingressInterface"), out: number("egressInterface"), start: uint64(at.UnixMilli()),
 		source: address("sourceIPv4Address"), destination: address("destinationIPv4Address"), sourcePort: number("sourceTransportPort")}

@@ -163,8 +163,11 @@ func TestMessagesKeepToThePathMTU(t *testing.T) {
 	w.r.pass(time.Second)
 	w.r.send(many(100)...)
 	got, largest := len(w.c.await(100)), 0
-	for _, m := range w.c.messages {
-		largest = max(largest, len(m.bytes)+28)
+	for i, m := range w.c.messages {
+		// The first templates were sent before anybody knew: of two messages, the host itself may have divided the second.
+		if r := w.c.results[i]; r.Header.Sequence > 0 || r.Records > 0 {
+			largest = max(largest, len(m.bytes)+28)
+		}
 	}
 	if st := w.r.x.Status()[0]; got != 100 || largest > 1000 || largest < 800 || st.State != Sending || st.Lost.Records != 0 {
 		t.Errorf("%d records, the largest packet has %d bytes; status %+v", got, largest, st)

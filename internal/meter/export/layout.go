@@ -11,17 +11,15 @@ import (
 type layout struct {
 	t                                     *ipfix.Template
 	sourceMAC, destinationMAC             ipfix.Place
-	vlan, dot1q, etherType                ipfix.Place
+	vlan, postVLAN, dot1q, etherType      ipfix.Place
 	source, destination                   ipfix.Place
 	protocol, sourcePort, destinationPort ipfix.Place
-	icmp, direction, reason, biflow       ipfix.Place
+	icmp, direction, reason, biflow, id   ipfix.Place
 	ingress, egress                       ipfix.Place
 	ingressAttr, egressAttr               ipfix.Place
 	forward, reverse                      measures
 	addressLength                         int
 	flagsMask                             uint64
-	// fresh: a record begins with the first packet that it counts, not with the flow's.
-	fresh bool
 }
 
 // measures are where what was counted in one direction is.
@@ -42,7 +40,8 @@ func newLayout(id uint16, names ...string) (*layout, error) {
 		return nil, err
 	}
 	at := t.PlaceOf
-	l := &layout{t: t, sourceMAC: at("sourceMacAddress"), destinationMAC: at("destinationMacAddress"), vlan: at("vlanId"), dot1q: at("dot1qVlanId"),
+	l := &layout{t: t, sourceMAC: at("sourceMacAddress"), destinationMAC: at("destinationMacAddress"), vlan: at("vlanId"),
+		postVLAN: at("postVlanId"), dot1q: at("dot1qVlanId"), id: at("flowId"),
 		etherType: at("ethernetType"), source: at("sourceIPv4Address"), destination: at("destinationIPv4Address"),
 		protocol: at("protocolIdentifier"), sourcePort: at("sourceTransportPort"), destinationPort: at("destinationTransportPort"),
 		direction: at("flowDirection"), reason: at("flowEndReason"), biflow: at("biflowDirection"), ingress: at("ingressInterface"),
@@ -76,6 +75,7 @@ func (l *layout) fill(rec []byte, r *flow.Record, ports *ports) {
 	l.sourceMAC.Bytes(rec, k.SrcMAC[:])
 	l.destinationMAC.Bytes(rec, k.DstMAC[:])
 	l.vlan.Unsigned(rec, uint64(k.VLAN&0xfff))
+	l.postVLAN.Unsigned(rec, uint64(k.VLAN&0xfff))
 	l.dot1q.Unsigned(rec, uint64(k.VLAN&0xfff))
 	l.etherType.Unsigned(rec, uint64(k.EtherType))
 	l.source.Bytes(rec, k.Src[:l.addressLength])
@@ -97,9 +97,12 @@ func (l *layout) fill(rec []byte, r *flow.Record, ports *ports) {
 	l.egress.Unsigned(rec, uint64(to.number))
 	l.ingressAttr.Unsigned(rec, uint64(from.kind))
 	l.egressAttr.Unsigned(rec, uint64(to.kind))
-	l.forward.fill(rec, r.Start, &r.Delta, &r.Total, l)
+	if l.id != (ipfix.Place{}) {
+		l.id.Unsigned(rec, flowID(k, ports.of(k.Point).number, r.Start))
+	}
+	l.forward.fill(rec, &r.Delta, &r.Total, l)
 	if r.Reverse != nil {
-		l.reverse.fill(rec, r.Reverse.Start, &r.Reverse.Delta, &r.Reverse.Total, l)
+		l.reverse.fill(rec, &r.Reverse.Delta, &r.Reverse.Total, l)
 		l.biflow.Unsigned(rec, initiator)
 	}
 }
@@ -107,11 +110,10 @@ func (l *layout) fill(rec []byte, r *flow.Record, ports *ports) {
 // initiator is the value of biflowDirection: the source is who began the conversation (RFC 5103 §6.3).
 const initiator = 1
 
-func (m *measures) fill(rec []byte, start int64, delta, total *flow.Counts, l *layout) {
-	if l.fresh {
-		start = delta.First
-	}
-	m.start.Unsigned(rec, uint64(max(start, 0)))
+// fill writes what a record counts. It begins with the first packet of these, not with the flow's: collectors divide the
+// deltas by the time from start to end.
+func (m *measures) fill(rec []byte, delta, total *flow.Counts, l *layout) {
+	m.start.Unsigned(rec, uint64(max(delta.First, 0)))
 	m.end.Unsigned(rec, uint64(max(delta.Last, 0)))
 	m.octets.Unsigned(rec, delta.Bytes)
 	m.packets.Unsigned(rec, delta.Packets)

@@ -22,6 +22,7 @@ const (
 	idExportLoss
 	idSampling
 	idInterface
+	idSamplingInterval
 )
 
 // Values of what options records are about: there is one metering process in an agent and one exporting process for each collector.
@@ -63,6 +64,7 @@ func optionsTemplates() ([]*ipfix.Template, error) {
 		{idExportLoss, 1, []string{"exportingProcessId", "notSentFlowTotalCount", "notSentPacketTotalCount", "notSentOctetTotalCount"}},
 		{idSampling, 1, []string{"selectorId", "selectorAlgorithm", "samplingPacketInterval", "samplingPacketSpace"}},
 		{idInterface, 1, []string{"ingressInterface", fmt.Sprint("interfaceName/", nameLength), fmt.Sprint("interfaceDescription/", descriptionLength)}},
+		{idSamplingInterval, 1, []string{"observationDomainId", "samplingInterval"}},
 	} {
 		fields, err := ipfix.Fields(o.fields...)
 		if err != nil {
@@ -104,9 +106,19 @@ func (o *optionsOf) record(id uint16, values ...any) {
 	o.err = errors.Join(o.err, o.add(t, rec))
 }
 
-// write writes them all but the names of ports.
+// sampling tells how packets were sampled, twice. Collectors are known that read the interval alone, or take
+// samplingPacketInterval for it unless the interval comes before it in the same message; and that do not know the interval
+// when there is an algorithm beside it.
+func (o *optionsOf) sampling(domain uint64, left int) {
+	space := uint64(max(0, left))
+	o.record(idSamplingInterval, domain, 1+space)
+	o.record(idSampling, uint64(samplingSelector), uint64(countBased), uint64(1), space)
+}
+
+// write writes them all but the names of ports. Sampling comes first, at the beginning of a message.
 func (o *optionsOf) write(s *session, state *meter.State) {
 	process, domain := uint64(s.process), uint64(s.x.c.Domain)
+	o.sampling(domain, state.Sampling)
 	if local := s.local(); local.Is4() {
 		o.record(idExporterIPv4, process, local, s.x.c.DomainName)
 	} else if local.Is6() {
@@ -116,7 +128,6 @@ func (o *optionsOf) write(s *session, state *meter.State) {
 	o.record(idMetering, domain, uint64(meteringProcess), st.Messages, st.Records, st.Octets)
 	o.record(idMeteringLoss, domain, uint64(meteringProcess), s.x.ignored.total.Packets, s.x.ignored.total.Bytes)
 	o.record(idExportLoss, process, st.Lost.Records, st.Lost.Packets, st.Lost.Bytes)
-	o.record(idSampling, uint64(samplingSelector), uint64(countBased), uint64(1), uint64(max(0, state.Sampling)))
 	for _, l := range state.Losses {
 		o.record(idPointLoss, uint64(meteringProcess), uint64(state.Points[l.Point].Number), l.Packets, l.Bytes)
 	}

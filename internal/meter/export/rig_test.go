@@ -238,7 +238,7 @@ func record(i int) flow.Record {
 		DstMAC: plan.MAC{2, 0, 0, 0, 1, 2}, Src: [16]byte{10, 1, byte(i >> 8), byte(i)}, Dst: [16]byte{10, 2, 0, 1}, SrcPort: uint16(1024 + i), DstPort: 80}
 	ms := begin.Wall.UnixMilli()
 	d := flow.Counts{Packets: uint64(i%7 + 1), Bytes: uint64(i%7+1) * 100, FrameBytes: uint64(i%7+1) * 114, First: ms - 5000, Last: ms - 1000, In: 1, Out: 2,
-		TCPFlags: 0x112, TOS: 0xb8, MinTTL: 62, MaxTTL: 64}
+		TCPFlags: 0x12, TOS: 0xb8, MinTTL: 62, MaxTTL: 64}
 	total := d
 	total.Packets, total.Bytes, total.FrameBytes, total.First = d.Packets+10, d.Bytes+1000, d.FrameBytes+1140, ms-60000
 	return flow.Record{Key: k, Reason: flow.ActiveTimeout, Start: ms - 60000, Delta: d, Total: total}
@@ -252,7 +252,8 @@ func many(n int) []flow.Record {
 	return rs
 }
 
-// kinds are records of every form: IPv4 and IPv6, with ports, ICMP, others, and MACs alone; one of each in both directions.
+// kinds are records of every form: IPv4 and IPv6, with ports, with all flags of TCP, ICMP, others, and MACs alone; one of
+// each in both directions.
 func kinds() []flow.Record {
 	var all []flow.Record
 	for i, protocol := range []uint8{protoTCP, protoUDP, protoSCTP, 47, protoICMP, protoICMPv6} {
@@ -279,6 +280,12 @@ func kinds() []flow.Record {
 			b.Reverse = &flow.Reverse{Start: r.Start + 5, Delta: r.Delta, Total: r.Total}
 			b.Reverse.Delta.Packets += 100
 			all = append(all, b)
+			if protocol == protoTCP && etherType != 0x0806 {
+				b.Reverse = &flow.Reverse{Start: r.Start + 5, Delta: r.Delta, Total: r.Total}
+				b.Reverse.Delta.TCPFlags = 0x112
+				r.Delta.TCPFlags = 0x112
+				all = append(all, r, b)
+			}
 		}
 	}
 	return all

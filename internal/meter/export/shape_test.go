@@ -63,7 +63,7 @@ func TestS69_VDSRecordsHaveTheirLengthsAndValues(t *testing.T) {
 	c := collect(t, "127.0.0.1:0")
 	r := newRig(t, to(c, VDS))
 	rec := record(0)
-	rec.Delta.In, rec.Total.In = 3, 3
+	rec.Delta.In, rec.Total.In, rec.Delta.TCPFlags = 3, 3, 0x112
 	r.send(rec)
 	flows := c.await(1)
 	if len(flows) != 1 {
@@ -107,22 +107,76 @@ func TestStandardRecordsSayEverything(t *testing.T) {
 	c := collect(t, "127.0.0.1:0")
 	r := newRig(t, to(c, Standard))
 	rec := record(0)
-	r.send(rec)
-	flows := c.await(1)
-	if len(flows) != 1 {
+	all := rec
+	all.Delta.TCPFlags = 0x112
+	r.send(rec, all)
+	flows := c.await(2)
+	if len(flows) != 2 {
 		t.Fatalf("%d records", len(flows))
 	}
 	for element, want := range map[string]uint64{"octetDeltaCount": 100, "packetDeltaCount": 1, "layer2OctetDeltaCount": 114, "octetTotalCount": 1100,
 		"packetTotalCount": 11, "layer2OctetTotalCount": 1254, "sourceTransportPort": 1024, "destinationTransportPort": 80, "ingressInterface": 10,
-		"egressInterface": 11, "protocolIdentifier": 6, "flowEndReason": 2, "tcpControlBits": 0x112, "ipClassOfService": 0xb8, "minimumTTL": 62,
-		"maximumTTL": 64, "flowDirection": 1, "vlanId": 100, "dot1qVlanId": 100, "ethernetType": 0x800,
-		"flowStartMilliseconds": uint64(rec.Start), "flowEndMilliseconds": uint64(rec.Delta.Last), "template": 311} {
+		"egressInterface": 11, "protocolIdentifier": 6, "flowEndReason": 2, "tcpControlBits": 0x12, "ipClassOfService": 0xb8, "minimumTTL": 62,
+		"maximumTTL": 64, "flowDirection": 1, "vlanId": 100, "postVlanId": 100, "dot1qVlanId": 100, "ethernetType": 0x800,
+		"flowStartMilliseconds": uint64(rec.Delta.First), "flowEndMilliseconds": uint64(rec.Delta.Last), "template": 311} {
 		if got := number(t, flows[0], element); got != want {
 			t.Errorf("%s = %d, want %d", element, got, want)
 		}
 	}
 	if text(flows[0], "sourceMacAddress") != "02:00:00:00:01:01" || text(flows[0], "destinationMacAddress") != "02:00:00:00:01:02" {
 		t.Errorf("MACs of %v", flows[0])
+	}
+	for i, want := range []int{1, 2} {
+		if v := flows[i]["tcpControlBits"]; len(v.Bytes) != want || number(t, flows[i], "template") != uint64(311+2*i) {
+			t.Errorf("record %d: tcpControlBits has %d bytes in template %v", i, len(v.Bytes), flows[i]["template"])
+		}
+	}
+	if n := number(t, flows[1], "tcpControlBits"); n != 0x112 {
+		t.Errorf("tcpControlBits = %#x with all flags", n)
+	}
+	id := number(t, flows[0], "flowId")
+	if id>>flowIDBits != uint64(rec.Start) || number(t, flows[1], "flowId") != id {
+		t.Errorf("flowId %d of a flow that began at %d", id, rec.Start)
+	}
+}
+
+// What a flow is told by is in its id, and nothing else: records of one flow have the same, also from another agent.
+func TestFlowsHaveIDsOfTheirOwn(t *testing.T) {
+	seen := map[uint64]bool{}
+	id := func(change func(*flow.Record)) uint64 {
+		r := record(7)
+		change(&r)
+		return flowID(&r.Key, uint32(r.Key.Point), r.Start)
+	}
+	same := id(func(*flow.Record) {})
+	if id(func(r *flow.Record) { r.Delta, r.Total, r.Reason = flow.Counts{}, flow.Counts{}, flow.IdleTimeout }) != same {
+		t.Error("what was counted changes the id")
+	}
+	changes := []func(*flow.Record){func(*flow.Record) {}, func(r *flow.Record) { r.Start++ }, func(r *flow.Record) { r.Key.Point++ },
+		func(r *flow.Record) { r.Key.Direction = flow.Ingress }, func(r *flow.Record) { r.Key.VLAN++ }, func(r *flow.Record) { r.Key.VLAN |= flow.AD },
+		func(r *flow.Record) { r.Key.EtherType++ }, func(r *flow.Record) { r.Key.Protocol++ }, func(r *flow.Record) { r.Key.SrcPort++ },
+		func(r *flow.Record) { r.Key.DstPort++ }, func(r *flow.Record) { r.Key.SrcPort, r.Key.DstPort = r.Key.DstPort, r.Key.SrcPort },
+		func(r *flow.Record) { r.Key.Src, r.Key.Dst = r.Key.Dst, r.Key.Src }}
+	for i := range 16 {
+		changes = append(changes, func(r *flow.Record) { r.Key.Src[i]++ }, func(r *flow.Record) { r.Key.Dst[i]++ })
+	}
+	for i := range 6 {
+		changes = append(changes, func(r *flow.Record) { r.Key.SrcMAC[i]++ }, func(r *flow.Record) { r.Key.DstMAC[i]++ })
+	}
+	for i, change := range changes {
+		n := id(change)
+		if seen[n] {
+			t.Errorf("change %d: another flow has the id, too", i)
+		}
+		seen[n] = true
+	}
+	ids := map[uint64]bool{}
+	for i := range 1000 { // that begin at once
+		r := record(i)
+		ids[flowID(&r.Key, 1, r.Start)] = true
+	}
+	if len(ids) < 998 {
+		t.Errorf("%d ids of 1000 flows", len(ids))
 	}
 }
 
@@ -144,13 +198,13 @@ func TestStandardHasAFormForEveryRecord(t *testing.T) {
 		}
 		if both := all[i].Reverse; both != nil {
 			if number(t, f, "reversePacketDeltaCount") != both.Delta.Packets || number(t, f, "biflowDirection") != 1 ||
-				number(t, f, "reverseFlowStartMilliseconds") != uint64(both.Start) {
+				number(t, f, "reverseFlowStartMilliseconds") != uint64(both.Delta.First) {
 				t.Errorf("record %d: reverse of %v", i, f)
 			}
 		}
 	}
-	if len(seen) != 14 {
-		t.Errorf("templates %v were used, want 14", seen)
+	if len(seen) != 18 {
+		t.Errorf("templates %v were used, want 18", seen)
 	}
 }
 
@@ -173,6 +227,9 @@ func TestRFC5471_3_4_OptionsTellWhoExportsWhatIsCalledHowAndWhatIsMissing(t *tes
 		t.Errorf("exporter %v", o)
 	}
 	if o := find("samplingPacketSpace"); number(t, o, "samplingPacketSpace") != 9 || number(t, o, "samplingPacketInterval") != 1 || number(t, o, "selectorAlgorithm") != 1 {
+		t.Errorf("sampling %v", o)
+	}
+	if o := find("samplingInterval"); number(t, o, "samplingInterval") != 10 || len(o) != 3 {
 		t.Errorf("sampling %v", o)
 	}
 	if o := c.with("interfaceName"); len(o) != 3 || text(o[0], "interfaceName") != `"vm1"` || number(t, o[0], "ingressInterface") != 10 ||

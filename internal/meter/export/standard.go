@@ -24,13 +24,15 @@ const (
 	idIPv6       = 320
 	withPorts    = 1
 	withICMP     = 2
+	withAllFlags = 3 // with ports, and TCP flags in two bytes
 	biflowOffset = 50
 )
 
 // standard is the shape of public elements: a template for each of IPv4 and IPv6 with ports, with ICMP and with neither, one for what is
-// told by MACs alone, and all of them for one direction and for both.
+// told by MACs alone, and all of them for one direction and for both. TCP flags have one byte (RFC 7125 allows it), since
+// collectors are known that read no other; records with a flag beyond that byte have templates of their own.
 type standard struct {
-	ether, four, six [2][3]*layout // [both directions][none, ports, ICMP]
+	ether, four, six [2][4]*layout // [both directions][none, ports, ICMP, all flags]
 	all              []*ipfix.Template
 }
 
@@ -39,9 +41,9 @@ var (
 	// Totals are before deltas: some collectors keep one place for both, in which the last counts.
 	standardPoint = []string{"flowStartMilliseconds", "flowEndMilliseconds", "octetTotalCount", "packetTotalCount", "layer2OctetTotalCount",
 		"octetDeltaCount", "packetDeltaCount", "layer2OctetDeltaCount", "ingressInterface", "egressInterface", "flowDirection",
-		"flowEndReason", "sourceMacAddress", "destinationMacAddress", "vlanId", "dot1qVlanId", "ethernetType"}
+		"flowEndReason", "flowId", "sourceMacAddress", "destinationMacAddress", "vlanId", "postVlanId", "dot1qVlanId", "ethernetType"}
 	standardIP      = []string{"protocolIdentifier", "ipClassOfService", "minimumTTL", "maximumTTL"}
-	standardPorts   = []string{"sourceTransportPort", "destinationTransportPort", "tcpControlBits"}
+	standardPorts   = []string{"sourceTransportPort", "destinationTransportPort"}
 	standardReverse = []string{"biflowDirection", "reverseFlowStartMilliseconds", "reverseFlowEndMilliseconds", "reverseOctetTotalCount",
 		"reversePacketTotalCount", "reverseLayer2OctetTotalCount", "reverseOctetDeltaCount", "reversePacketDeltaCount", "reverseLayer2OctetDeltaCount"}
 	standardReverseIP = []string{"reverseIpClassOfService", "reverseMinimumTTL", "reverseMaximumTTL"}
@@ -50,7 +52,7 @@ var (
 func newStandard() (*standard, error) {
 	s := &standard{}
 	for both := range 2 {
-		for kind := range 3 {
+		for kind := range 4 {
 			var err error
 			if s.four[both][kind], err = s.layout(idIPv4, both, kind, "sourceIPv4Address", "destinationIPv4Address", "icmpTypeCodeIPv4"); err != nil {
 				return nil, err
@@ -73,9 +75,10 @@ func (s *standard) layout(id, both, kind int, source, destination, icmp string) 
 	if source != "" {
 		fields = append(append(fields, source, destination), standardIP...)
 	}
+	flags := map[int]string{withPorts: "cpControlBits/1", withAllFlags: "cpControlBits"}[kind]
 	switch kind {
-	case withPorts:
-		fields = append(fields, standardPorts...)
+	case withPorts, withAllFlags:
+		fields = append(append(fields, standardPorts...), "t"+flags)
 	case withICMP:
 		fields = append(fields, icmp)
 	}
@@ -85,8 +88,8 @@ func (s *standard) layout(id, both, kind int, source, destination, icmp string) 
 		if source != "" {
 			fields = append(fields, standardReverseIP...)
 		}
-		if kind == withPorts {
-			fields = append(fields, "reverseTcpControlBits")
+		if flags != "" {
+			fields = append(fields, "reverseT"+flags)
 		}
 	}
 	l, err := newLayout(uint16(id+kind), fields...)
@@ -106,9 +109,9 @@ func (s *standard) of(r *flow.Record) (*layout, *flow.Record) {
 	}
 	switch r.Key.EtherType {
 	case flow.IPv4:
-		return s.four[both][kindOf(&r.Key)], r
+		return s.four[both][kindWithFlags(r)], r
 	case flow.IPv6:
-		return s.six[both][kindOf(&r.Key)], r
+		return s.six[both][kindWithFlags(r)], r
 	}
 	return s.ether[both][0], r
 }
@@ -123,6 +126,15 @@ const (
 	protoSCTP    = 132
 	protoUDPLite = 136
 )
+
+// kindWithFlags is what the flow has beside its addresses, with the flags of TCP that the record tells of.
+func kindWithFlags(r *flow.Record) int {
+	kind := kindOf(&r.Key)
+	if kind == withPorts && (r.Delta.TCPFlags > 0xff || r.Reverse != nil && r.Reverse.Delta.TCPFlags > 0xff) {
+		return withAllFlags
+	}
+	return kind
+}
 
 // kindOf is what the flow has beside its addresses.
 func kindOf(k *flow.Key) int {

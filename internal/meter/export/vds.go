@@ -47,7 +47,6 @@ func newVDS() (*vds, error) {
 		if err != nil {
 			return nil, err
 		}
-		l.fresh = true
 		*x.to, v.all = l, append(v.all, l.t)
 	}
 	six.icmp = six.other
