@@ -15,11 +15,11 @@ import (
 	"heddle/internal/ipfix"
 )
 
-// flowID names a flow as its records do: what was seen where, and when it began.
+// flowID names a flow as its records do: what was seen where, and its flowId, or in the shape of a VDS when the record begins.
 type flowID struct {
-	direction, in, out, start uint64
-	source, destination       netip.Addr
-	sourcePort                uint64
+	direction, in, out, name uint64
+	source, destination      netip.Addr
+	sourcePort               uint64
 }
 
 // told is what one record tells of a flow.
@@ -144,16 +144,16 @@ func (c *collector) record(r *ipfix.Record) error {
 		}
 		return a
 	}
-	start, ok := r.Named("flowId")
-	if !ok { // the shape of a VDS
-		start, _ = r.Named("flowStartMilliseconds")
+	name := number("flowId")
+	if start, ok := r.Named("flowStartMilliseconds"); ok && name == 0 { // the shape of a VDS
+		at, wrong := start.Time()
+		name, err = uint64(at.UnixMilli()), errors.Join(err, wrong)
 	}
-	at, wrong := start.Time()
-	id := flowID{direction: number("flowDirection"), in: number("ingressInterface"), out: number("egressInterface"), start: uint64(at.UnixMilli()),
+	id := flowID{direction: number("flowDirection"), in: number("ingressInterface"), out: number("egressInterface"), name: name,
 		source: address("sourceIPv4Address"), destination: address("destinationIPv4Address"), sourcePort: number("sourceTransportPort")}
 	c.records[id] = append(c.records[id], told{reason: number("flowEndReason"), deltaPackets: number("packetDeltaCount"), totalPackets: number("packetTotalCount"),
 		deltaBytes: number("octetDeltaCount"), totalBytes: number("octetTotalCount"), deltaFrame: number("layer2OctetDeltaCount")})
-	return errors.Join(err, wrong)
+	return err
 }
 
 // account is packets and their bytes of layer 3.
