@@ -283,9 +283,9 @@ func (s *stream) report(to *Status) {
 	lost := to.Lost
 	lost.Add(s.state.Lost)
 	s.state.Lost = Loss{}
-	collector, unshaped := to.Collector, to.Unshaped
+	collector, unshaped, counted := to.Collector, to.Unshaped, to.Counted
 	*to = s.state
-	to.Collector, to.Unshaped, to.Lost = collector, unshaped, lost
+	to.Collector, to.Unshaped, to.Lost, to.Counted = collector, unshaped, lost, counted
 	handed := uint64(0)
 	if s.line != nil {
 		handed = s.line.wire.handed()

@@ -439,6 +439,12 @@ func TestTCPFollowsTheNameOfTheCollector(t *testing.T) {
 	r.send(many(3000)...)
 	st := r.until("everything is confirmed", func(st Status) bool { return st.Waiting == (Loss{}) })
 	r.x.Close(r.now)
+	// What the second one's host has confirmed, it has yet to read.
+	for end := time.Now().Add(10 * time.Second); second.told().records < 3000 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	}
+	if st.Counted.Since.IsZero() {
+		t.Errorf("it is not known since when what is lost is counted: %+v", st)
+	}
 	if a, b := first.told().records, second.told().records; a != 2000 || b != 3000 || st.Lost != (Loss{}) || st.Unsure != (Loss{}) {
 		t.Errorf("told of %d and %d records; status %+v", a, b, st)
 	}
