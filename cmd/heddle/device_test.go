@@ -79,3 +79,70 @@ func TestUplinkDeviceThatWasAwayOverARestartIsGivenBack(t *testing.T) {
 		t.Error("the device stays promiscuous")
 	}
 }
+
+// settings are what Heddle changes on a device: flags, and whether the host's IPv6 speaks on it and its ARP answers for others.
+func (h *host) settings(device string) string {
+	h.t.Helper()
+	link := run(h.t, h.ns, "ip -o link show "+device)
+	flags := link[strings.Index(link, "<"):strings.Index(link, ">")]
+	var kept []string
+	for _, f := range strings.Split(flags, ",") {
+		if f == "UP" || f == "PROMISC" {
+			kept = append(kept, f)
+		}
+	}
+	return fmt.Sprint(kept, run(h.t, h.ns, "sysctl -n net.ipv6.conf."+device+".disable_ipv6 net.ipv4.conf."+device+".arp_ignore"))
+}
+
+// A device that somebody renamed is still the one that was taken: it is given back as it was, by its release as by "heddle down".
+func TestARenamedDeviceIsGivenBack(t *testing.T) {
+	testkit.Tool(t, "sysctl")
+	config := strings.Replace(twoGuests, "name: lab", "name: lab\n    uplinks: [{name: u1, device: up1}]", 1) +
+		"  - {name: vmk0, switch: lab, portGroup: web, role: host}\n"
+	for _, how := range []string{"agent runs", "agent away until down", "agent away", "twice"} {
+		t.Run(how, func(t *testing.T) {
+			h := newHost(t)
+			h.wired(1)
+			h.ip("link set up1 down")
+			h.guest("pa", "02:00:00:00:00:0a", "192.0.2.10/24")
+			before := map[string]string{"pz": h.settings("pa"), "uz": h.settings("up1")}
+			file := h.file("heddle.yaml", config)
+			h.start("--config", file)
+			h.awaitPort("a", api.Up)
+			h.await("u1 is up", func() bool { return h.uplinkState("u1") == api.Up })
+			for old, device := range map[string]string{"pz": "pa", "uz": "up1"} {
+				if h.settings(device) == before[old] {
+					t.Fatalf("nothing was changed on %s: this test is void", device)
+				}
+			}
+			if how != "agent runs" {
+				h.kill(syscall.SIGKILL)
+			}
+			if how == "twice" {
+				h.ip("link set pa name px")
+				h.ip("link set up1 name ux")
+				h.ip("link set px name pz")
+				h.ip("link set ux name uz")
+			} else {
+				h.ip("link set pa name pz")
+				h.ip("link set up1 name uz")
+			}
+			if how == "agent away" {
+				h.start("--config", file)
+			}
+			if h.agent != nil {
+				h.awaitPort("a", api.Pending)
+				h.await("u1 is pending", func() bool { return h.uplinkState("u1") == api.Pending })
+				for device, want := range before {
+					h.await(device+" is given back by its release", func() bool { return h.settings(device) == want })
+				}
+			}
+			h.must("down")
+			for device, want := range before {
+				if got := h.settings(device); got != want {
+					t.Errorf("%s is %s, was %s", device, got, want)
+				}
+			}
+		})
+	}
+}

@@ -77,6 +77,23 @@ func (f *fakeDevices) Device(name string) (hostdev.Device, bool, error) {
 	return *d, true, nil
 }
 
+func (f *fakeDevices) DeviceAt(index uint32) (hostdev.Device, bool, error) {
+	for _, d := range f.byName {
+		if d.Index == index {
+			return *d, true, nil
+		}
+	}
+	return hostdev.Device{}, false, nil
+}
+
+// rename gives a device another name.
+func (f *fakeDevices) rename(from, to string) {
+	d := f.byName[from]
+	delete(f.byName, from)
+	d.Name, f.byName[to] = to, d
+	f.ipv6Off[to], f.arp[to], f.offload[to] = f.ipv6Off[from], f.arp[from], f.offload[from]
+}
+
 func (f *fakeDevices) WithAlias(prefix string) []hostdev.Device {
 	var found []hostdev.Device
 	for _, d := range f.byName {

@@ -17,6 +17,7 @@ import (
 // Devices is what the agent needs of hostdev.Host.
 type Devices interface {
 	Device(name string) (hostdev.Device, bool, error)
+	DeviceAt(index uint32) (hostdev.Device, bool, error)
 	WithAlias(prefix string) []hostdev.Device
 	Members(d hostdev.Device) []hostdev.Device
 	Notes() <-chan hostdev.Note
@@ -157,7 +158,7 @@ func (a *Agent) distrust() {
 func (a *Agent) holdOf(b bound) (state.Held, error) {
 	d := b.device
 	ipv6, err := a.dev.IPv6(d)
-	h := state.Held{ID: b.id, Device: d.Name, Index: d.Index, Uplink: b.uplink != nil, WasUp: d.AdminUp, WasPromiscuous: d.FlagPromiscuous, WasIPv6: ipv6, Own: d.MAC}
+	h := state.Held{ID: b.id, Device: d.Name, Index: d.Index, Uplink: b.uplink != nil, WasUp: d.AdminUp, WasPromiscuous: d.FlagPromiscuous, WasIPv6: ipv6, Own: d.MAC, Permanent: d.Permanent}
 	if b.port != nil {
 		h.Made = b.port.Role == spec.Host
 		if adoptable(&h, b) {

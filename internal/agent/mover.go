@@ -88,9 +88,9 @@ func (m *mover) onInterface(op adopt.Op, r *adopt.Record, host hostdev.Device) e
 // onDevice does a step to the device whose place is taken. Nothing is undone any further while it is not there: what the host has on the
 // interface is better than nothing.
 func (m *mover) onDevice(op adopt.Op, r *adopt.Record) error {
-	d, ok, err := m.dev.Device(r.Config.Device)
-	if err == nil && (!ok || d.Index != r.Config.Index) {
-		err = fmt.Errorf("device %s is not there any more, or another has its name", r.Config.Device)
+	d, ok, err := m.dev.DeviceAt(r.Config.Index)
+	if err == nil && (!ok || d.Name != r.Config.Device && d.MAC.String() != r.Port.MAC) { // the interface has the device's MAC
+		err = fmt.Errorf("device %s is not there any more", r.Config.Device)
 		if op == adopt.Refill {
 			err = fmt.Errorf("%w: %w", adopt.ErrStop, err)
 		}

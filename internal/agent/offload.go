@@ -81,8 +81,9 @@ func (a *Agent) writeDownOffloads(devices []hostdev.Device, h *state.Held) error
 			return err
 		}
 		for _, o := range offloadsInTheWay() {
-			e := state.HeldOffload{Device: d.Name, Index: d.Index, Offload: o}
-			if now[o].On && !now[o].Fixed && !slices.Contains(h.Offloads, e) {
+			e := state.HeldOffload{Device: d.Name, Index: d.Index, Own: d.MAC, Permanent: d.Permanent, Offload: o}
+			known := func(k state.HeldOffload) bool { return k.Index == e.Index && k.Offload == o }
+			if now[o].On && !now[o].Fixed && !slices.ContainsFunc(h.Offloads, known) {
 				h.Offloads = append(slices.Clip(h.Offloads), e)
 			}
 		}
@@ -106,12 +107,12 @@ func (a *Agent) switchOff(devices []hostdev.Device, h *state.Held) {
 	}
 }
 
-// giveOffloadsBack switches on again what was on. A member that is gone, or has another index, is left alone.
+// giveOffloadsBack switches on again what was on. A member that is gone is left alone.
 func giveOffloadsBack(dev Devices, h state.Held) error {
 	var errs []error
 	for _, e := range h.Offloads {
-		d, ok, err := dev.Device(e.Device)
-		if err == nil && ok && d.Index == e.Index {
+		d, ok, err := dev.DeviceAt(e.Index)
+		if err == nil && ok && e.Is(d) {
 			err = dev.SetOffload(d, e.Offload, true)
 		}
 		errs = append(errs, err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"heddle/internal/hostdev"
+	"heddle/internal/plan"
 )
 
 func TestUplinkOffloadsAreSwitchedOffOnceAndGivenBack(t *testing.T) {
@@ -106,5 +107,49 @@ func TestOffloadsOfABondsMembersAreSwitchedOffAndGivenBack(t *testing.T) {
 	want := []string{"promiscuous eno1 false", "rx-lro eno1 true", "rx-lro port1 true", "up eno1 false"}
 	if !slices.Equal(r.dev.changes, want) {
 		t.Errorf("given back %v, want %v", r.dev.changes, want)
+	}
+}
+
+// Devices that were renamed get their offloads back, the members of a bond too, by their built-in address: members share the bond's.
+func TestOffloadsOfRenamedDevicesAreGivenBack(t *testing.T) {
+	r := newRig(t, base)
+	bond := r.dev.nic("eno1", 1500)
+	bond.Driver = "bond"
+	member := r.dev.nic("m0", 1500)
+	member.Permanent, member.Master = plan.MAC{2, 1, 1, 1, 1, 1}, hostdev.Master{Name: "eno1", Driver: "bond"}
+	for _, name := range []string{"eno1", "m0"} {
+		r.dev.offload[name] = map[hostdev.Offload]hostdev.OffloadState{hostdev.LRO: {On: true}}
+	}
+	r.settle()
+	if r.dev.offload["eno1"][hostdev.LRO].On || r.dev.offload["m0"][hostdev.LRO].On {
+		t.Fatal("nothing was switched off: this test is void")
+	}
+	r.dev.rename("eno1", "wan")
+	r.dev.rename("m0", "lan")
+	member.Master.Name = "wan"
+	member.MAC = bond.MAC // as a member of a bond that came to lead
+	if err := forgetHeld(r.dev, r.state); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"wan", "lan"} {
+		if !r.dev.offload[name][hostdev.LRO].On {
+			t.Errorf("LRO of %s stays off", name)
+		}
+	}
+	if bond.FlagPromiscuous {
+		t.Error("the bond stays promiscuous")
+	}
+}
+
+// Another device that has the index of the one in hand by now is left alone.
+func TestAnotherDeviceOfTheIndexIsNotGivenBack(t *testing.T) {
+	r := newRig(t, base)
+	d := r.dev.nic("eno1", 1500)
+	r.settle()
+	r.dev.rename("eno1", "other")
+	d.MAC = plan.MAC{2, 7, 7, 7, 7, 7}
+	r.dev.changes = nil
+	if err := forgetHeld(r.dev, r.state); err != nil || len(r.dev.changes) > 0 {
+		t.Errorf("done to another device: %v, %v", r.dev.changes, err)
 	}
 }

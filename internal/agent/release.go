@@ -18,7 +18,7 @@ func (a *Agent) releaseAll() error {
 		if slices.ContainsFunc(a.state.Held, func(other state.Held) bool { return other.Index == h.Index }) {
 			continue
 		}
-		if d, ok, err := a.dev.Device(h.Device); err == nil && (!ok || d.Index != h.Index) {
+		if d, ok, err := a.dev.DeviceAt(h.Index); err == nil && (!ok || !h.Is(d)) {
 			a.depart(h)
 		}
 		if err := giveBack(a.dev, h); err != nil {
@@ -30,10 +30,10 @@ func (a *Agent) releaseAll() error {
 	return errors.Join(errs...)
 }
 
-// giveBack undoes what prepare did.
+// giveBack undoes what prepare did, also when the device has another name by now.
 func giveBack(dev Devices, h state.Held) error {
-	d, ok, err := dev.Device(h.Device)
-	if err != nil || !ok || d.Index != h.Index {
+	d, ok, err := dev.DeviceAt(h.Index)
+	if err != nil || !ok || !h.Is(d) {
 		return err
 	}
 	if h.Made {

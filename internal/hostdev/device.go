@@ -31,6 +31,8 @@ type Device struct {
 	// ActiveMember is the name of the member that a bond with one active member sends by; "" for other devices and modes, and
 	// while there is none.
 	ActiveMember string
+	// Permanent is the address that is built into a physical device; zero for others.
+	Permanent plan.MAC
 	// XDP is the kernel's id of the XDP program on the device, which sees frames before everything else; 0 for none.
 	XDP uint32
 	// Master is the device that this one is a member of, such as a bond or a bridge; zero without one.
@@ -97,6 +99,8 @@ type link struct {
 	active uint32
 	// master is IFLA_MASTER: the device it is a member of, 0 for none.
 	master uint32
+	// permanent is IFLA_PERM_ADDRESS.
+	permanent plan.MAC
 	// xdp is IFLA_XDP_PROG_ID, or one of those of several modes.
 	xdp uint32
 	// peerNS is IFLA_LINK_NETNSID, localNS when the message has none.
@@ -105,7 +109,7 @@ type link struct {
 }
 
 func (l link) device() Device {
-	d := Device{Index: l.index, Name: l.name, Alias: l.alias, Kind: Other, Driver: l.kind, XDP: l.xdp, End: l.end}
+	d := Device{Index: l.index, Name: l.name, Alias: l.alias, Kind: Other, Driver: l.kind, Permanent: l.permanent, XDP: l.xdp, End: l.end}
 	switch {
 	case l.kind == "veth":
 		d.Kind = Veth

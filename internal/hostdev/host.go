@@ -227,19 +227,31 @@ func (h *Host) Device(name string) (Device, bool, error) {
 	if d, ok := h.shown[name]; ok {
 		return *d, true, nil
 	}
-	d, ok, err := h.show(name)
+	index, ok := h.names[name]
+	if !ok {
+		return Device{}, false, nil
+	}
+	d, ok, err := h.show(index)
 	if ok && err == nil && (d.Kind != Veth || d.Peer.Seen) { // another end that was not seen is asked for again
 		h.shown[name] = &d
 	}
 	return d, ok, err
 }
 
-func (h *Host) show(name string) (Device, bool, error) {
-	index, ok := h.names[name]
+// DeviceAt finds a device by its index, whatever its name is by now.
+func (h *Host) DeviceAt(index uint32) (Device, bool, error) {
+	l, ok := h.links[index]
+	if ok && h.names[l.name] == index {
+		return h.Device(l.name)
+	}
+	return h.show(index)
+}
+
+func (h *Host) show(index uint32) (Device, bool, error) {
+	l, ok := h.links[index]
 	if !ok {
 		return Device{}, false, nil
 	}
-	l := h.links[index]
 	d := l.device()
 	d.Born = h.born[index]
 	if l.master != 0 {

@@ -54,6 +54,10 @@ func (l *link) attribute(kind uint16, v []byte) error {
 		if len(v) == 6 {
 			l.end.MAC = plan.MAC(v)
 		}
+	case unix.IFLA_PERM_ADDRESS:
+		if len(v) == 6 {
+			l.permanent = plan.MAC(v)
+		}
 	case unix.IFLA_MTU:
 		l.end.MTU = int(word(v))
 	case unix.IFLA_CARRIER_DOWN_COUNT:

@@ -88,7 +88,7 @@ func sameUse(a, b PortUse) bool {
 }
 
 func sameHeld(a, b Held) bool {
-	return a.ID == b.ID && a.Device == b.Device && a.Index == b.Index && a.MAC == b.MAC && a.Own == b.Own && a.Made == b.Made && a.Uplink == b.Uplink &&
+	return a.ID == b.ID && a.Device == b.Device && a.Index == b.Index && a.MAC == b.MAC && a.Own == b.Own && a.Permanent == b.Permanent && a.Made == b.Made && a.Uplink == b.Uplink &&
 		a.WasUp == b.WasUp && a.WasPromiscuous == b.WasPromiscuous && a.WasIPv6 == b.WasIPv6 && a.WasARPIgnore == b.WasARPIgnore &&
 		slices.Equal(a.Offloads, b.Offloads) && a.Tuned == b.Tuned && a.Prepared == b.Prepared
 }

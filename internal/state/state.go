@@ -168,6 +168,8 @@ type Held struct {
 	MAC plan.MAC `json:"mac"`
 	// Own is the device's own address, by which one made anew under its name and index is recognised.
 	Own plan.MAC `json:"own,omitzero"`
+	// Permanent is the address that is built into a physical device.
+	Permanent plan.MAC `json:"permanent,omitzero"`
 	// Made: the agent created the device.
 	Made           bool `json:"made,omitzero"`
 	Uplink         bool `json:"uplink,omitzero"`
@@ -186,9 +188,22 @@ type Held struct {
 
 // HeldOffload is an offload that the agent switched off.
 type HeldOffload struct {
-	Device  string          `json:"device"`
-	Index   uint32          `json:"ifindex"`
-	Offload hostdev.Offload `json:"offload"`
+	Device    string          `json:"device"`
+	Index     uint32          `json:"ifindex"`
+	Own       plan.MAC        `json:"own,omitzero"`
+	Permanent plan.MAC        `json:"permanent,omitzero"`
+	Offload   hostdev.Offload `json:"offload"`
+}
+
+// Is says whether the device that has the index of the one in hand is that one: under its name or, when somebody renamed it, by its
+// own address or the one that is built in.
+func (h Held) Is(d hostdev.Device) bool { return is(d, h.Index, h.Device, h.Own, h.Permanent) }
+
+// Is says whether the device is the one whose offload was switched off.
+func (o HeldOffload) Is(d hostdev.Device) bool { return is(d, o.Index, o.Device, o.Own, o.Permanent) }
+
+func is(d hostdev.Device, index uint32, name string, own, permanent plan.MAC) bool {
+	return d.Index == index && (d.Name == name || !own.IsZero() && d.MAC == own || !permanent.IsZero() && d.Permanent == permanent)
 }
 
 // Of finds the device of a port. The index is made again when Held is another list: a thousand ports ask several times a change.

@@ -16,9 +16,9 @@ import (
 	"heddle/internal/wire"
 )
 
-// Devices finds a device by its name.
+// Devices finds a device by its index.
 type Devices interface {
-	Device(name string) (hostdev.Device, bool, error)
+	DeviceAt(index uint32) (hostdev.Device, bool, error)
 }
 
 // SayGoodbye tells the neighbours that this host leaves, in place of an agent that runs no more: LACP partners stop sending at
@@ -60,8 +60,8 @@ func sendOnce(dev Devices, st *state.State, id plan.PortID, etherType uint16, to
 	if h == nil {
 		return nil
 	}
-	d, ok, err := dev.Device(h.Device)
-	if err != nil || !ok || d.Index != h.Index || !d.AdminUp {
+	d, ok, err := dev.DeviceAt(h.Index)
+	if err != nil || !ok || !h.Is(d) || !d.AdminUp {
 		return err
 	}
 	frame := append(append([]byte{}, to[:]...), d.MAC[:]...)
