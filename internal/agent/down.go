@@ -9,7 +9,6 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
-	"heddle/internal/devices"
 	"heddle/internal/hostdev"
 	"heddle/internal/instance"
 	"heddle/internal/state"
@@ -19,11 +18,19 @@ import (
 // stopWait is how long Down gives a running agent to end.
 const stopWait = 30 * time.Second
 
+// DownOptions say how Down does it.
+type DownOptions struct {
+	// Purge: the configuration and the ports connected by command are forgotten, too.
+	Purge bool
+	// Progress, unless nil, is told how many devices are still attached, Warn what was left alone though it looks like Heddle's.
+	Progress func(left int)
+	Warn     func(text string)
+}
+
 // Down removes everything the agent of that name put into the kernel, and nothing else: programs, tables, the host interfaces
 // it made, promiscuous mode where it was off before. A running agent is asked to end first. What is remembered — the
-// configuration and the ports connected by command — stays for the next start, unless purge says otherwise.
-// progress, unless nil, is told how many devices are still attached.
-func Down(ctx context.Context, p instance.Paths, name string, purge bool, progress func(left int)) error {
+// configuration and the ports connected by command — stays for the next start, unless the options say otherwise.
+func Down(ctx context.Context, p instance.Paths, name string, o DownOptions) error {
 	if err := instance.CheckName(name); err != nil {
 		return api.NewError(api.Invalid, err.Error())
 	}
@@ -39,28 +46,32 @@ func Down(ctx context.Context, p instance.Paths, name string, purge bool, progre
 	if err != nil {
 		return err
 	}
-	return errors.Join(removeAll(p, store, name, purge, progress), removeFile(p.LockFile(name)))
+	return errors.Join(removeAll(p, store, name, o), removeFile(p.LockFile(name)))
 }
 
 // removeAll takes everything of the agent out of the kernel, gives the devices back and, with purge, forgets the state. What
 // fails does not stop the rest.
-func removeAll(p instance.Paths, store *state.Store, name string, purge bool, progress func(left int)) error {
+func removeAll(p instance.Paths, store *state.Store, name string, o DownOptions) error {
+	warn := o.Warn
+	if warn == nil {
+		warn = func(string) {}
+	}
 	st, err := store.Load()
 	errHost := giveHostBack(st, store, name)
 	// The programs go first: a device is not given back while frames still pass through the switch.
-	errRemove := dataplane.Remove(p.Pins(name), progress)
+	errRemove := dataplane.Remove(p.Pins(name), o.Progress)
 	switch {
 	case err != nil:
-		err = errors.Join(fmt.Errorf("%w; how devices were before is not known: those Heddle made are removed, others stay as they are (promiscuous uplinks, silenced IPv6)", err),
-			giveBackHere(&state.State{}, name))
-		if purge {
+		err = errors.Join(fmt.Errorf("%w; how devices were before is not known: those that look in every respect like ones that Heddle made are removed, others stay as they are (promiscuous uplinks, silenced IPv6)", err),
+			giveBackHere(&state.State{}, name, false, warn))
+		if o.Purge {
 			err = errors.Join(err, store.Remove())
 		}
 	default:
-		had := len(st.Held)+len(st.Released) > 0
-		err = giveAllBack(st, name)
+		had := len(st.Held)+len(st.Released)+len(st.Pairs) > 0
+		err = giveAllBack(st, name, warn)
 		switch {
-		case err == nil && purge:
+		case err == nil && o.Purge:
 			err = store.Remove()
 		case had:
 			err = errors.Join(err, store.Save(st))
@@ -70,36 +81,37 @@ func removeAll(p instance.Paths, store *state.Store, name string, purge bool, pr
 }
 
 // giveAllBack gives the devices back in the network namespace they are in, which need not be the caller's.
-func giveAllBack(st *state.State, name string) error {
+func giveAllBack(st *state.State, name string, warn func(string)) error {
 	here, err := instance.Place()
 	if err != nil {
 		return err
 	}
 	if st.Place == "" || st.Place == here {
-		return giveBackHere(st, name)
+		return giveBackHere(st, name, true, warn)
 	}
 	path, err := instance.FindPlace(st.Place)
 	if err != nil {
 		return err
 	}
 	if path == "" { // gone, and its devices with it
-		st.Held, st.Released = nil, nil
-		return giveBackHere(st, name)
+		st.Held, st.Released, st.Pairs = nil, nil, nil
+		return giveBackHere(st, name, true, warn)
 	}
-	return instance.In(path, func() error { return giveBackHere(st, name) })
+	return instance.In(path, func() error { return giveBackHere(st, name, true, warn) })
 }
 
-func giveBackHere(st *state.State, name string) error {
+func giveBackHere(st *state.State, name string, recorded bool, warn func(string)) error {
 	dev, err := hostdev.Open()
 	if err != nil {
 		return err
 	}
 	defer dev.Close()
-	errs := []error{uplinks.SayGoodbye(dev, st), forgetHeld(dev, st)}
-	for _, d := range dev.WithAlias(devices.AliasPrefix(name)) {
-		errs = append(errs, dev.Delete(d))
+	err = errors.Join(uplinks.SayGoodbye(dev, st), forgetHeld(dev, st))
+	left, errPairs := removePairs(dev, st, name, recorded)
+	for _, text := range left {
+		warn(text)
 	}
-	return errors.Join(errs...)
+	return errors.Join(err, errPairs)
 }
 
 // stopAndLock ends a running agent and takes its place, so that none can start meanwhile. An agent that is still starting is

@@ -25,20 +25,21 @@ import (
 
 // fakeDevices are devices in memory. changes lists what was done to them.
 type fakeDevices struct {
-	byName  map[string]*hostdev.Device
-	ipv6Off map[string]bool
-	arp     map[string]string // arp_ignore; absent = 0
-	offload map[string]map[hostdev.Offload]hostdev.OffloadState
-	speed   map[string]float64 // bits per second
-	next    uint32
-	changes []string
-	fail    map[string]error // by change
+	byName    map[string]*hostdev.Device
+	ipv6Off   map[string]bool
+	arp       map[string]string // arp_ignore; absent = 0
+	offload   map[string]map[hostdev.Offload]hostdev.OffloadState
+	addresses map[uint32][]netip.Prefix // by ifindex
+	speed     map[string]float64        // bits per second
+	next      uint32
+	changes   []string
+	fail      map[string]error // by change
 	// before is called ahead of every change, with what it will be.
 	before func(what string)
 }
 
 func newFakeDevices() *fakeDevices {
-	return &fakeDevices{byName: map[string]*hostdev.Device{}, ipv6Off: map[string]bool{}, arp: map[string]string{}, offload: map[string]map[hostdev.Offload]hostdev.OffloadState{}, next: 1, fail: map[string]error{}, before: func(string) {}}
+	return &fakeDevices{byName: map[string]*hostdev.Device{}, ipv6Off: map[string]bool{}, arp: map[string]string{}, offload: map[string]map[hostdev.Offload]hostdev.OffloadState{}, addresses: map[uint32][]netip.Prefix{}, next: 1, fail: map[string]error{}, before: func(string) {}}
 }
 
 // veth adds a veth whose other end is up in another namespace with that MAC.
@@ -168,8 +169,26 @@ func (f *fakeDevices) SetMAC(d hostdev.Device, mac plan.MAC) error {
 	return err
 }
 
-func (f *fakeDevices) SetAddresses(d hostdev.Device, want []netip.Prefix) error {
-	return f.did("addresses %s %v", d.Name, want)
+func (f *fakeDevices) SetAlias(d hostdev.Device, alias string) error {
+	err := f.did("alias %s %s", d.Name, alias)
+	f.byName[d.Name].Alias = alias
+	return err
+}
+
+func (f *fakeDevices) Addresses(d hostdev.Device) ([]netip.Prefix, error) {
+	return slices.Clone(f.addresses[d.Index]), nil
+}
+
+func (f *fakeDevices) AddAddress(d hostdev.Device, p netip.Prefix) error {
+	err := f.did("address %s + %s", d.Name, p)
+	f.addresses[d.Index] = append(f.addresses[d.Index], p)
+	return err
+}
+
+func (f *fakeDevices) RemoveAddress(d hostdev.Device, p netip.Prefix) error {
+	err := f.did("address %s - %s", d.Name, p)
+	f.addresses[d.Index] = without(f.addresses[d.Index], []netip.Prefix{p})
+	return err
 }
 
 func (f *fakeDevices) IPv6(d hostdev.Device) (bool, error) { return !f.ipv6Off[d.Name], nil }

@@ -30,7 +30,10 @@ type Devices interface {
 	SetPromiscuous(d hostdev.Device, on bool) error
 	SetMTU(d hostdev.Device, mtu int) error
 	SetMAC(d hostdev.Device, mac plan.MAC) error
-	SetAddresses(d hostdev.Device, want []netip.Prefix) error
+	SetAlias(d hostdev.Device, alias string) error
+	Addresses(d hostdev.Device) ([]netip.Prefix, error)
+	AddAddress(d hostdev.Device, p netip.Prefix) error
+	RemoveAddress(d hostdev.Device, p netip.Prefix) error
 	IPv6(d hostdev.Device) (bool, error)
 	SetIPv6(d hostdev.Device, on bool) error
 	ARPIgnore(d hostdev.Device) (string, error)

@@ -157,21 +157,6 @@ func TestHostPortOfAnotherNameOfOursIsReplacedAndAForeignDeviceIsNot(t *testing.
 	}
 }
 
-func TestStrayPairsOfAKilledAgentAreRemoved(t *testing.T) {
-	file := base + "  - {name: vmk0, switch: lab, portGroup: web, role: host}\n"
-	r := newRig(t, file)
-	d := r.dev.veth("sw-old", "02:00:00:00:00:70")
-	d.Alias = "heddle/test/lab/old"
-	other := r.dev.veth("sw-x", "02:00:00:00:00:71")
-	other.Alias = "heddle/test2/lab/x"
-	if err := r.restart(file); err != nil {
-		t.Fatal(err)
-	}
-	if r.dev.byName["sw-old"] != nil || r.dev.byName["sw-x"] == nil || r.dev.byName["sw-vmk0"] == nil {
-		t.Errorf("left: %v", r.dev.byName)
-	}
-}
-
 func TestDeviceThatGoesWhileGivenBack(t *testing.T) {
 	r := newRig(t, base)
 	r.dev.veth("pa", "02:00:00:00:00:0a")

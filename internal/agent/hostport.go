@@ -4,25 +4,24 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
+	"slices"
 
 	"heddle/internal/devices"
 	"heddle/internal/hostdev"
 	"heddle/internal/plan"
+	"heddle/internal/state"
 )
 
 // hostInterface finds or makes the device pair of a host port and returns the switch's end. With enforce, MAC, MTU and
 // addresses of the host's end are made what the plan says.
 func (a *Agent) hostInterface(p *plan.Port, enforce bool) (hostdev.Device, error) {
-	end := devices.SwitchEnd(p.Device)
-	made, err := a.adoptPair(p, end)
+	end, there, err := a.knownPair(p)
 	if err != nil {
-		return hostdev.Device{}, err
+		return end, err
 	}
-	if !made {
-		pair := hostdev.Pair{Host: p.Device, MAC: p.InitialMAC, MTU: p.MTU, Switch: end, Alias: devices.Alias(a.name, p.ID)}
-		if err := a.dev.CreatePair(pair); err != nil {
-			return hostdev.Device{}, err
+	if !there {
+		if end, err = a.newPair(p); err != nil {
+			return end, err
 		}
 		enforce = true
 	}
@@ -31,58 +30,45 @@ func (a *Agent) hostInterface(p *plan.Port, enforce bool) (hostdev.Device, error
 			return hostdev.Device{}, err
 		}
 	}
-	d, ok, err := a.dev.Device(end)
+	d, ok, err := a.dev.DeviceAt(end.Index)
 	if err == nil && !ok {
-		err = fmt.Errorf("device %s went away", end)
+		err = fmt.Errorf("device %s went away", end.Name)
 	}
 	return d, err
 }
 
-// adoptPair says whether the pair is there. A pair of ours that served another port is removed; a device that is not ours is
-// an error.
-func (a *Agent) adoptPair(p *plan.Port, end string) (bool, error) {
-	host, okHost, err := a.dev.Device(p.Device)
-	if err != nil {
-		return false, err
+// newPair makes the pair. A device of one of its names that is not ours is an error.
+func (a *Agent) newPair(p *plan.Port) (end hostdev.Device, err error) {
+	name := devices.SwitchEnd(p.Device)
+	for _, taken := range []string{p.Device, name} {
+		if _, ok, err := a.dev.Device(taken); err != nil || ok {
+			if err == nil {
+				err = fmt.Errorf("a device %s exists that this agent did not make: rename or remove it, or give the port another device name", taken)
+			}
+			return end, err
+		}
 	}
-	sw, okSwitch, err := a.dev.Device(end)
-	if err != nil {
-		return false, err
+	pair := hostdev.Pair{Host: p.Device, MAC: p.InitialMAC, MTU: p.MTU, Switch: name, Alias: devices.Alias(a.name, p.ID)}
+	if err := a.makePair(p.ID, pair); err != nil {
+		return end, err
 	}
-	want, ours := devices.Alias(a.name, p.ID), devices.AliasPrefix(a.name)
-	switch {
-	case !okHost && !okSwitch:
-		return false, nil
-	case okSwitch && sw.Alias == want:
-		return true, nil // the host's end may have been renamed or moved: it is the host's
-	case okHost && okSwitch && sw.Alias == "" && sw.Peer.Index == host.Index && !sw.Peer.Elsewhere:
-		return true, nil // a crash between making and marking the pair
-	case okSwitch && strings.HasPrefix(sw.Alias, ours):
-		return false, a.dev.Delete(sw)
+	a.state.PairOf(p.Device).Counted = true
+	end, ok, err := a.dev.Device(name)
+	if err == nil && !ok {
+		err = fmt.Errorf("device %s went away", name)
 	}
-	name := p.Device
-	if !okHost {
-		name = end
-	}
-	return false, fmt.Errorf("a device %s exists that this agent did not make: rename or remove it, or give the port another device name", name)
+	return end, err
 }
 
-// enforce makes the host's end what the plan says.
-func (a *Agent) enforce(p *plan.Port, end string) error {
-	host, okHost, err := a.dev.Device(p.Device)
-	if err != nil {
-		return err
-	}
-	sw, okSwitch, err := a.dev.Device(end)
-	if err != nil {
-		return err
-	}
+// enforce makes the host's end what the plan says. One that is in another namespace by now is that namespace's.
+func (a *Agent) enforce(p *plan.Port, end hostdev.Device) error {
 	var errs []error
-	if okSwitch && sw.MTU != p.MTU {
-		errs = append(errs, a.dev.SetMTU(sw, p.MTU))
+	if end.MTU != p.MTU {
+		errs = append(errs, a.dev.SetMTU(end, p.MTU))
 	}
-	if !okHost || sw.Peer.Index != host.Index || sw.Peer.Elsewhere {
-		return errors.Join(errs...)
+	host, ok, err := a.dev.DeviceAt(end.Peer.Index)
+	if err != nil || !ok || end.Peer.Elsewhere || host.Name != p.Device {
+		return errors.Join(append(errs, err)...)
 	}
 	if host.MTU != p.MTU {
 		errs = append(errs, a.dev.SetMTU(host, p.MTU))
@@ -93,6 +79,12 @@ func (a *Agent) enforce(p *plan.Port, end string) error {
 	if a.adopted(p.ID.Name) != nil && a.runTime(p.ID.Name) != nil { // its addresses live as they did on the device
 		return errors.Join(errs...)
 	}
+	return errors.Join(append(errs, a.address(p, host))...)
+}
+
+// address gives the host's end the addresses that the port asks for, and takes away those that it asked for before. Others are somebody
+// else's: an operator's, or those of a DHCP client.
+func (a *Agent) address(p *plan.Port, host hostdev.Device) error {
 	var want []netip.Prefix
 	for _, s := range p.Addresses {
 		prefix, err := netip.ParsePrefix(s)
@@ -101,22 +93,61 @@ func (a *Agent) enforce(p *plan.Port, end string) error {
 		}
 		want = append(want, prefix)
 	}
-	return errors.Join(append(errs, a.dev.SetAddresses(host, want))...)
-}
-
-// removeStrays removes pairs that an agent of this name made and that no port has any more: it was killed before it could.
-func (a *Agent) removeStrays() error {
-	inUse := map[string]bool{}
-	for _, sw := range a.plan.Switches {
-		for _, p := range sw.Ports {
-			inUse[devices.Alias(a.name, p.ID)] = true
-		}
+	have, err := a.dev.Addresses(host)
+	rec := a.state.PairOf(p.Device)
+	if err != nil || rec == nil {
+		return err
+	}
+	if !rec.Counted {
+		rec.Put, rec.Counted = common(want, have), true
+	}
+	missing, over := without(want, have), without(rec.Put, want)
+	if err := a.plansToPut(rec, missing); err != nil {
+		return err
 	}
 	var errs []error
-	for _, d := range a.dev.WithAlias(devices.AliasPrefix(a.name)) {
-		if !inUse[d.Alias] {
-			errs = append(errs, a.dev.Delete(d))
+	// First what comes: as long as the interface has an address of a subnet, others' routes in it stay.
+	for _, prefix := range missing {
+		errs = append(errs, a.dev.AddAddress(host, prefix))
+	}
+	for _, prefix := range common(over, have) {
+		if err := a.dev.RemoveAddress(host, prefix); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		a.log.Info("address removed that the port no longer asks for", "port", p.ID.String(), "device", host.Name, "address", prefix.String())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	rec.Put = without(rec.Put, over)
+	return nil
+}
+
+// plansToPut writes down what is going to be put on an interface, so that a crash in between cannot make it somebody else's.
+func (a *Agent) plansToPut(rec *state.Pair, missing []netip.Prefix) error {
+	fresh := without(missing, rec.Put)
+	if len(fresh) == 0 {
+		return nil
+	}
+	before := rec.Put
+	rec.Put = slices.Concat(before, fresh)
+	if err := a.store.Save(a.state); err != nil && a.commanded {
+		rec.Put = before
+		return err
+	}
+	return nil
+}
+
+// without are those of a list that are not in the other.
+func without(list, other []netip.Prefix) (left []netip.Prefix) {
+	for _, p := range list {
+		if !slices.Contains(other, p) {
+			left = append(left, p)
 		}
 	}
-	return errors.Join(errs...)
+	return left
 }
+
+// common are those of a list that are in the other as well.
+func common(list, other []netip.Prefix) []netip.Prefix { return without(list, without(list, other)) }

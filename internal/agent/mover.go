@@ -19,12 +19,14 @@ type mover struct {
 	net   hostnet.Net
 	// connect and disconnect make the port and end it.
 	connect, disconnect func(*adopt.Record) error
+	// make makes the interface; nil where there is nothing to make.
+	make func(plan.PortID, hostdev.Pair) error
 	// keep leaves the interface, and the addresses on it, to whoever comes next.
 	keep bool
 }
 
 func (a *Agent) mover() *mover {
-	return &mover{agent: a.name, dev: a.dev, net: a.adoptions.net, connect: a.connectAdopted, disconnect: a.disconnectAdopted}
+	return &mover{agent: a.name, dev: a.dev, net: a.adoptions.net, connect: a.connectAdopted, disconnect: a.disconnectAdopted, make: a.makePair}
 }
 
 // Do does one step; steps that undo do nothing where there is nothing to undo.
@@ -125,7 +127,7 @@ func (m *mover) makePair(r *adopt.Record) error {
 		return err
 	}
 	p := hostdev.Pair{Host: r.Port.Device, MAC: mac, MTU: r.Port.MTU, Switch: devices.SwitchEnd(r.Port.Device), Alias: devices.Alias(m.agent, portID(r))}
-	if err := m.dev.CreatePair(p); err != nil {
+	if err := m.make(portID(r), p); err != nil {
 		return err
 	}
 	host, _, err := m.dev.Device(p.Host)

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"heddle/internal/hostdev"
 	"heddle/internal/state"
 )
 
@@ -24,6 +25,8 @@ func (a *Agent) releaseAll() error {
 		if err := giveBack(a.dev, h); err != nil {
 			left = append(left, h)
 			errs = append(errs, fmt.Errorf("give back device %s of port %s: %w", h.Device, h.ID, err))
+		} else if h.Made {
+			a.state.DropPairAt(h.Index)
 		}
 	}
 	a.state.Released = left
@@ -37,6 +40,9 @@ func giveBack(dev Devices, h state.Held) error {
 		return err
 	}
 	if h.Made {
+		if d.Kind != hostdev.Veth { // what the agent makes is a veth
+			return nil
+		}
 		return dev.Delete(d)
 	}
 	var errs []error

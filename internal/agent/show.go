@@ -29,7 +29,8 @@ func (a *Agent) source() view.Source {
 	}
 	return view.Source{
 		Agent: api.AgentInfo{Name: a.name, Version: a.version, API: api.Version, PID: os.Getpid(), Started: a.started,
-			Config: a.state.Config.File, Warnings: append(append([]string{}, a.warnings...), a.misfits...), Announcing: announcing},
+			Config: a.state.Config.File, Warnings: append(append([]string{}, a.warnings...), a.misfits...), Announcing: announcing,
+			Place: a.state.Place, Lookalikes: lookalikes(a.dev, a.state, a.name)},
 		Config: a.cfg, Plan: a.plan, Applied: a.applied, Remembered: a.state, Problems: a.problems, Unattached: a.whyNotAttached, Before: a.before, Device: a.deviceOf,
 		Links: view.Links{Out: a.verdicts.Why, LAG: a.lags.Status, LLDP: a.neighboursOf},
 	}

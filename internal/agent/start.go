@@ -85,7 +85,7 @@ func Run(ctx context.Context, o Options) error {
 	first := len(st.Held) == 0 && !exists(o.Paths.Pins(o.Name))
 	a, err := start(o, store, st, given)
 	if err != nil && first { // nothing was in the kernel before, so nothing is left there
-		err = errors.Join(err, removeAll(o.Paths, store, o.Name, false, nil))
+		err = errors.Join(err, removeAll(o.Paths, store, o.Name, DownOptions{}))
 	}
 	if err != nil {
 		return err
@@ -250,7 +250,12 @@ func (a *Agent) begin(given *givenConfig) error {
 	if later {
 		a.applyLater(given)
 	}
-	return a.removeStrays()
+	a.removeStrays()
+	if err := a.save(); err != nil {
+		a.retry = true
+		a.complain("remember what was removed", err)
+	}
+	return nil
 }
 
 // takePlace makes this boot and namespace the ones whose devices are in hand. Those of an earlier boot, or of a namespace that is

@@ -22,6 +22,10 @@ type AgentInfo struct {
 	// Config is where the configuration in force came from: a path, or "" when there is none yet.
 	Config   string   `json:"config"`
 	Warnings []string `json:"warnings,omitempty"`
+	// Place is the boot and the network namespace whose devices the agent has, as its state says it.
+	Place string `json:"place,omitempty"`
+	// Lookalikes say which devices have the alias of this agent's host ports and were not made by it.
+	Lookalikes []string `json:"lookalikes,omitempty"`
 	// Announcing is how many frames the agent has still to send to tell the physical network and the ports' owners of changes
 	// (S49, S50); 0 a second or so after the last change.
 	Announcing int `json:"announcing"`

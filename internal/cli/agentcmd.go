@@ -125,7 +125,8 @@ func newDown(d Deps) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			progress, done := d.detaching()
 			defer done()
-			return agent.Down(c.Context(), instance.Paths{Run: t.runDir, State: stateDir}, t.name, purge, progress)
+			return agent.Down(c.Context(), instance.Paths{Run: t.runDir, State: stateDir}, t.name, agent.DownOptions{
+				Purge: purge, Progress: progress, Warn: func(text string) { fmt.Fprintf(d.Stderr, "warning: %s\n", text) }})
 		},
 	}
 	t.flags(d, c)

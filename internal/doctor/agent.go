@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"heddle/internal/api"
 )
@@ -27,6 +28,23 @@ func agentAnswers(f Facts) []Finding {
 	}
 	for _, w := range a.Warnings {
 		found = append(found, Finding{Level: Note, Text: w, Remedy: "correct in the configuration what it names, then: heddle apply -f FILE"})
+	}
+	return found
+}
+
+// namespace says where the devices were looked at, when that is not where the command was given.
+func namespace(f Facts) []Finding {
+	if f.Agent.Elsewhere == "" {
+		return nil
+	}
+	return []Finding{{Level: OK, Text: fmt.Sprintf("this command is in another one than agent %s: devices were looked at in the agent's, %s", f.Agent.Name, f.Agent.Elsewhere)}}
+}
+
+func aliases(f Facts) []Finding {
+	var found []Finding
+	for _, text := range f.Agent.Lookalikes {
+		device, _, _ := strings.Cut(strings.TrimPrefix(text, "device "), " ")
+		found = append(found, Finding{Level: Note, Text: text, Remedy: fmt.Sprintf("ip link set dev %s alias \"\", if nobody needs it", device)})
 	}
 	return found
 }

@@ -38,6 +38,8 @@ func checks() []check {
 		{"bpf file system", []Fact{FactMounts}, "there, and outlives the agent", fileSystem},
 		{"pins", []Fact{FactPins}, "every agent's kernel objects have their agent", pins},
 		{"agent", []Fact{FactAgent}, "answers, and is of this program's version", agentAnswers},
+		{"namespace", []Fact{FactDevices}, "the devices are this network namespace's", namespace},
+		{"aliases", []Fact{FactAgent}, "no other device looks like a host port's", aliases},
 		{"configuration", []Fact{FactConfig}, "valid", configuration},
 		{"uplinks", []Fact{FactDevices}, "all there and up", uplinks},
 		{"ports", []Fact{FactDevices}, "all have their device", ports},

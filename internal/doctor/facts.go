@@ -73,6 +73,11 @@ type Agent struct {
 	Warnings     []string
 	// Remembers: there is a state of it, so that it has run before.
 	Remembers bool
+	// Elsewhere is the path of the network namespace that the agent's devices are in, where that is not this command's; the devices
+	// were looked at there. Place is the boot and the namespace as the agent has them.
+	Elsewhere, Place string
+	// Lookalikes say which devices have the alias of its host ports and are none.
+	Lookalikes []string
 }
 
 // Config is the configuration file.

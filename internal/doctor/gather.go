@@ -12,8 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heddle/internal/api"
+	"heddle/internal/instance"
 	"heddle/internal/interrupt"
 	"heddle/internal/spec"
+	"heddle/internal/state"
 )
 
 // Where says where to look.
@@ -31,10 +33,43 @@ func Gather(ctx context.Context, w Where) Facts {
 	f.pins(ctx, w)
 	cfg := f.config(ctx, w)
 	f.askAgent(ctx, w, cfg)
-	f.BridgeNetfilter = read("/proc/sys/net/bridge/bridge-nf-call-iptables") == "1"
-	f.Forwarding = read("/proc/sys/net/ipv4/ip_forward") == "1"
-	f.devices(w)
+	f.inAgentsNamespace(w)
 	return f
+}
+
+// inAgentsNamespace looks at the devices where the agent has them, which need not be the network namespace of this process.
+func (f *Facts) inAgentsNamespace(w Where) {
+	look := func() error {
+		f.BridgeNetfilter = read("/proc/sys/net/bridge/bridge-nf-call-iptables") == "1"
+		f.Forwarding = read("/proc/sys/net/ipv4/ip_forward") == "1"
+		f.devices(w)
+		return nil
+	}
+	here, err := instance.Place()
+	there := f.Agent.Place
+	if err != nil || there == "" || there == here || bootOf(there) != bootOf(here) { // an agent's devices end with the boot
+		_ = look()
+		return
+	}
+	path, err := instance.FindPlace(there)
+	switch {
+	case err == nil && path != "":
+		f.Agent.Elsewhere = path
+		err = instance.In(path, look)
+	case err == nil && !f.Agent.Running:
+		err = fmt.Errorf("the network namespace that agent %s has its devices in is gone", f.Agent.Name)
+	case err == nil:
+		err = fmt.Errorf("agent %s has its devices in another network namespace, which cannot be found from here: run this as root, and inside it", f.Agent.Name)
+	}
+	if err != nil {
+		f.Unknown[FactDevices] = err.Error()
+	}
+}
+
+// bootOf is the part of a place that tells boots apart.
+func bootOf(place string) string {
+	boot, _, _ := strings.Cut(place, " ")
+	return boot
 }
 
 // read is a small file's content without the space around it, "" when it cannot be read.
@@ -146,10 +181,14 @@ func (f *Facts) askAgent(ctx context.Context, w Where, cfg *spec.Config) {
 	switch {
 	case err == nil:
 		f.Agent.Running, f.Agent.Version, f.Agent.Warnings = true, s.Agent.Version, s.Agent.Warnings
+		f.Agent.Place, f.Agent.Lookalikes = s.Agent.Place, s.Agent.Lookalikes
 		f.fromAgent(s)
 		return
 	case !errors.Is(err, api.ErrNoAgent):
 		f.Unknown[FactAgent] = err.Error()
+	}
+	if st, err := state.Peek(filepath.Join(w.StateDir, w.Agent)); err == nil && f.Agent.Remembers {
+		f.Agent.Place = st.Place
 	}
 	if cfg != nil {
 		f.fromFile(cfg)

@@ -160,7 +160,9 @@ func (c *closer) look(d Device, l netlink.Link) Device {
 	}
 	c.chain(&d, xdp)
 	d.Behind = append(d.Behind, tcFilters(l)...)
-	d.Manager = managerOf(d.Index)
+	if firstNamespace() {
+		d.Manager = managerOf(d.Index)
+	}
 	return d
 }
 
@@ -204,6 +206,14 @@ func tcFilters(l netlink.Link) []string {
 		names = append(names, name)
 	}
 	return names
+}
+
+// firstNamespace says whether this thread is in the network namespace of the machine's first process, whose devices the network
+// managers number; also where that cannot be seen.
+func firstNamespace() bool {
+	first, err := os.Readlink("/proc/1/ns/net")
+	here, errHere := os.Readlink("/proc/thread-self/ns/net")
+	return err != nil || errHere != nil || first == here
 }
 
 // managerOf is the network manager that says it configures the device, by the state files that both keep for each device.

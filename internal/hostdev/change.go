@@ -125,36 +125,50 @@ func (h *Host) SetMAC(d Device, mac plan.MAC) error {
 	})
 }
 
-// SetAddresses gives the device exactly these addresses, apart from the IPv6 link-local ones that the kernel makes itself.
-func (h *Host) SetAddresses(d Device, want []netip.Prefix) error {
+// SetAlias sets the text that tells an operator, and a later agent, whose the device is.
+func (h *Host) SetAlias(d Device, alias string) error {
+	return h.change(d, "set the alias", func(l netlink.Link) error { return h.set.LinkSetAlias(l, alias) })
+}
+
+// Addresses lists the device's addresses, apart from the IPv6 link-local ones.
+func (h *Host) Addresses(d Device) ([]netip.Prefix, error) {
 	have, err := h.set.AddrList(byIndex(d.Index), netlink.FAMILY_ALL)
 	if err != nil {
-		return fmt.Errorf("list the addresses of device %s: %w", d.Name, err)
+		return nil, fmt.Errorf("list the addresses of device %s: %w", d.Name, err)
 	}
-	missing := make(map[netip.Prefix]bool, len(want))
-	for _, p := range want {
-		missing[p] = true
-	}
+	var list []netip.Prefix
 	for _, a := range have {
-		p, ok := prefixOf(a.IPNet)
-		switch {
-		case !ok:
-		case missing[p]:
-			delete(missing, p)
-		case p.Addr().Is6() && p.Addr().IsLinkLocalUnicast():
-		default:
-			if err := h.set.AddrDel(byIndex(d.Index), &a); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
-				return fmt.Errorf("remove address %s from device %s: %w", p, d.Name, err)
-			}
+		if p, ok := prefixOf(a.IPNet); ok && !(p.Addr().Is6() && p.Addr().IsLinkLocalUnicast()) {
+			list = append(list, p)
 		}
 	}
-	for _, p := range want {
-		if !missing[p] {
-			continue
+	return list, nil
+}
+
+// AddAddress gives the device an address.
+func (h *Host) AddAddress(d Device, p netip.Prefix) error {
+	if err := h.set.AddrReplace(byIndex(d.Index), addrOf(p)); err != nil {
+		return fmt.Errorf("give device %s the address %s: %w", d.Name, p, err)
+	}
+	return nil
+}
+
+// RemoveAddress takes one address off the device. Without promote_secondaries the kernel would remove with the first IPv4 address of a
+// subnet all others in it, whoever put them there.
+func (h *Host) RemoveAddress(d Device, p netip.Prefix) error {
+	const promote = "promote_secondaries"
+	was, err := readSysctl(d, "ipv4", promote)
+	if err != nil {
+		return err
+	}
+	if p.Addr().Is4() && was == "0" {
+		if err := writeSysctl(d, "ipv4", promote, "1"); err != nil {
+			return err
 		}
-		if err := h.set.AddrReplace(byIndex(d.Index), addrOf(p)); err != nil {
-			return fmt.Errorf("give device %s the address %s: %w", d.Name, p, err)
-		}
+		defer func() { _ = writeSysctl(d, "ipv4", promote, was) }()
+	}
+	if err := h.set.AddrDel(byIndex(d.Index), addrOf(p)); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+		return fmt.Errorf("remove address %s from device %s: %w", p, d.Name, err)
 	}
 	return nil
 }

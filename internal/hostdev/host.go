@@ -298,12 +298,15 @@ func (h *Host) Members(d Device) []Device {
 	return found
 }
 
-// WithAlias lists the devices whose alias begins with prefix, without the state of their other ends.
+// WithAlias lists the devices whose alias begins with prefix.
 func (h *Host) WithAlias(prefix string) []Device {
 	var found []Device
-	for _, l := range h.links {
-		if strings.HasPrefix(l.alias, prefix) {
-			found = append(found, l.device())
+	for index, l := range h.links {
+		if !strings.HasPrefix(l.alias, prefix) {
+			continue
+		}
+		if d, ok, err := h.show(index); err == nil && ok {
+			found = append(found, d)
 		}
 	}
 	return found

@@ -1,6 +1,7 @@
 package hostdev
 
 import (
+	"errors"
 	"net/netip"
 	"os/exec"
 	"strings"
@@ -162,7 +163,17 @@ func TestPairIsMadeAddressedAndRemoved(t *testing.T) {
 		{netip.MustParsePrefix("192.0.2.1/24"), netip.MustParsePrefix("2001:db8::1/64")},
 		{netip.MustParsePrefix("192.0.2.2/24")},
 	} {
-		if err := h.SetAddresses(d, want); err != nil {
+		err := host.Do(func() error { // as the kernel parameters are those of the caller's namespace
+			have, err := h.Addresses(d)
+			for _, p := range want {
+				err = errors.Join(err, h.AddAddress(d, p))
+			}
+			for _, p := range have {
+				err = errors.Join(err, h.RemoveAddress(d, p))
+			}
+			return err
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 		out, err := host.Output("ip", "-o", "addr", "show", "dev", "vmk0", "scope", "global")

@@ -43,6 +43,8 @@ type State struct {
 	// Place says for which boot and network namespace Held counts.
 	Place string `json:"place"`
 	Held  []Held `json:"held"`
+	// Pairs are the devices that the agent made for host ports.
+	Pairs []Pair `json:"pairs,omitzero"`
 	// LAGs and LLDP are what the physical network was told last; they count for Place like Held.
 	LAGs []LAG      `json:"lags,omitzero"`
 	LLDP []LLDPSaid `json:"lldp,omitzero"`
@@ -231,6 +233,7 @@ func (s *State) PortNumbers() map[plan.PortID]uint32 {
 
 // MoveTo begins anew in another boot or network namespace: the devices in hand, and what hangs on them, are gone with the place before.
 func (s *State) MoveTo(place string) {
+	s.Pairs = nil
 	s.Place, s.Held, s.Released, s.Departed, s.Uses, s.Assigned, s.LAGs, s.LLDP, s.Loops = place, nil, nil, nil, nil, nil, nil, nil, nil
 }
 
@@ -279,6 +282,9 @@ func Open(dir string) (*Store, error) {
 	}
 	return &Store{dir: dir}, nil
 }
+
+// Peek reads a state for somebody who is not its agent; nothing is made where there is none.
+func Peek(dir string) (*State, error) { return (&Store{dir: dir}).Load() }
 
 // Dir is the directory, for what else an agent keeps on disk.
 func (s *Store) Dir() string { return s.dir }

@@ -1,0 +1,163 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"heddle/internal/devices"
+	"heddle/internal/hostdev"
+	"heddle/internal/plan"
+	"heddle/internal/state"
+)
+
+// makePair makes the devices of a host port. What is to be made is written down first.
+func (a *Agent) makePair(id plan.PortID, p hostdev.Pair) error {
+	a.state.PutPair(state.Pair{ID: id, Host: p.Host, End: p.Switch, MAC: p.MAC})
+	if err := a.store.Save(a.state); err != nil && a.commanded {
+		a.state.DropPair(p.Host)
+		return err
+	}
+	if err := a.dev.CreatePair(p); err != nil {
+		a.state.DropPair(p.Host)
+		return err
+	}
+	end, ok, err := a.dev.Device(p.Switch)
+	if err == nil && ok {
+		a.state.PairOf(p.Host).Made(end)
+	}
+	return err
+}
+
+// findPair is the switch's end of a pair that is written down, under whatever name.
+func findPair(dev Devices, p *state.Pair) (d hostdev.Device, ok bool, err error) {
+	if p.Index != 0 {
+		d, ok, err = dev.DeviceAt(p.Index)
+	} else {
+		d, ok, err = dev.Device(p.End)
+	}
+	return d, ok && p.Is(d), err
+}
+
+// knownPair is the switch's end of the port's pair, if the agent made one under the device's name; for another port before, perhaps.
+func (a *Agent) knownPair(p *plan.Port) (hostdev.Device, bool, error) {
+	rec := a.state.PairOf(p.Device)
+	if rec == nil {
+		rec = a.earlierPair(p)
+	}
+	if rec == nil {
+		return hostdev.Device{}, false, nil
+	}
+	end, ok, err := findPair(a.dev, rec)
+	if err != nil || !ok {
+		return end, false, err
+	}
+	rec.Made(end)
+	if alias := devices.Alias(a.name, p.ID); end.Alias != alias {
+		rec.ID = p.ID
+		if err := a.dev.SetAlias(end, alias); err != nil {
+			return end, false, err
+		}
+		if host, ok, err := a.dev.DeviceAt(rec.HostIndex); err == nil && ok && rec.Has(host) {
+			if err := a.dev.SetAlias(host, alias); err != nil {
+				return end, false, err
+			}
+		}
+	}
+	end, ok, err = a.dev.DeviceAt(end.Index)
+	return end, ok, err
+}
+
+// earlierPair writes down a pair that an agent made which did not: one in hand, or one that is in every respect as agents make them.
+func (a *Agent) earlierPair(p *plan.Port) *state.Pair {
+	end, ok, err := a.dev.Device(devices.SwitchEnd(p.Device))
+	if err != nil || !ok || end.Kind != hostdev.Veth || end.Alias != devices.Alias(a.name, p.ID) {
+		return nil
+	}
+	if h := a.state.Of(p.ID); h == nil || !h.Made || h.Index != end.Index {
+		if !isWhole(a.dev, end, a.name) {
+			return nil
+		}
+	}
+	rec := a.state.PutPair(state.Pair{ID: p.ID, Host: p.Device, End: end.Name, MAC: p.InitialMAC})
+	rec.Made(end)
+	return rec
+}
+
+// isWhole says whether both ends of a pair are here, under the names and with the alias that an agent gives them.
+func isWhole(dev Devices, end hostdev.Device, agent string) bool {
+	host, ok, err := dev.DeviceAt(end.Peer.Index)
+	return err == nil && ok && end.Kind == hostdev.Veth && !end.Peer.Elsewhere && host.Kind == hostdev.Veth && host.Peer.Index == end.Index && !host.Peer.Elsewhere &&
+		host.Alias == end.Alias && strings.HasPrefix(end.Alias, devices.AliasPrefix(agent)) && end.Name == devices.SwitchEnd(host.Name)
+}
+
+// removeStrays removes pairs that the agent made and that no port has any more: it was killed before it could. What only looks like one
+// of them stays. Nothing of this keeps the agent from its work.
+func (a *Agent) removeStrays() {
+	inUse := map[string]bool{}
+	for _, sw := range a.plan.Switches {
+		for _, p := range sw.Ports {
+			inUse[p.Device] = true
+		}
+	}
+	for _, p := range slices.Clone(a.state.Pairs) {
+		if inUse[p.Host] {
+			continue
+		}
+		if err := removePair(a.dev, &p); err != nil {
+			a.log.Warn("a device of a host port that is gone stays", "err", err)
+			continue
+		}
+		a.state.DropPair(p.Host)
+	}
+	for _, text := range lookalikes(a.dev, a.state, a.name) {
+		a.log.Warn(text)
+	}
+}
+
+// removePair removes a pair that is written down, if it is there.
+func removePair(dev Devices, p *state.Pair) error {
+	d, ok, err := findPair(dev, p)
+	if err != nil || !ok {
+		return err
+	}
+	return dev.Delete(d)
+}
+
+// lookalikes says which devices have the alias of this agent's host ports and are none: somebody else set it. They are left alone.
+func lookalikes(dev Devices, st *state.State, agent string) (texts []string) {
+	for _, d := range dev.WithAlias(devices.AliasPrefix(agent)) {
+		ours := func(p state.Pair) bool { return p.Has(d) }
+		held := func(h state.Held) bool {
+			return h.Made && (h.Index == d.Index || h.Index == d.Peer.Index && !d.Peer.Elsewhere)
+		}
+		if slices.ContainsFunc(st.Pairs, ours) || slices.ContainsFunc(st.Held, held) || slices.ContainsFunc(st.Released, held) {
+			continue
+		}
+		texts = append(texts, fmt.Sprintf("device %s has the alias %s and was not made by this agent: it is left alone", d.Name, d.Alias))
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+// removePairs removes, for "heddle down", the pairs that are written down, and says what else has the alias. Without a record (the state
+// cannot be read) pairs are removed that are in every respect as the agent makes them.
+func removePairs(dev Devices, st *state.State, agent string, recorded bool) (left []string, err error) {
+	var errs []error
+	for _, p := range slices.Clone(st.Pairs) {
+		if err := removePair(dev, &p); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		st.DropPair(p.Host)
+	}
+	if !recorded {
+		for _, d := range dev.WithAlias(devices.AliasPrefix(agent)) {
+			if end, ok, err := dev.DeviceAt(d.Index); err == nil && ok && isWhole(dev, end, agent) {
+				errs = append(errs, dev.Delete(end))
+			}
+		}
+	}
+	return lookalikes(dev, st, agent), errors.Join(errs...)
+}
