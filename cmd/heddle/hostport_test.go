@@ -137,3 +137,27 @@ func TestDoctorLooksIntoTheAgentsNamespace(t *testing.T) {
 	h.kill(syscall.SIGKILL)
 	sound("agent away")
 }
+
+// The switch's end of a host port serves on under another name, and goes with the agent.
+func TestARenamedSwitchEndServesOn(t *testing.T) {
+	h, file, a, _ := twoVMs(t)
+	h.must("port", "connect", "vmk0", "--port-group", "web", "--role", "host", "--address", "192.0.2.1/24")
+	h.awaitPort("vmk0", api.Up)
+	h.ip("link set sw-vmk0 name foo")
+	for _, restart := range []bool{false, true} {
+		if restart {
+			h.kill(syscall.SIGKILL)
+			h.start("--config", file)
+		}
+		h.must("apply", "-f", file) // which binds all devices once more
+		h.awaitPort("vmk0", api.Up)
+		if !pings(a, "192.0.2.1") {
+			t.Errorf("restarted %v: no traffic", restart)
+		}
+	}
+	h.kill(syscall.SIGKILL)
+	h.must("down")
+	if left := run(t, h.ns, "ip -o link"); strings.Contains(left, "vmk0") || strings.Contains(left, "foo") {
+		t.Errorf("left:\n%s", left)
+	}
+}

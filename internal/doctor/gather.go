@@ -49,6 +49,9 @@ func (f *Facts) inAgentsNamespace(w Where) {
 	there := f.Agent.Place
 	if err != nil || there == "" || there == here || bootOf(there) != bootOf(here) { // an agent's devices end with the boot
 		_ = look()
+		if there == "" && os.Geteuid() != 0 && f.noneHere() { // the agent's namespace is not told
+			f.Unknown[FactDevices] = "none of the switches' devices is in this network namespace, and which one is the agent's is only shown to root: run this as root"
+		}
 		return
 	}
 	path, err := instance.FindPlace(there)
@@ -64,6 +67,24 @@ func (f *Facts) inAgentsNamespace(w Where) {
 	if err != nil {
 		f.Unknown[FactDevices] = err.Error()
 	}
+}
+
+// noneHere says whether none of the devices of uplinks and ports is in the namespace that was looked at.
+func (f *Facts) noneHere() bool {
+	named := 0
+	for _, u := range f.Uplinks {
+		if _, ok := f.Devices[u.Device]; ok {
+			return false
+		}
+		named++
+	}
+	for _, p := range f.Ports {
+		if _, ok := f.Devices[p.Device]; ok {
+			return false
+		}
+		named++
+	}
+	return named > 0
 }
 
 // bootOf is the part of a place that tells boots apart.

@@ -85,3 +85,29 @@ func TestS81_DownMovesTheHostsAddressesBack(t *testing.T) {
 	e.up()
 	e.restored(before, "down, and started again")
 }
+
+// The card that gave its addresses to a host port is found by its index and MAC when somebody renamed it meanwhile.
+func TestS81_DownFindsACardThatWasRenamed(t *testing.T) {
+	e := newEstate(t)
+	if err := e.Heddle("host-port", "adopt", "eth0"); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Heddle("host-port", "confirm"); err != nil {
+		t.Fatal(err)
+	}
+	e.End(syscall.SIGKILL)
+	e.run("ip link set eth0 name wan0")
+	if err := e.Heddle("down"); err != nil {
+		t.Fatal(err)
+	}
+	if got := e.run("ip -o address show dev wan0"); !strings.Contains(got, "192.0.2.10/24") || !strings.Contains(got, "2001:db8::10/64") {
+		t.Errorf("its addresses are not back:\n%s", got)
+	}
+	if got := e.run("ip -o link"); strings.Contains(got, "vmk0") || strings.Contains(got, "PROMISC") {
+		t.Errorf("left:\n%s", got)
+	}
+	e.reaches()
+	e.run("ip link set wan0 name eth0")
+	e.Start("")
+	e.up()
+}
