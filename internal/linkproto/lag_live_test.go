@@ -269,7 +269,11 @@ func TestS52_PlanChangesTouchOnlyTheirMembers(t *testing.T) {
 
 func apply(t *testing.T, h *host, yaml string) {
 	t.Helper()
-	if _, err := h.Apply(t.Context(), api.Apply{File: "heddle.yaml", Content: yaml}); err != nil {
+	out, err := h.Apply(t.Context(), api.Apply{File: "heddle.yaml", Content: yaml, Window: api.Window{ConfirmWithin: time.Minute}})
+	if err == nil && out.Trial != nil && out.Trial.State == api.TrialConfirm { // the host's own interface knows nobody yet
+		_, err = h.ConfirmChange(t.Context())
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }
