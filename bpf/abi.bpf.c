@@ -9,6 +9,7 @@
 #include "record.h"
 #include "tables.h"
 #include "tell.h"
+#include "wait.h"
 
 struct catalogue {
 	enum reason reason;

@@ -26,7 +26,7 @@ NOINLINE void consider(struct frame *f, u32 receiver)
 	if (receiver & HOST_BEHIND)
 		why = refuse_host(f, r);
 	else
-		why = r->flags & PORT_UPLINK ? refuse_uplink(f, r) : refuse_port(f, r, slot == f->known);
+		why = r->flags & PORT_UPLINK ? refuse_uplink(f, r) : refuse_port(f, slot, r, slot == f->known);
 	if (why) {
 		count_refusal(f, slot, why);
 		return;

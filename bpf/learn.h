@@ -3,6 +3,7 @@
 #pragma once
 #include "classify.h"
 #include "loop.h"
+#include "wait.h"
 
 INLINE void mac_key_of(struct mac_key *k, u32 segment, const u8 *mac)
 {
@@ -11,7 +12,7 @@ INLINE void mac_key_of(struct mac_key *k, u32 segment, const u8 *mac)
 	k->reserved = 0;
 }
 
-/* Slot of the port (or uplink) whose own MAC this is, 0 = nobody's. */
+/* Slot of the port (or uplink) whose own MAC this is, 0 = nobody's. Of several ports the one that was made to wait last. */
 INLINE u32 owner_of(struct frame *f, const u8 *mac)
 {
 	u64 key = mac_number(mac) | (f->in->switch_id + 1ULL) << 48;
@@ -27,6 +28,21 @@ INLINE u32 owner_of(struct frame *f, const u8 *mac)
 	if (b->key[2] == key)
 		return b->slot[2];
 	return b->key[3] == key ? b->slot[3] : 0;
+}
+
+/* Of the ports that share a MAC while it moves between them, in the order of their waits, the first whose guest runs here; 0 = none. */
+NOINLINE u32 first_awake(u32 half, u32 slot)
+{
+	for (u32 i = 0; i < MAX_SAME_MAC && slot; i++) {
+		struct port *p = port_at(half, slot);
+
+		if (!p)
+			return 0;
+		if (!waits(slot, p))
+			return slot;
+		slot = p->next_owner;
+	}
+	return 0;
 }
 
 /* Ticks from then to now. Another CPU may have read the clock after this frame did and left a later time: no time has passed. */
@@ -166,33 +182,64 @@ INLINE enum reason learn_from_port(struct frame *f)
 	return REASON_NONE;
 }
 
-/* A learned MAC that was silent here for a second and is heard from outside lives elsewhere now (S92). */
+/* Is the port of a learned MAC one whose guest runs elsewhere? */
+INLINE bool learned_of_waiting(u32 half, u32 slot)
+{
+	struct port *p = port_at(half, slot);
+
+	return p && waits(slot, p);
+}
+
+/* A learned MAC that was silent here for a second, or whose guest runs elsewhere, and is heard from outside lives elsewhere now
+ * (S92, S99). */
 INLINE void learn_from_uplink(struct frame *f)
 {
 	struct mac_key k;
 	struct learned *e;
+	bool left;
 	u32 slot;
 
 	if (!(f->in->flags & SWITCH_LEARNS))
 		return;
 	mac_key_of(&k, f->segment, f->src);
 	e = bpf_map_lookup_elem(&macs, &k);
-	if (!e || recent(f->now, e->seen))
+	if (!e)
 		return;
 	slot = e->slot;
+	left = learned_of_waiting(f->half, slot);
+	if (!left && recent(f->now, e->seen))
+		return;
 	if (!bpf_map_delete_elem(&macs, &k))
 		hold(slot, -1);
+	if (left)
+		bpf_map_delete_elem(&marks, &k); /* what is heard now is no echo */
 }
 
-/* Was (segment, source) sent by one of our ports within the last second (S91)? Asked once per frame, only for copies. */
+/* Did one of the ports with that MAC send it in that segment within the last second? */
+INLINE bool owner_sent_recently(u32 half, u32 slot, const struct mac_key *k, u64 now)
+{
+	for (u32 i = 0; i < MAX_SAME_MAC && slot; i++) {
+		struct own_mark *m = bpf_map_lookup_elem(&own_marks, &slot);
+		struct port *p = port_at(half, slot);
+
+		if (m && m->key.segment == k->segment && mac_equal(m->key.mac, k->mac) && recent(now, m->at))
+			return true;
+		slot = p ? p->next_owner : 0;
+	}
+	return false;
+}
+
+/* Was (segment, source) sent by one of our ports within the last second (S91)? Asked once per frame, only for copies. A source whose
+ * guest runs elsewhere is heard from there (S99). */
 NOINLINE u32 sent_recently(struct frame *f)
 {
 	struct mac_key k;
 	struct learned *e;
-	struct own_mark *m;
-	u32 slot;
+	u32 slot = owner_of(f, f->src);
 	u64 *at;
 
+	if (slot && !first_awake(f->half, slot))
+		return 0;
 	mac_key_of(&k, f->segment, f->src);
 	at = bpf_map_lookup_elem(&marks, &k);
 	if (at && recent(f->now, *at))
@@ -200,7 +247,5 @@ NOINLINE u32 sent_recently(struct frame *f)
 	e = bpf_map_lookup_elem(&macs, &k);
 	if (e && e->sent && recent(f->now, e->sent - 1))
 		return 1;
-	slot = owner_of(f, f->src);
-	m = bpf_map_lookup_elem(&own_marks, &slot);
-	return slot && m && m->key.segment == f->segment && mac_equal(m->key.mac, f->src) && recent(f->now, m->at);
+	return owner_sent_recently(f->half, slot, &k, f->now);
 }

@@ -15,6 +15,12 @@ INLINE u32 known_by_owner(struct frame *f)
 	r = port_at(f->half, slot);
 	if (!r)
 		return 0;
+	if (UNLIKELY(r->rules & RULE_WAITS)) {
+		slot = first_awake(f->half, slot); /* S99 */
+		r = port_at(f->half, slot);
+		if (!slot || !r)
+			return 0;
+	}
 	if (UNLIKELY(r->flags & PORT_UPLINK)) {
 		if (f->in->flags & PORT_UPLINK || !(r->flags & PORT_CARRIES_HOST))
 			return 0;
@@ -42,6 +48,8 @@ INLINE u32 known_by_learning(struct frame *f)
 	if (!r || (r->flags & (PORT_CONNECTED | PORT_LEARNS)) != (PORT_CONNECTED | PORT_LEARNS))
 		return 0;
 	if (elapsed(f->now, e->seen) > r->ageing) /* S17, S93 */
+		return 0;
+	if (waits(slot, r)) /* S99 */
 		return 0;
 	return admits(f->half, r, f->segment) ? slot : 0;
 }

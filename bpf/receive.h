@@ -35,10 +35,12 @@ INLINE enum reason refuse_known(struct frame *f, const struct port *r)
 	return f->l3_length > r->mtu ? REASON_MTU_EXCEEDED : REASON_NONE;
 }
 
-INLINE enum reason refuse_port(struct frame *f, const struct port *r, bool known)
+INLINE enum reason refuse_port(struct frame *f, u32 slot, const struct port *r, bool known)
 {
 	enum reason why = refuse_known(f, r);
 
+	if (UNLIKELY(r->rules & RULE_WAITS) && (r->flags & (PORT_BLOCKED | PORT_UP)) == PORT_UP && waits(slot, r))
+		return REASON_RECEIVER_WAITING; /* S99 */
 	if (known || f->from_host || !(f->in->flags & PORT_UPLINK) || (why && why != REASON_MTU_EXCEEDED))
 		return why;
 	return refuse_loop(f, r) ?: why;

@@ -49,6 +49,8 @@ INLINE s32 switch_frame(struct __sk_buff *skb, u32 slot)
 	if (!f.count)
 		return VERDICT_NEXT;
 	f.now = clock();
+	if (UNLIKELY(f.in->rules & RULE_WAITS))
+		wake(slot, f.in->wait); /* S99 */
 	if (UNLIKELY(!read_frame(&f))) {
 		count_in(&f);
 		capture_admit(&f, false);

@@ -19,6 +19,7 @@ enum limits {
 	OWNER_BUCKET_BITS = 12,
 	OWNER_BUCKETS = 1 << OWNER_BUCKET_BITS,
 	OWNERS_PER_BUCKET = 4,
+	MAX_SAME_MAC = 4, /* ports of a switch with one MAC, while it moves between them */
 	MAX_MACS = 131072,
 	MAX_MARKS = 65536,
 	MAX_RECORDS = 256,
@@ -61,6 +62,7 @@ enum port_flag {
 enum port_rule {
 	RULES_NONE = 0,
 	RULE_LOOP_BLOCKED = 1 << 8, /* with PORT_BLOCKED: a loop goes through the port, no policy blocks it */
+	RULE_WAITS = 1 << 12, /* for its guest, until wait.h says that it has woken */
 };
 
 /* Marks of frames within the host. No guest can set one: a mark does not cross from one network namespace into another, and a tap's
@@ -104,12 +106,14 @@ struct port {
 	u32 switch_mtu;
 	u32 learn_limit;
 	u32 rules; /* enum port_rule */
-	u32 reserved3;
+	u32 wait; /* number of the wait of RULE_WAITS */
 	u64 ageing; /* ticks */
 	u32 storm_rate
 		[CLASSES]; /* frames a second that are flooded, by class; unicast: of unknown destination; 0 = any number */
 	u32 storm_depth[CLASSES]; /* frames at once */
-	u64 reserved[6];
+	u64 reserved[5];
+	u16 reserved4[3];
+	u16 next_owner; /* slot of the next port with the same MAC, 0 = none; see active_owner */
 };
 
 struct vlan_set {

@@ -18,6 +18,8 @@ enum tell_kind {
 	/* of loop.h, with limits of their own */
 	TELL_PROBE = 5, /* a struct told_probe; segment: the tag it came with */
 	TELL_SIGN = 6, /* a sign of a loop; other: enum loop_sign, and from bit 8 on how many frames */
+	/* once for each wait that the agent begins */
+	TELL_AWAKE = 7, /* other: the number of the wait that is over */
 };
 
 struct tell {
@@ -62,6 +64,8 @@ INLINE bool may_tell(struct told *t, u32 kind, u64 now)
 {
 	u64 *last = kind == TELL_LIMIT ? &t->limit_at : &t->refused_at;
 
+	if (kind == TELL_AWAKE)
+		return true;
 	if (kind >= TELL_LIMIT) {
 		if (*last && now + 1 - *last < ticks_per_second)
 			return false;

@@ -33,7 +33,8 @@ const (
 	ReasonDeviceRefused   Reason = 21
 	ReasonStormControl    Reason = 22
 	ReasonLoopBlocked     Reason = 26
-	ReasonCount           Reason = 27
+	ReasonReceiverWaiting Reason = 27
+	ReasonCount           Reason = 28
 )
 
 var reasonNames = [...]string{
@@ -61,6 +62,7 @@ var reasonNames = [...]string{
 	21: "device-refused",
 	22: "storm-control",
 	26: "loop-blocked",
+	27: "receiver-waiting",
 }
 
 // Values of enum reason_room.
@@ -83,6 +85,7 @@ const (
 	OwnerBucketBits   = 12
 	OwnerBuckets      = 4096
 	OwnersPerBucket   = 4
+	MaxSameMAC        = 4
 	MaxMACs           = 131072
 	MaxMarks          = 65536
 	MaxRecords        = 256
@@ -123,6 +126,7 @@ const (
 const (
 	RulesNone       = 0
 	RuleLoopBlocked = 256
+	RuleWaits       = 4096
 )
 
 // Values of enum vlan_mode.
@@ -192,6 +196,7 @@ const (
 	TellRefused = 4
 	TellProbe   = 5
 	TellSign    = 6
+	TellAwake   = 7
 )
 
 // Values of enum loop_limits.
@@ -281,11 +286,13 @@ type Port struct {
 	SwitchMTU  uint32
 	LearnLimit uint32
 	Rules      uint32
-	Reserved3  uint32
+	Wait       uint32
 	Ageing     uint64
 	StormRate  [3]uint32
 	StormDepth [3]uint32
-	Reserved   [6]uint64
+	Reserved   [5]uint64
+	Reserved4  [3]uint16
+	NextOwner  uint16
 }
 
 // VLANSet is struct vlan_set.

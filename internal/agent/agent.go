@@ -42,6 +42,10 @@ type Kernel interface {
 	Snapshot() (*dataplane.Snapshot, error)
 	Sweep() (int, error)
 	Repin() (int, error)
+	// Wake, Awake and Succeed are those of dataplane.Kernel.
+	Wake(id plan.PortID, wait uint32) error
+	Awake() (map[plan.PortID]uint32, error)
+	Succeed(port, successor, left plan.PortID) error
 	Close() error
 }
 
@@ -240,6 +244,7 @@ func (a *Agent) tick() {
 		go runtime.GC()
 	}
 	a.attachFailed()
+	a.watchWaits()
 	a.tellHeld()
 	a.watchAdoptions()
 	a.judgeChange()

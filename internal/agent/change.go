@@ -30,15 +30,16 @@ type intent struct {
 	overrides map[string]state.Override
 	kept      []state.Kept
 	cfg       *spec.Config
+	waits     []state.Wait
 }
 
 func (a *Agent) intent() intent {
-	return intent{a.file, a.state.Config, slices.Clone(a.state.Ports), maps.Clone(a.state.Overrides), a.state.Kept, a.cfg}
+	return intent{a.file, a.state.Config, slices.Clone(a.state.Ports), maps.Clone(a.state.Overrides), a.state.Kept, a.cfg, a.state.Waits}
 }
 
 func (a *Agent) restore(i intent) {
 	a.file, a.state.Config, a.state.Ports, a.state.Overrides = i.file, i.config, i.ports, i.overrides
-	a.state.Kept, a.cfg = i.kept, i.cfg
+	a.state.Kept, a.cfg, a.state.Waits = i.kept, i.cfg, i.waits
 }
 
 // change makes one change of what the agent shall do, all or nothing: edit changes file, state.Config, state.Ports or

@@ -28,6 +28,9 @@ func (a *Agent) Connect(ctx context.Context, p spec.Port) (*api.Applied, error) 
 // Reconnect makes a port; the run-time port of that name and the one that has its device give way, all or nothing. It is what a
 // hook needs: it runs when a guest has just been given the device, so that whoever else claims it is a guest that died unseen.
 func (a *Agent) Reconnect(ctx context.Context, p spec.Port) (*api.Applied, error) {
+	if a.isExpected(ctx, p.Name) {
+		return a.ConnectIncoming(ctx, p)
+	}
 	return a.connect(ctx, p, a.replacing)
 }
 
@@ -41,7 +44,7 @@ func (a *Agent) connect(ctx context.Context, p spec.Port, with func(spec.Port) (
 		}
 		set := p.Policy
 		p = a.withKept(p)
-		if have := a.runTime(p.Name); have != nil && reflect.DeepEqual(*have, p) {
+		if have := a.runTime(p.Name); have != nil && reflect.DeepEqual(a.whole(*have), p) {
 			return nil
 		}
 		if a.declared(p.Name) != nil {

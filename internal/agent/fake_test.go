@@ -233,6 +233,8 @@ type fakeKernel struct {
 	left            int               // devices that wait to be attached
 	reteamed        int
 	attached        int // how often devices were attached
+	awake           map[plan.PortID]uint32
+	succeeded       [][3]plan.PortID
 	macs            []dataplane.MACEntry
 	chains          map[uint32]dataplane.Chain // on devices that are not the switch's alone
 	counters        map[plan.PortID]dataplane.Counters
@@ -270,6 +272,19 @@ func (k *fakeKernel) Attach(time.Duration) (int, error) {
 func (k *fakeKernel) Reteam(d dataplane.Desired) (dataplane.Instant, error) {
 	k.reteamed++
 	return k.Change(d, nil)
+}
+
+func (k *fakeKernel) Wake(id plan.PortID, wait uint32) error {
+	if k.awake == nil {
+		k.awake = map[plan.PortID]uint32{}
+	}
+	k.awake[id] = max(k.awake[id], wait)
+	return nil
+}
+func (k *fakeKernel) Awake() (map[plan.PortID]uint32, error) { return k.awake, nil }
+func (k *fakeKernel) Succeed(port, successor, left plan.PortID) error {
+	k.succeeded = append(k.succeeded, [3]plan.PortID{port, successor, left})
+	return nil
 }
 func (k *fakeKernel) Unattached() map[uint32]error { return nil }
 func (k *fakeKernel) Chain(index uint32) (dataplane.Chain, error) {

@@ -216,6 +216,9 @@ func (a *Agent) prepareAll(bounds []bound) error {
 			continue
 		}
 		h.Prepared = true
+		if b.port != nil {
+			a.doubt(b.port)
+		}
 		a.publishDevice(event.Connected, *h)
 		a.log.Info("device connected", "port", b.id.String(), "device", b.device.Name, "ifindex", b.device.Index)
 	}

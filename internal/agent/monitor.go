@@ -15,6 +15,7 @@ func (a *Agent) watchMonitors() {
 	a.follow(monitors{guest.Watch(func(ctx context.Context, news map[string]guest.Sight) {
 		a.postUnless(ctx.Done(), func() {
 			a.adapters.Take(news)
+			a.sawRuns(news)
 			a.settleSoon()
 		})
 	})})

@@ -23,6 +23,7 @@ type fakeQEMU struct {
 
 	mu     sync.Mutex
 	filter string // what query-rx-filter returns, or a whole line that is no answer
+	status string // what query-status says
 	conns  []net.Conn
 }
 
@@ -75,6 +76,9 @@ func (q *fakeQEMU) serve(conn net.Conn) {
 		if command.Execute == "query-rx-filter" {
 			answer = q.filter
 		}
+		if command.Execute == "query-status" && q.status != "" {
+			answer = fmt.Sprintf(`{"status": %q}`, q.status)
+		}
 		q.mu.Unlock()
 		if _, err := fmt.Fprintf(conn, `{"return": %s, "id": %d}`+"\n", answer, command.ID); err != nil {
 			return
@@ -89,6 +93,18 @@ func (q *fakeQEMU) becomes(filter string) {
 	q.filter = filter
 	for _, c := range q.conns {
 		_, _ = fmt.Fprintln(c, `{"event": "NIC_RX_FILTER_CHANGED", "data": {}}`) // one of them may have ended
+	}
+}
+
+// says is a QEMU that has another status from now on, and tells of it by events.
+func (q *fakeQEMU) says(status string, events ...string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.status = status
+	for _, c := range q.conns {
+		for _, e := range events {
+			_, _ = fmt.Fprintln(c, e) // one of them may have ended
+		}
 	}
 }
 

@@ -109,6 +109,7 @@ func (a *Agent) connects(p spec.Port, ports []spec.Port, set spec.Policy) func()
 			}
 		}
 		a.state.Ports = ports
+		a.state.DropWait(plan.PortID{Switch: p.Switch, Name: p.Name})
 		a.state.DropKept(p.Name)
 		o := a.state.Overrides[p.Name]
 		o.Reset = false

@@ -48,6 +48,10 @@ func (a *Agent) reconcile() error {
 		}
 		a.plan, a.stale = p, false
 	}
+	if a.keepWaits() {
+		a.stale = true
+		return a.reconcile()
+	}
 	a.problems = map[plan.PortID]string{}
 	bounds, err := a.bind(fresh)
 	if err != nil {
@@ -100,6 +104,7 @@ func (a *Agent) resolve(cfg *spec.Config) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.waitMACs(p)
 	// Asked now, with every port connected, and not when the device that is one too many appears.
 	return p, dataplane.Fits(p)
 }
@@ -220,12 +225,20 @@ func (a *Agent) desired(bounds []bound) dataplane.Desired {
 		if why := a.adapters.Onto(b.port, &f); why != "" && a.problems[b.id] == "" {
 			a.problems[b.id] = why
 		}
+		if why := a.waitFact(b.id, &f); why != "" && a.problems[b.id] == "" {
+			a.problems[b.id] = why
+		}
 		f.Assigned = uplinks.Assigned(a.state, b.port)
 		if f.LoopBlocked = a.looping.why(b.id); f.LoopBlocked != "" {
 			a.problems[b.id] = a.looping.problem(b.id)
 		}
 		d.Facts[b.id] = f
 		d.Attachments[b.id] = devices.Attachment(b.device)
+	}
+	if len(a.state.Waits) > 0 {
+		for _, sw := range a.plan.Switches {
+			a.rivals(sw, d.Facts)
+		}
 	}
 	return d
 }

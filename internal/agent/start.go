@@ -222,6 +222,9 @@ func (a *Agent) begin(given *givenConfig) error {
 	if err := a.resumeAdoptions(); err != nil {
 		return err
 	}
+	if err := a.resumeWaits(); err != nil {
+		return err
+	}
 	faults := spec.CheckDevices(a.file, a.lookup)
 	if fresh && len(faults) > 0 {
 		return api.NewError(api.Invalid, faultLines(faults)...)

@@ -69,6 +69,8 @@ func (t *tells) publish(list []dataplane.Told) {
 	for _, e := range list {
 		if e.Kind == abi.TellSign || e.Kind == abi.TellProbe {
 			t.a.heardOfLoop(e)
+		} else if e.Kind == abi.TellAwake {
+			t.a.toldAwake(e)
 		} else if t.isNews(e) {
 			t.a.events.Publish(view.Told(e))
 		}

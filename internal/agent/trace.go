@@ -122,6 +122,7 @@ func traceOn(h *trace.Host, s *dataplane.Snapshot, q trace.Request) (r *trace.Re
 	for _, m := range s.Spent {
 		h.Spent = append(h.Spent, model.Spent(m))
 	}
+	h.Awake = s.Awake
 	run, err := s.DryRun()
 	if err != nil {
 		return nil, &trace.KernelError{Err: err}

@@ -60,6 +60,13 @@ func (e *echo) Reconnect(_ context.Context, p spec.Port) (*Applied, error) {
 	e.got = p
 	return &Applied{}, e.err
 }
+func (e *echo) ConnectIncoming(_ context.Context, p spec.Port) (*Applied, error) {
+	e.got = spec.Port{Name: p.Name + " to come"}
+	return &Applied{}, e.err
+}
+func (e *echo) Expect(_ context.Context, q Expect) error     { e.got = q; return e.err }
+func (e *echo) Activate(_ context.Context, q Activate) error { e.got = q; return e.err }
+
 func (e *echo) Disconnect(_ context.Context, q Disconnect) error { e.got = q; return e.err }
 func (e *echo) Block(_ context.Context, q Block) (*Applied, error) {
 	e.got = q
@@ -161,6 +168,9 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 		}, Apply{File: "f", Content: "switches: []\n# ü", DryRun: true, ReadAt: 7, Window: Window{ConfirmWithin: time.Minute}}},
 		{func() error { _, err := c.Connect(ctx, port); return err }, port},
 		{func() error { _, err := c.Reconnect(ctx, spec.Port{Name: "p"}); return err }, spec.Port{Name: "p again"}},
+		{func() error { _, err := c.ConnectIncoming(ctx, spec.Port{Name: "p"}); return err }, spec.Port{Name: "p to come"}},
+		{func() error { return c.Expect(ctx, Expect{Guest: "vm1"}) }, Expect{Guest: "vm1"}},
+		{func() error { return c.Activate(ctx, Activate{Port: "p"}) }, Activate{Port: "p"}},
 		{func() error { return c.Disconnect(ctx, Disconnect{Port: "p"}) }, Disconnect{Port: "p"}},
 		{func() error { return c.Disconnect(ctx, Disconnect{Device: "tap0"}) }, Disconnect{Device: "tap0"}},
 		{func() error { _, err := c.Block(ctx, Block{Port: "p", Blocked: true, ReadAt: 7}); return err }, Block{Port: "p", Blocked: true, ReadAt: 7}},

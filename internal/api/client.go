@@ -91,6 +91,21 @@ func (c *Client) Reconnect(ctx context.Context, p spec.Port) (*Applied, error) {
 	return call[*Applied](ctx, c, http.MethodPost, "/ports/reconnect", p)
 }
 
+// ConnectIncoming makes a port whose guest is to arrive by a migration: it waits for it.
+func (c *Client) ConnectIncoming(ctx context.Context, p spec.Port) (*Applied, error) {
+	return call[*Applied](ctx, c, http.MethodPost, "/ports/connect-incoming", p)
+}
+
+// Expect says that a guest is to arrive by a migration whose ports are about to be connected.
+func (c *Client) Expect(ctx context.Context, q Expect) error {
+	return c.act(ctx, "/ports/expect", q)
+}
+
+// Activate says that the guest of a port that waits for it runs here.
+func (c *Client) Activate(ctx context.Context, q Activate) error {
+	return c.act(ctx, "/ports/activate", q)
+}
+
 // Disconnect ends a port that was connected by command.
 func (c *Client) Disconnect(ctx context.Context, q Disconnect) error {
 	return c.act(ctx, "/ports/disconnect", q)

@@ -30,6 +30,10 @@ type Service interface {
 	Apply(context.Context, Apply) (*Applied, error)
 	Connect(context.Context, spec.Port) (*Applied, error)
 	Reconnect(context.Context, spec.Port) (*Applied, error)
+	// ConnectIncoming makes a port whose guest is to arrive by a migration, and which waits for it (S99).
+	ConnectIncoming(context.Context, spec.Port) (*Applied, error)
+	Activate(context.Context, Activate) error
+	Expect(context.Context, Expect) error
 	Disconnect(context.Context, Disconnect) error
 	Block(context.Context, Block) (*Applied, error)
 	Move(context.Context, Move) (*Applied, error)

@@ -78,6 +78,7 @@ const (
 	Down    PortState = "down"    // the device or its owner's end is down or has no carrier
 	Blocked PortState = "blocked" // by policy
 	Pending PortState = "pending" // its device is not there, or not usable
+	Waiting PortState = "waiting" // its guest runs elsewhere: it is to arrive by a migration, or has left by one
 	Out     PortState = "out"     // an uplink whose link is up and that is not used all the same
 )
 
@@ -321,6 +322,17 @@ type Move struct {
 	PortGroup string `json:"portGroup"`
 	ReadAt    int64  `json:"readAt"` // as of Apply
 	Window
+}
+
+// Expect says that the ports of a guest are about to be connected, and that it is to arrive by a migration.
+type Expect struct {
+	// Guest is how the names of its ports begin, before the slash.
+	Guest string `json:"guest"`
+}
+
+// Activate says that the guest of a port that waits for it runs here.
+type Activate struct {
+	Port string `json:"port"`
 }
 
 // Disconnect ends a port that was connected by command: the one of that name, or the one that has the device.

@@ -92,7 +92,12 @@ func (s *standIn) Move(_ context.Context, q api.Move) (*api.Applied, error) {
 	q.ReadAt = 0
 	return &s.applied, s.note(q)
 }
-func (s *standIn) Progress(context.Context) (*api.Progress, error) { return &api.Progress{}, s.err }
+func (s *standIn) Progress(context.Context) (*api.Progress, error)  { return &api.Progress{}, s.err }
+func (s *standIn) Expect(_ context.Context, q api.Expect) error     { return s.note(q) }
+func (s *standIn) Activate(_ context.Context, q api.Activate) error { return s.note(q) }
+func (s *standIn) ConnectIncoming(_ context.Context, p spec.Port) (*api.Applied, error) {
+	return &api.Applied{}, s.note([]any{"incoming", p})
+}
 func (s *standIn) Disconnect(_ context.Context, q api.Disconnect) error {
 	return s.note(q)
 }

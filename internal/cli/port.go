@@ -15,6 +15,7 @@ import (
 func newPort(d Deps) *cobra.Command {
 	t := &target{}
 	c := group("port", "Show, connect and change ports", "  heddle port list\n  heddle port connect vm7/eth0 --switch lab --port-group web --device tap7\n  heddle port block vm7/eth0")
+	c.AddCommand(newPortActivate(t))
 	t.flags(d, c)
 	c.AddCommand(newPortList(d, t), newPortShow(d, t), newPortConnect(d, t), newPortDisconnect(d, t), newPortBlock(d, t, true), newPortBlock(d, t, false), newPortMove(d, t))
 	return c

@@ -13,7 +13,7 @@ import (
 func newPortConnect(d Deps, t *target) *cobra.Command {
 	var p spec.Port
 	var own policyFlags
-	var replace bool
+	var replace, incoming bool
 	c := &cobra.Command{
 		Use:   "connect PORT",
 		Short: "Connect a port, as when a virtual machine starts",
@@ -32,7 +32,10 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 				return err
 			}
 			out, err := askAttached(d, c, t, func(ctx context.Context, s api.Service) (*api.Applied, error) {
-				if replace {
+				switch {
+				case incoming:
+					return s.ConnectIncoming(ctx, p)
+				case replace:
 					return s.Reconnect(ctx, p)
 				}
 				return s.Connect(ctx, p)
@@ -47,6 +50,8 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 	portFlags(c, &p)
 	own.flags(c)
 	c.Flags().BoolVar(&replace, "replace", false, "for scripts that run when a guest starts: a run-time port that has this name or this device gives way")
+	c.Flags().BoolVar(&incoming, "incoming", false, "for scripts: as --replace, for a guest that is to arrive by a migration. The port waits for its first\n"+
+		"frame, and takes the place of a port of this name that serves the guest until then")
 	return c
 }
 

@@ -16,6 +16,7 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	capturingMapAwake               = "awake"
 	capturingMapBenchControl        = "bench_control"
 	capturingMapBenchFrames         = "bench_frames"
 	capturingMapCaptureControl      = "capture_control"
@@ -136,6 +137,7 @@ type capturingProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type capturingMapSpecs struct {
+	Awake             *ebpf.MapSpec `ebpf:"awake"`
 	BenchControl      *ebpf.MapSpec `ebpf:"bench_control"`
 	BenchFrames       *ebpf.MapSpec `ebpf:"bench_frames"`
 	CaptureControl    *ebpf.MapSpec `ebpf:"capture_control"`
@@ -214,6 +216,7 @@ func (o *capturingObjects) Close() error {
 //
 // It can be passed to loadCapturingObjects or ebpf.CollectionSpec.LoadAndAssign.
 type capturingMaps struct {
+	Awake             *ebpf.Map `ebpf:"awake"`
 	BenchControl      *ebpf.Map `ebpf:"bench_control"`
 	BenchFrames       *ebpf.Map `ebpf:"bench_frames"`
 	CaptureControl    *ebpf.Map `ebpf:"capture_control"`
@@ -261,6 +264,7 @@ type capturingMaps struct {
 
 func (m *capturingMaps) Close() error {
 	return _CapturingClose(
+		m.Awake,
 		m.BenchControl,
 		m.BenchFrames,
 		m.CaptureControl,

@@ -114,7 +114,24 @@ func (c *carry) first() error {
 			return err
 		}
 	}
-	return c.learned()
+	return errors.Join(c.awake(), c.learned())
+}
+
+// awake takes over which waits are over. Programs may be ending others.
+func (c *carry) awake() error {
+	return c.each("awake", func(_ *generation, s *source) error {
+		return s.entries(func(key, value []byte) error {
+			var have uint64
+			over := *(*uint64)(unsafe.Pointer(&value[0]))
+			if over == 0 || number(key) >= s.to.Entries {
+				return nil
+			}
+			if err := c.maps.Awake.Lookup(key, &have); err != nil || have >= over {
+				return err
+			}
+			return c.maps.Awake.Put(key, over)
+		})
+	})
 }
 
 // learned takes over the learned MACs, and each port's count of them, while programs may be learning: who was heard last counts.
@@ -130,7 +147,7 @@ func (c *carry) learned() error {
 
 // late takes over what came in after first, when no run of the program uses the old tables any more. It may be done again.
 func (c *carry) late() error {
-	if err := c.learned(); err != nil {
+	if err := errors.Join(c.awake(), c.learned()); err != nil {
 		return err
 	}
 	return errors.Join(

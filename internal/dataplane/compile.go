@@ -64,15 +64,16 @@ func (c *compiler) connected(id plan.PortID) (plan.Fact, Attachment, bool) {
 // compileSwitch looks ports up as seldom as it can: with a thousand of them, that is what compiling takes.
 func (c *compiler) compileSwitch(sw *plan.Switch) error {
 	id := c.slots.switches[sw.Name]
-	owners := effectiveMACs(sw, func(id plan.PortID) (plan.Fact, bool) { f, _, ok := c.connected(id); return f, ok })
+	own := effectiveMACs(sw, func(id plan.PortID) (plan.Fact, bool) { f, _, ok := c.connected(id); return f, ok })
 	flags := switchFlags(sw)
 	receivers := make([]receiver, 0, len(sw.Ports)+len(sw.Uplinks))
+	owners := make([]sharedMAC, 0, len(sw.Ports))
 	for i, p := range sw.Ports {
 		f, a, ok := c.connected(p.ID)
 		if !ok {
 			continue
 		}
-		rec, err := c.compilePort(sw, p, &f, a, owners[i])
+		rec, err := c.compilePort(sw, p, &f, a, own[i])
 		if err != nil {
 			return fmt.Errorf("port %s: %w", p.ID.Name, err)
 		}
@@ -86,10 +87,11 @@ func (c *compiler) compileSwitch(sw *plan.Switch) error {
 		slot := c.slots.ports[p.ID]
 		c.img.ports[slot] = rec
 		receivers = append(receivers, receiver{slot: uint16(slot), port: p, floods: rec.Flags&abi.PortFloods != 0, promiscuous: rec.Flags&abi.PortPromiscuous != 0})
-		if m := owners[i].MAC; !m.IsZero() {
-			c.owners = append(c.owners, owned{owner{id, m}, slot})
+		if m := own[i].MAC; !m.IsZero() {
+			owners = append(owners, sharedMAC{mac: m, slot: slot, wait: f.Wait})
 		}
 	}
+	c.compileOwners(id, owners)
 	for _, r := range receivers {
 		c.img.ports[r.slot].Flags |= flags
 	}
@@ -143,6 +145,10 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a At
 	}
 	if f.LoopBlocked != "" && !pol.Blocked.V { // the policy's reason goes before
 		rec.Rules |= abi.RuleLoopBlocked
+	}
+	if f.Waits() {
+		rec.Rules |= abi.RuleWaits
+		rec.Wait = f.Wait
 	}
 	compileStormControl(&rec, &pol.StormControl)
 	if len(sw.Uplinks) > 0 && rec.StormRate[abi.ClassUnicast] == 0 {

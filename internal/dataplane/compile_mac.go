@@ -1,8 +1,10 @@
 package dataplane
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"heddle/internal/abi"
 	"heddle/internal/plan"
@@ -84,6 +86,53 @@ type owner struct {
 type owned struct {
 	owner
 	slot uint32
+}
+
+// sharedMAC is a port with its MAC, and the number of its last wait.
+type sharedMAC struct {
+	mac  plan.MAC
+	slot uint32
+	wait uint32
+}
+
+// compileOwners notes whose MAC each is. Several ports have one while it moves between them: the table names the one that was made to wait
+// last, and each port's record the next, so that the program finds the first that does not wait.
+func (c *compiler) compileOwners(id uint8, ports []sharedMAC) {
+	first := make(map[plan.MAC]int, len(ports))
+	var shared map[plan.MAC][]sharedMAC
+	for i, p := range ports {
+		one, again := first[p.mac]
+		if !again {
+			first[p.mac] = i
+			continue
+		}
+		if shared == nil {
+			shared = map[plan.MAC][]sharedMAC{}
+		}
+		if len(shared[p.mac]) == 0 {
+			shared[p.mac] = append(shared[p.mac], ports[one])
+		}
+		shared[p.mac] = append(shared[p.mac], p)
+	}
+	for i, p := range ports {
+		if first[p.mac] != i {
+			continue
+		}
+		if all := shared[p.mac]; len(all) > 0 {
+			p = c.chain(all)
+		}
+		c.owners = append(c.owners, owned{owner{id, p.mac}, p.slot})
+	}
+}
+
+// chain puts ports with one MAC in the order in which they own it, and gives the first.
+func (c *compiler) chain(all []sharedMAC) sharedMAC {
+	slices.SortStableFunc(all, func(a, b sharedMAC) int { return cmp.Compare(b.wait, a.wait) })
+	all = all[:min(len(all), abi.MaxSameMAC)]
+	for i, p := range all[1:] {
+		c.img.ports[all[i].slot].NextOwner = uint16(p.slot)
+	}
+	return all[0]
 }
 
 // key is the owner as the table holds it.

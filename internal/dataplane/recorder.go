@@ -153,7 +153,7 @@ func (r *Recorder) SetPlan(p *plan.Plan, facts plan.Facts, now time.Duration) er
 	for id, slot := range a.newPorts {
 		r.ids[slot] = id
 		if err := errors.Join(r.objects.MeterPoints.Put(slot, make([]abi.MeterPoint, len(zero))), r.objects.Counts.Put(slot, zero), r.objects.RareCounts.Put(slot, &abi.RareCounters{}),
-			r.objects.StormBuckets.Put(slot, &abi.StormBucket{})); err != nil {
+			r.objects.StormBuckets.Put(slot, &abi.StormBucket{}), r.objects.Awake.Put(slot, uint64(0))); err != nil {
 			return err
 		}
 	}

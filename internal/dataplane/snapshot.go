@@ -22,6 +22,8 @@ type Snapshot struct {
 	Sent    []SentAt
 	// Spent is what ports have spent of their storm control, where it is anything.
 	Spent []SpentAt
+	// Awake are the ports whose wait for their guest is over, with the number of the last that is (S99).
+	Awake map[plan.PortID]uint32
 
 	hz, ticks uint64
 	room      uint32 // for learned MACs
@@ -33,6 +35,7 @@ type Snapshot struct {
 	held      contents[uint32, uint64]
 	ownMarks  contents[uint32, abi.OwnMark]
 	buckets   contents[uint32, abi.StormBucket]
+	awake     contents[uint32, uint64]
 }
 
 // LearnedAt is a learned MAC and when it was last heard.
@@ -100,7 +103,7 @@ func (k *Kernel) Snapshot() (*Snapshot, error) {
 		}
 		s.plan = append(s.plan, b)
 	}
-	err = errors.Join(s.macs.read(m.Macs), s.held.read(m.Held), s.ownMarks.read(m.OwnMarks), s.marks.read(m.Marks), s.buckets.read(m.StormBuckets))
+	err = errors.Join(s.macs.read(m.Macs), s.held.read(m.Held), s.ownMarks.read(m.OwnMarks), s.marks.read(m.Marks), s.buckets.read(m.StormBuckets), s.awake.read(m.Awake))
 	if err != nil {
 		return nil, fmt.Errorf("copy what was learned: %w", err)
 	}
@@ -173,6 +176,12 @@ func (s *Snapshot) name(ids map[string]uint8) {
 	}
 	for _, m := range s.ownMarks.values {
 		sent(m.Key, m.At)
+	}
+	s.Awake = map[plan.PortID]uint32{}
+	for i, slot := range s.awake.keys {
+		if port, ok := ports[slot]; ok && s.awake.values[i] != 0 {
+			s.Awake[port] = uint32(s.awake.values[i])
+		}
 	}
 	for i, slot := range s.buckets.keys {
 		for class, word := range s.buckets.values[i].Word {

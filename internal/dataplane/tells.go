@@ -72,6 +72,7 @@ type Told struct {
 	// Was is the port that had a moved MAC; zero when it is gone.
 	Was    plan.PortID
 	Reason abi.Reason // of abi.TellRefused
+	Wait   uint32     // of abi.TellAwake: the number of the wait that is over
 	VLAN   uint16     // of a learned or moved MAC, and of a sign, 0 = untagged segment; of a probe what its tag says
 	AD     bool
 	Sign   uint32 // of abi.TellSign
@@ -123,6 +124,8 @@ func (k *Kernel) Name(batch []Tell) []Told {
 			told.Sign = t.Other
 		case abi.TellProbe:
 			told.Probe = t.Probe
+		case abi.TellAwake:
+			told.Wait = t.Other
 		}
 		out = append(out, told)
 	}

@@ -16,6 +16,7 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	vswitchMapAwake               = "awake"
 	vswitchMapBenchControl        = "bench_control"
 	vswitchMapBenchFrames         = "bench_frames"
 	vswitchMapControl             = "control"
@@ -131,6 +132,7 @@ type vswitchProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type vswitchMapSpecs struct {
+	Awake             *ebpf.MapSpec `ebpf:"awake"`
 	BenchControl      *ebpf.MapSpec `ebpf:"bench_control"`
 	BenchFrames       *ebpf.MapSpec `ebpf:"bench_frames"`
 	Control           *ebpf.MapSpec `ebpf:"control"`
@@ -204,6 +206,7 @@ func (o *vswitchObjects) Close() error {
 //
 // It can be passed to loadVswitchObjects or ebpf.CollectionSpec.LoadAndAssign.
 type vswitchMaps struct {
+	Awake             *ebpf.Map `ebpf:"awake"`
 	BenchControl      *ebpf.Map `ebpf:"bench_control"`
 	BenchFrames       *ebpf.Map `ebpf:"bench_frames"`
 	Control           *ebpf.Map `ebpf:"control"`
@@ -246,6 +249,7 @@ type vswitchMaps struct {
 
 func (m *vswitchMaps) Close() error {
 	return _VswitchClose(
+		m.Awake,
 		m.BenchControl,
 		m.BenchFrames,
 		m.Control,

@@ -41,6 +41,10 @@ type Member struct {
 	Resting     []string    `yaml:"resting,flow,omitempty"`
 	Assigned    string      `yaml:"assigned,omitempty"`
 	LoopBlocked string      `yaml:"loopBlocked,omitempty"`
+	// InitialMAC is that of another port, in whose place this one comes; zero: the configuration's.
+	InitialMAC plan.MAC `yaml:"initialMAC,omitempty"`
+	Wait       uint32   `yaml:"wait,omitempty"`
+	Awake      bool     `yaml:"awake,omitempty"`
 }
 
 // Step is one event: a frame at a port, a sweep, or a change of the state. It happens After the one before it.
@@ -74,12 +78,17 @@ func (s *State) Resolve() (*plan.Plan, plan.Facts, error) {
 			numbers[m.ID] = m.Number
 		}
 		if !m.Absent {
-			facts[m.ID] = plan.Fact{Up: m.Up, MTU: m.MTU, DeviceMAC: m.DeviceMAC, HostTraffic: m.HostTraffic, SeenMAC: m.SeenMAC, Promiscuous: m.Promiscuous, Out: m.Out, Resting: m.Resting, Assigned: m.Assigned, LoopBlocked: m.LoopBlocked}
+			facts[m.ID] = plan.Fact{Up: m.Up, MTU: m.MTU, DeviceMAC: m.DeviceMAC, HostTraffic: m.HostTraffic, SeenMAC: m.SeenMAC, Promiscuous: m.Promiscuous, Out: m.Out, Resting: m.Resting, Assigned: m.Assigned, LoopBlocked: m.LoopBlocked, Wait: m.Wait, Awake: m.Awake}
 		}
 	}
 	p, err := plan.Resolve(s.Config, numbers)
 	if err != nil {
 		return nil, nil, fmt.Errorf("resolve the case's configuration: %w", err)
+	}
+	for _, m := range s.Members {
+		if port := p.Port(m.ID); port != nil && !m.InitialMAC.IsZero() {
+			port.InitialMAC = m.InitialMAC
+		}
 	}
 	return p, facts, nil
 }

@@ -120,6 +120,9 @@ func (g *generator) change() {
 	if g.meters.IntN(3) == 0 {
 		g.monitoring(c)
 	}
+	if g.migrates {
+		g.waiting()
+	}
 }
 
 // takeOver lets an adapter use the source of one of the latest frames, where that may have been learned and the adapter may

@@ -23,15 +23,24 @@ type generator struct {
 	// meters rolls what is metered, by itself, so that a seed goes on giving the frames it gave.
 	meters *rand.Rand
 	// rare rolls likewise what came later: ports that loops block, and probes.
-	rare  *rand.Rand
-	clock time.Duration
+	rare *rand.Rand
+	// waits rolls which ports wait for their guests, likewise; two of three hosts know no such ports.
+	waits    *rand.Rand
+	migrates bool
+	lastWait uint32 // the number of the latest
+	clock    time.Duration
 }
 
 // Generate makes a case of n steps from a seed.
 func Generate(seed uint64, n int) *Case {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x6865646c65)), meters: rand.New(rand.NewPCG(seed, 0x6d65746572)), rare: rand.New(rand.NewPCG(seed, 0x6c6f6f70))}
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x6865646c65)), meters: rand.New(rand.NewPCG(seed, 0x6d65746572)), rare: rand.New(rand.NewPCG(seed, 0x6c6f6f70)), waits: rand.New(rand.NewPCG(seed, 0x7761697473))}
+	g.migrates = g.waits.IntN(3) == 0
 	g.state = g.topology()
 	g.settle()
+	if g.migrates {
+		g.waiting()
+		g.settle()
+	}
 	c := &Case{Note: fmt.Sprintf("seed %d", seed), State: g.state.clone()}
 	for len(c.Steps) < n {
 		c.Steps = append(c.Steps, g.step())

@@ -17,6 +17,8 @@ const (
 	Blocked      Kind = "blocked"       // a port was blocked or unblocked (S41)
 	Loop         Kind = "loop"          // a port is blocked because a loop goes through it, or no longer (S110)
 	Link         Kind = "link"          // a port's or uplink's device went up or down
+	Waiting      Kind = "waiting"       // a port waits for a guest that runs elsewhere, and why (S99)
+	Awake        Kind = "awake"         // its guest runs here
 	Failover     Kind = "failover"      // ports use another uplink, and why (S42–S48)
 	Applied      Kind = "applied"       // another plan is in force
 	Neighbour    Kind = "neighbour"     // LLDP or LACP: another device is at the other end of an uplink

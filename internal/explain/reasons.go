@@ -52,7 +52,7 @@ func Lookup(r abi.Reason) (Reason, bool) {
 
 // Reasons returns every reason in the order of its number.
 func Reasons() []Reason {
-	return append(append(append(admission(), lookup()...), delivery()...), storm(), loop())
+	return append(append(append(admission(), lookup()...), delivery()...), storm(), loop(), waiting())
 }
 
 // admission are the reasons decided where the frame comes in.
@@ -101,6 +101,12 @@ func lookup() []Reason {
 func storm() Reason {
 	return Reason{abi.ReasonStormControl, Either, "The port has sent more broadcast, multicast or unknown-unicast frames than its storm control lets through in that time.",
 		"stormControl.broadcast, .multicast, .unknownUnicast", "Find out why the guest sends that many; if it should, raise the rate of that kind of frames, or set it to 0 for no limit.", "heddle stats PORT", []string{"D27"}}
+}
+
+// waiting is the one of a receiver whose guest runs elsewhere.
+func waiting() Reason {
+	return Reason{abi.ReasonReceiverWaiting, Copy, "The receiver's guest runs elsewhere: it is to arrive by a migration, or has left by one.",
+		"none: the guest's migration", "Nothing, as a rule: the guest's first frame, or QEMU's word that it runs, ends the wait. Where neither comes, say that the guest runs here.", "heddle port activate PORT", []string{"S99"}}
 }
 
 // delivery are the reasons decided about one receiver's copy.

@@ -24,19 +24,25 @@ const (
 	monitorPause = 100 * time.Millisecond
 	// monitorRefresh bounds how long a change that QEMU tells nobody could go unnoticed: a driver that let its card go.
 	monitorRefresh = time.Minute
+	// monitorPoll is how often a QEMU is asked whether its guest runs while a migration may end without an event.
+	monitorPoll = time.Second
 	// tellPause is how often the loop is bothered with what all monitors showed.
 	tellPause = 20 * time.Millisecond
+	// hurryPause is how often one monitor may have the loop told at once that its guest runs, or does not.
+	hurryPause = 100 * time.Millisecond
 )
 
-// Sight is what one monitor showed of its guest's adapters.
+// Sight is what one monitor showed of its guest and of the guest's adapters.
 type Sight struct {
+	// Run is where the guest runs.
+	Run     Run
 	seen    bool
 	filters []qmp.RxFilter
 	why     string // why nothing is seen; "" before the first attempt has ended
 }
 
 func (s Sight) equal(o Sight) bool {
-	return s.seen == o.seen && s.why == o.why && slices.Equal(s.filters, o.filters)
+	return s.Run == o.Run && s.seen == o.seen && s.why == o.why && slices.Equal(s.filters, o.filters)
 }
 
 // Monitors watches the QEMU monitors of guests that run. A monitor serves one
@@ -47,6 +53,7 @@ type Monitors struct {
 	all    sync.WaitGroup
 	tell   func(context.Context, map[string]Sight) // hands news to the loop
 	wake   chan struct{}                           // news is not empty
+	hurry  chan struct{}                           // and does not wait
 
 	mu      sync.Mutex
 	running map[string]*watch // by socket
@@ -60,20 +67,19 @@ type watch struct {
 	// ports is how many ports have the monitor; a change of it asks for another look.
 	ports   int
 	changed chan struct{}
+
+	mu      sync.Mutex
+	sight   Sight     // what was found last
+	hurried time.Time // when the loop was told at once, last
 }
 
 // look asks for another look at the adapters.
-func (w *watch) look() {
-	select {
-	case w.changed <- struct{}{}:
-	default:
-	}
-}
+func (w *watch) look() { signal(w.changed) }
 
 // Watch starts with nothing to watch. tell is given what changed, by the monitor's socket; the empty Sight is that of a monitor watched
 // no longer. It is called from one goroutine and may wait until its context ends.
 func Watch(tell func(context.Context, map[string]Sight)) *Monitors {
-	m := &Monitors{tell: tell, wake: make(chan struct{}, 1), running: map[string]*watch{}, news: map[string]Sight{}}
+	m := &Monitors{tell: tell, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1), running: map[string]*watch{}, news: map[string]Sight{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.all.Go(m.passOn)
 	return m
@@ -120,18 +126,35 @@ func (m *Monitors) start(socket string) *watch {
 // report passes on what a watch found. The caller holds the lock.
 func (m *Monitors) report(w *watch, s Sight) {
 	m.news[w.socket] = s
-	select {
-	case m.wake <- struct{}{}:
-	default:
+	signal(m.wake)
+}
+
+// found notes what a watch found and reports it where that is another than before, unless the watch has been stopped meanwhile. Where
+// the guest runs is told at once.
+func (m *Monitors) found(w *watch, edit func(*Sight)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.sight
+	edit(&w.sight)
+	if w.sight.equal(before) {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.running[w.socket] != w {
+		return
+	}
+	m.report(w, w.sight)
+	if now := time.Now(); w.sight.Run != before.Run && now.Sub(w.hurried) >= hurryPause {
+		w.hurried = now
+		signal(m.hurry)
 	}
 }
 
-// found reports, unless the watch has been stopped meanwhile.
-func (m *Monitors) found(w *watch, s Sight) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.running[w.socket] == w {
-		m.report(w, s)
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }
 
@@ -148,8 +171,11 @@ func (m *Monitors) passOn() {
 		m.news = map[string]Sight{}
 		m.mu.Unlock()
 		m.tell(m.ctx, news)
-		if !pause(m.ctx, tellPause) {
+		select {
+		case <-m.ctx.Done():
 			return
+		case <-m.hurry:
+		case <-time.After(tellPause):
 		}
 	}
 }
@@ -166,22 +192,16 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// follow keeps a monitor connected and reports its adapters until ctx ends.
+// follow keeps a monitor connected and reports its guest and adapters until ctx ends.
 func (m *Monitors) follow(ctx context.Context, w *watch) {
-	delay, last := monitorRetry, Sight{}
-	say := func(s Sight) {
-		if !s.equal(last) {
-			last = s
-			m.found(w, s)
-		}
-	}
+	delay := monitorRetry
 	for {
 		began := time.Now()
-		served, err := w.session(ctx, func(f []qmp.RxFilter) { say(Sight{seen: true, filters: f}) })
+		served, err := w.session(ctx, func(edit func(*Sight)) { m.found(w, edit) })
 		if ctx.Err() != nil {
 			return
 		}
-		say(Sight{why: whyNot(err)})
+		m.found(w, func(s *Sight) { *s = Sight{why: whyNot(err)} })
 		var wait time.Duration
 		if wait, delay = nextTry(delay, served, time.Since(began)); !pause(ctx, wait) {
 			return
@@ -198,11 +218,17 @@ func nextTry(delay time.Duration, served bool, lasted time.Duration) (wait, next
 	return delay, min(2*delay, monitorRetryMax)
 }
 
-// session is one connection: it shows the adapters' filters whenever they may have changed. served says whether it ever did.
-func (w *watch) session(ctx context.Context, show func([]qmp.RxFilter)) (served bool, err error) {
+// session is one connection: it shows where the guest runs, and the adapters' filters whenever they may have changed. served says
+// whether it ever showed these.
+func (w *watch) session(ctx context.Context, show func(func(*Sight))) (served bool, err error) {
 	opening, cancel := context.WithTimeout(ctx, monitorTimeout)
 	defer cancel()
+	r := &runs{tell: func(now Run) { show(func(s *Sight) { s.Run = now }) }}
+	ask := make(chan struct{}, 1)
 	c, err := qmp.Dial(opening, w.socket, func(e qmp.Event) {
+		if r.event(e) {
+			signal(ask)
+		}
 		if e.Name == qmp.RxFilterChanged || e.Name == "RESET" || e.Name == "DEVICE_DELETED" {
 			w.look()
 		}
@@ -211,6 +237,46 @@ func (w *watch) session(ctx context.Context, show func([]qmp.RxFilter)) (served 
 		return false, err
 	}
 	defer c.Close()
+	asking, stop := context.WithCancel(ctx)
+	var runs sync.WaitGroup
+	runs.Go(func() { r.follow(asking, c, ask) })
+	defer runs.Wait()
+	defer stop()
+	return w.filters(ctx, c, show)
+}
+
+// follow asks where the guest runs: now, after every event that may have changed it, and regularly while it may change without one.
+func (r *runs) follow(ctx context.Context, c *qmp.Client, ask <-chan struct{}) {
+	poll := time.NewTicker(monitorPoll)
+	defer poll.Stop()
+	timed := func(f func(context.Context) error) error {
+		ctx, cancel := context.WithTimeout(ctx, monitorTimeout)
+		defer cancel()
+		return f(ctx)
+	}
+	// Refused while a migration runs, and by a QEMU that knows no such events: then the answers count alone.
+	_ = timed(c.MigrationEvents)
+	for answered := false; ; {
+		if err := timed(func(ctx context.Context) error { return r.ask(ctx, c) }); err == nil {
+			answered = true
+		}
+		for again := false; !again; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-c.Done():
+				return
+			case <-ask:
+				again = true
+			case <-poll.C:
+				again = !answered || r.moving()
+			}
+		}
+	}
+}
+
+// filters shows the adapters' filters until the connection ends.
+func (w *watch) filters(ctx context.Context, c *qmp.Client, show func(func(*Sight))) (served bool, err error) {
 	refresh := time.NewTicker(monitorRefresh)
 	defer refresh.Stop()
 	w.look()
@@ -229,7 +295,7 @@ func (w *watch) session(ctx context.Context, show func([]qmp.RxFilter)) (served 
 		if err != nil {
 			return served, err
 		}
-		show(filters)
+		show(func(s *Sight) { s.seen, s.filters, s.why = true, filters, "" })
 		served = true
 		if !pause(ctx, monitorPause) {
 			return served, ctx.Err()

@@ -17,6 +17,7 @@ type Agent interface {
 	State(context.Context) (*api.State, error)
 	Reconnect(context.Context, spec.Port) (*api.Applied, error)
 	Disconnect(context.Context, api.Disconnect) error
+	Expect(context.Context, api.Expect) error
 }
 
 // Hook is one call of libvirt's qemu hook (libvirt.org/hooks.html).
@@ -54,8 +55,10 @@ func (h *Hook) Run(ctx context.Context, operation string, domainXML io.Reader) e
 
 func (h *Hook) run(ctx context.Context, operation string, d *Domain) error {
 	switch operation {
-	case "prepare", "migrate", "restore": // nothing exists yet: find out early, before memory is moved
+	case "prepare", "restore": // nothing exists yet: find out early
 		return h.check(ctx, d)
+	case "migrate": // before memory is moved; what is started next waits for the guest
+		return h.expect(ctx, d)
 	case "start": // the tap is there, QEMU does not run yet
 		return h.connect(ctx, d, true)
 	case "reconnect", "attach": // libvirtd came back to a running domain, or took one over
@@ -104,6 +107,14 @@ func (h *Hook) check(ctx context.Context, d *Domain) error {
 		}
 	}
 	return nil
+}
+
+// expect is check for a domain that is to arrive by a migration: its ports, which are connected next, wait for it.
+func (h *Hook) expect(ctx context.Context, d *Domain) error {
+	if err := h.check(ctx, d); err != nil || !d.Ours() {
+		return err
+	}
+	return asked(h.Agent.Expect(ctx, api.Expect{Guest: d.owner()}))
 }
 
 // exists says whether the want's port group does.

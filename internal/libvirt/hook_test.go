@@ -39,6 +39,11 @@ func (f *fakeAgent) Reconnect(_ context.Context, p spec.Port) (*api.Applied, err
 	return &api.Applied{}, nil
 }
 
+func (f *fakeAgent) Expect(_ context.Context, q api.Expect) error {
+	f.did = append(f.did, "expect "+q.Guest)
+	return f.down
+}
+
 func (f *fakeAgent) Disconnect(_ context.Context, q api.Disconnect) error {
 	f.did = append(f.did, "-"+q.Port)
 	f.ports = slices.DeleteFunc(f.ports, func(p api.Port) bool { return p.Name == q.Port })
@@ -79,6 +84,27 @@ func TestLifeOfADomain(t *testing.T) {
 	}
 	if len(f.ports) != 2 {
 		t.Errorf("left: %+v", f.ports)
+	}
+}
+
+// TestS99_ADomainThatArrivesIsExpected: libvirt says that a domain is to arrive by a migration, and then starts it as any other.
+func TestS99_ADomainThatArrivesIsExpected(t *testing.T) {
+	f := &fakeAgent{}
+	for _, step := range []struct {
+		operation string
+		did       []string
+	}{
+		{"migrate", []string{"expect vm1"}},
+		{"prepare", nil},
+		{"start", []string{"+vm1/net0", "+vm1/net1"}},
+		{"restore", nil},
+	} {
+		if _, err := f.run(step.operation, running("vm1", both), false); err != nil || !slices.Equal(step.did, f.did) {
+			t.Errorf("%s: %v, did %q", step.operation, err, f.did)
+		}
+	}
+	if _, err := f.run("migrate", running("vm1", wrong), false); err == nil || len(f.did) != 0 {
+		t.Errorf("a port group that is not here: %v, did %q", err, f.did)
 	}
 }
 

@@ -1,8 +1,11 @@
 package model
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
+	"heddle/internal/abi"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -13,9 +16,9 @@ type vswitch struct {
 	ports   []*port // every port of the plan, in its order
 	uplinks []*uplink
 	named   map[string]*port
-	owner   map[plan.MAC]*port  // effective MAC → connected port
-	members map[Segment][]*port // connected ports that admit a segment; filled on demand
-	devices map[plan.MAC]bool   // device MACs of connected uplinks
+	owner   map[plan.MAC][]*port // effective MAC → connected ports, the one that was made to wait last before the others
+	members map[Segment][]*port  // connected ports that admit a segment; filled on demand
+	devices map[plan.MAC]bool    // device MACs of connected uplinks
 	*tables
 }
 
@@ -24,6 +27,7 @@ type tables struct {
 	learned map[station]*entry
 	sent    map[station]time.Duration // S91: when a port last sent from here
 	pruneAt int                       // size of sent at which old marks are thrown away
+	awake   map[string]uint32         // S99: the highest number of a wait that is over, by port
 }
 
 // station is a MAC in a segment.
@@ -65,7 +69,7 @@ func (u *uplink) usable() bool { return u != nil && u.connected && u.fact.Usable
 // index prepares a switch for forwarding: names to pointers, facts beside the plan, effective MACs.
 func (h *Host) index(p *plan.Switch, f plan.Facts, t *tables) *vswitch {
 	sw := &vswitch{
-		plan: p, tables: t, named: map[string]*port{}, owner: map[plan.MAC]*port{},
+		plan: p, tables: t, named: map[string]*port{}, owner: map[plan.MAC][]*port{},
 		members: map[Segment][]*port{}, devices: map[plan.MAC]bool{},
 	}
 	uplinks, paths := map[string]*uplink{}, map[string]path{}
@@ -130,10 +134,29 @@ func (sw *vswitch) settleMACs() {
 			continue
 		}
 		taken[p.mac] = true
-		if p.connected && sw.owner[p.mac] == nil {
-			sw.owner[p.mac] = p
+		if p.connected {
+			sw.owner[p.mac] = append(sw.owner[p.mac], p)
 		}
 	}
+	for mac, all := range sw.owner {
+		slices.SortStableFunc(all, func(a, b *port) int { return cmp.Compare(b.fact.Wait, a.fact.Wait) })
+		sw.owner[mac] = all[:min(len(all), abi.MaxSameMAC)]
+	}
+}
+
+// waits says whether the port's guest runs elsewhere (S99).
+func (sw *vswitch) waits(p *port) bool {
+	return p.fact.Waits() && sw.awake[p.ID.Name] < p.fact.Wait
+}
+
+// ownerOf is the port that a MAC belongs to: of those that share it the first whose guest runs here; nil for none.
+func (sw *vswitch) ownerOf(mac plan.MAC) *port {
+	for _, p := range sw.owner[mac] {
+		if !sw.waits(p) {
+			return p
+		}
+	}
+	return nil
 }
 
 // admits says whether the port is a member of a segment (frame-rules §4).

@@ -15,7 +15,12 @@ const ownWindow = time.Second
 func learn(r *run) abi.Reason {
 	who := station{r.seg, r.head.src}
 	if r.via != nil { // S18: nothing is learned from an uplink
-		if e := r.sw.learned[who]; e != nil && r.now-e.seen >= ownWindow { // S92
+		e := r.sw.learned[who]
+		left := e != nil && r.sw.waits(e.port) // S99: what is heard now is no echo
+		if left {
+			delete(r.sw.sent, who)
+		}
+		if left || e != nil && r.now-e.seen >= ownWindow { // S92
 			r.forget(who, e, Removed)
 		}
 		return abi.ReasonNone
@@ -92,9 +97,20 @@ func (t *tables) mark(who station, now time.Duration) {
 	t.sent[who] = now
 }
 
-// sentLately says whether a port of the switch sent from a station within the last second (S91).
-func (t *tables) sentLately(who station, now time.Duration) bool {
-	at, ok := t.sent[who]
+// wake ends the port's wait: its guest runs here.
+func (sw *vswitch) wake(p *port) {
+	if sw.waits(p) {
+		sw.awake[p.ID.Name] = p.fact.Wait
+	}
+}
+
+// sentLately says whether a port of the switch sent from a station within the last second (S91). A guest that runs elsewhere is heard from
+// there (S99).
+func (sw *vswitch) sentLately(who station, now time.Duration) bool {
+	if len(sw.owner[who.mac]) > 0 && sw.ownerOf(who.mac) == nil {
+		return false
+	}
+	at, ok := sw.sent[who]
 	return ok && now-at < ownWindow
 }
 

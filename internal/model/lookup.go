@@ -19,7 +19,7 @@ func lookUp(r *run) abi.Reason {
 		r.target = group
 		return abi.ReasonNone
 	}
-	if p := r.sw.owner[r.head.dst]; p != nil && p.admits(r.seg) {
+	if p := r.sw.ownerOf(r.head.dst); p != nil && p.admits(r.seg) { // S99: not a waiting one
 		r.target, r.known = known, p
 	} else if r.via != nil && !r.head.dst.IsZero() && r.head.dst == r.via.fact.DeviceMAC { // S96
 		r.target, r.host = hostAlone, hostOnly
@@ -34,10 +34,10 @@ func lookUp(r *run) abi.Reason {
 	return abi.ReasonNone
 }
 
-// learnedOn is the port the destination was learned on, while that still counts (S12, S17, S93, D5).
+// learnedOn is the port the destination was learned on, while that still counts (S12, S17, S93, S99, D5).
 func (r *run) learnedOn() *port {
 	e := r.sw.learned[station{r.seg, r.head.dst}]
-	if e == nil || e.expired(r.now) || !e.port.connected || !e.port.learns() || !e.port.admits(r.seg) {
+	if e == nil || e.expired(r.now) || !e.port.connected || !e.port.learns() || !e.port.admits(r.seg) || r.sw.waits(e.port) {
 		return nil
 	}
 	return e.port

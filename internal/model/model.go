@@ -67,7 +67,7 @@ func (h *Host) SetPlan(p *plan.Plan, f plan.Facts, now time.Duration) {
 	h.switches = make(map[string]*vswitch, len(p.Switches))
 	h.places = map[plan.PortID]place{}
 	for _, ps := range p.Switches {
-		t := &tables{learned: map[station]*entry{}, sent: map[station]time.Duration{}}
+		t := &tables{learned: map[station]*entry{}, sent: map[station]time.Duration{}, awake: map[string]uint32{}}
 		if old := before[ps.Name]; old != nil {
 			t = old.tables
 		}
@@ -85,11 +85,16 @@ func (h *Host) SetPlan(p *plan.Plan, f plan.Facts, now time.Duration) {
 	h.Sweep(now)
 }
 
-// rebind hands learned entries to the ports of the present plan; those of ports that are gone go too.
+// rebind hands learned entries to the ports of the present plan; those of ports that are gone go too, and what is known of their waits.
 func (sw *vswitch) rebind() {
 	for who, e := range sw.learned {
 		if e.port = sw.named[e.port.ID.Name]; e.port == nil {
 			delete(sw.learned, who)
+		}
+	}
+	for name := range sw.awake {
+		if sw.named[name] == nil {
+			delete(sw.awake, name)
 		}
 	}
 }

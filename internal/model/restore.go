@@ -44,6 +44,15 @@ func (h *Host) RestoreSpent(list []Spent) {
 	}
 }
 
+// RestoreAwake gives a new host what another one knows of ports whose wait for their guest is over.
+func (h *Host) RestoreAwake(waits map[plan.PortID]uint32) {
+	for id, n := range waits {
+		if at := h.places[id]; at.port != nil {
+			at.sw.awake[id.Name] = max(n, at.sw.awake[id.Name])
+		}
+	}
+}
+
 // MACOf is the effective MAC of a port; of an uplink its device's. Zero when it has none.
 func (h *Host) MACOf(id plan.PortID) plan.MAC {
 	switch at := h.places[id]; {
@@ -66,10 +75,12 @@ func (h *Host) Admits(id plan.PortID, s Segment) bool {
 	return false
 }
 
-// Owner is the connected port of a switch whose effective MAC that is.
+// Owner is the connected port of a switch whose effective MAC that is and whose guest runs here.
 func (h *Host) Owner(name string, mac plan.MAC) (plan.PortID, bool) {
-	if sw := h.switches[name]; sw != nil && sw.owner[mac] != nil {
-		return sw.owner[mac].ID, true
+	if sw := h.switches[name]; sw != nil {
+		if p := sw.ownerOf(mac); p != nil {
+			return p.ID, true
+		}
 	}
 	return plan.PortID{}, false
 }

@@ -14,6 +14,8 @@ func portRules(r *run, to *port) abi.Reason {
 		return abi.ReasonLoopBlocked
 	case !to.fact.Up:
 		return abi.ReasonReceiverDown
+	case r.sw.waits(to): // S99
+		return abi.ReasonReceiverWaiting
 	case to.violation: // S3
 		return abi.ReasonMACChange
 	}

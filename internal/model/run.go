@@ -50,6 +50,9 @@ func (h *Host) Frame(at plan.PortID, frame []byte, now time.Duration) Result {
 	*r = run{h: h, sw: pl.sw, from: pl.port, via: pl.uplink, now: now, room: r.room}
 	var whole bool
 	r.head, whole = read(frame)
+	if r.from != nil {
+		r.sw.wake(r.from) // S99
+	}
 	t := r.arrival()
 	t.in(r.head.class, len(frame))
 	r.res.Reason = abi.ReasonMalformed

@@ -189,6 +189,11 @@ type Fact struct {
 	SeenMAC MAC `json:"seenMAC,omitzero"`
 	// Promiscuous says whether the owner's adapter asks for promiscuous mode (D1).
 	Promiscuous Asks `json:"promiscuous,omitzero"`
+	// Wait numbers the port's last wait for a guest that runs elsewhere: one that is to arrive by a migration, or has just left by one
+	// (S99). Every wait of a host has a higher number than those before; 0 = none. The first frame of the port ends it.
+	Wait uint32 `json:"wait,omitzero"`
+	// Awake: that wait is known to be over.
+	Awake bool `json:"awake,omitzero"`
 	// Out says why an uplink is not used though it is up: it has to stay up first, its beacons get lost, LACP has not
 	// bundled it. "" = it is used. What arrives on it counts all the same.
 	Out string `json:"out,omitzero"`
@@ -200,6 +205,9 @@ type Fact struct {
 	// Assigned is the uplink that load-based teaming has moved this port to (S47); "" = the one its number gives.
 	Assigned string `json:"assigned,omitzero"`
 }
+
+// Waits says whether the port waits for its guest, as far as is known here.
+func (f Fact) Waits() bool { return f.Wait != 0 && !f.Awake }
 
 // Usable says whether frames may leave by the uplink of that fact.
 func (f Fact) Usable() bool { return f.Up && f.Out == "" }

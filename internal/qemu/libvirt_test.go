@@ -148,9 +148,9 @@ func (h *heddleHost) noPorts(t *testing.T, ctx context.Context, domain string) {
 	}
 }
 
-// TestLibvirt_AMigratedDomainTakesItsPortsAlong: between two hosts with an agent and a libvirtd each; then it is saved, restored,
+// TestS99_LibvirtMovesADomainWithItsPorts: between two hosts with an agent and a libvirtd each; then it is saved, restored,
 // and its QEMU killed.
-func TestLibvirt_AMigratedDomainTakesItsPortsAlong(t *testing.T) {
+func TestS99_LibvirtMovesADomainWithItsPorts(t *testing.T) {
 	needGuests(t, qemu.VirtioNet)
 	testkit.Tool(t, "libvirtd", "virsh", "unshare")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -179,6 +179,13 @@ func TestLibvirt_AMigratedDomainTakesItsPortsAlong(t *testing.T) {
 		t.Fatal(err)
 	}
 	to.awaitPort(t, ctx, "vm1/net0", "connected", func(p portView) bool { return p.State == "up" && p.PortGroup == "web" })
+	// S99: it waited for the guest, as libvirt had told the hook, and the guest's first frame ended that.
+	for kind, want := range map[string]string{"waiting": "is to arrive by a migration", "awake": "it has sent a frame"} {
+		out, err := to.Output(ctx, "events", "--kind", kind, "--port", "vm1/net0", "--last", "-1", "--no-follow")
+		if err != nil || strings.Count(string(out), want) != 1 {
+			t.Errorf("S99: events %s: %s %v", kind, out, err)
+		}
+	}
 	answers(1)
 	from.noPorts(t, ctx, "vm1")
 

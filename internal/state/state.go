@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"heddle/internal/failover"
 	"heddle/internal/hostdev"
@@ -40,6 +41,12 @@ type State struct {
 	Uses []PortUse `json:"uses,omitzero"`
 	// Assigned are the uplinks that load-based teaming has moved ports to.
 	Assigned []Assignment `json:"assigned,omitzero"`
+	// Waits are the ports whose guests run elsewhere, or did until lately (S99); LastWait is the highest number that a wait was given.
+	Waits    []Wait `json:"waits,omitzero"`
+	LastWait uint32 `json:"lastWait,omitzero"`
+	// Expected are the guests whose ports are about to be connected, and to arrive by a migration: how the ports' names begin, and when
+	// that was said.
+	Expected map[string]time.Time `json:"expected,omitzero"`
 	// Place says for which boot and network namespace Held counts.
 	Place string `json:"place"`
 	Held  []Held `json:"held"`
@@ -235,6 +242,7 @@ func (s *State) PortNumbers() map[plan.PortID]uint32 {
 func (s *State) MoveTo(place string) {
 	s.Pairs = nil
 	s.Place, s.Held, s.Released, s.Departed, s.Uses, s.Assigned, s.LAGs, s.LLDP, s.Loops = place, nil, nil, nil, nil, nil, nil, nil, nil
+	s.endWaits()
 }
 
 // Assign gives a port an uplink, in place of what it was given before.

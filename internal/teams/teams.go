@@ -21,7 +21,7 @@ type Use struct {
 	failover.Use
 	Team   failover.Team
 	Device uint32 // ifindex
-	Up     bool   // it may send: up and not blocked
+	Up     bool   // it may send: up, not blocked, and not waiting for its guest
 	VLAN   *plan.VLAN
 	Known  bool // false: what was remembered of it says only Use
 }
@@ -40,7 +40,7 @@ func Form(d *dataplane.Desired, was *Teams) *Teams {
 			}
 			use := &room[0]
 			room = room[1:]
-			*use = Use{Team: failover.TeamOf(p, f.Assigned), Device: d.Attachments[p.ID].Ifindex, Up: f.Up && !p.Policy.Blocked.V, VLAN: &p.Policy.VLAN.V, Known: true}
+			*use = Use{Team: failover.TeamOf(p, f.Assigned), Device: d.Attachments[p.ID].Ifindex, Up: f.Up && !f.Waits() && !p.Policy.Blocked.V, VLAN: &p.Policy.VLAN.V, Known: true}
 			use.Use = use.Team.Next(was.Of(p.ID).before(use), usable)
 			if !slices.Equal(f.Resting, use.Resting) {
 				f.Resting = use.Resting

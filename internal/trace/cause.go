@@ -222,6 +222,10 @@ func (s *subject) explain(at *place, why abi.Reason) Cause {
 		c.Why = fmt.Sprintf("its device %s, or its owner's end, is down", at.device())
 		c.Command = "ip link set dev " + at.device() + " up"
 		c.Change = "Bring the device up, or the guest's adapter on its other end."
+	case abi.ReasonReceiverWaiting:
+		c.From = "the guest's migration"
+		c.Why = fmt.Sprintf("port %s waits: its guest runs elsewhere", at.id.Name)
+		c.Command = "heddle port activate " + at.id.Name
 	case abi.ReasonDeviceRefused:
 		c.From, c.Command = "the device's queue", "heddle stats "+at.id.Name
 	case abi.ReasonSourceGroup, abi.ReasonSourceZero:

@@ -56,6 +56,7 @@ func newTracer(h *Host) *tracer {
 	t := &tracer{Host: h, model: h.NewModel(h.Plan, h.Facts, h.Now), places: map[plan.PortID]*place{}}
 	t.model.Restore(h.Learned, h.Sent)
 	t.model.RestoreSpent(h.Spent)
+	t.model.RestoreAwake(h.Awake)
 	t.model.Explain(true)
 	for _, sw := range h.Plan.Switches {
 		for _, u := range sw.Uplinks {

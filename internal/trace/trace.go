@@ -41,7 +41,9 @@ type Host struct {
 	Learned []model.MAC
 	Sent    []model.Sent
 	Spent   []model.Spent
-	Now     time.Duration // on the clock of Learned, Sent and Spent
+	// Awake are the ports whose wait for their guest is over (S99).
+	Awake map[plan.PortID]uint32
+	Now   time.Duration // on the clock of Learned, Sent and Spent
 	// Kernel runs the kernel program on the same tables; nil where there is none.
 	Kernel Kernel
 	// NewModel is model.New, or makes one with a fault.

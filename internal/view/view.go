@@ -82,6 +82,10 @@ func (src Source) StateOf(id plan.PortID, blocked bool) (api.PortState, string) 
 		return api.Down, "its device, or its owner's end, is down or has no carrier"
 	case !f.Up:
 		return api.Down, why
+	case f.Waits() && why == "":
+		return api.Waiting, src.Remembered.WaitOf(id).Text()
+	case f.Waits():
+		return api.Waiting, why
 	case f.Out != "":
 		return api.Out, f.Out
 	}

@@ -1,0 +1,219 @@
+package agent
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"heddle/internal/api"
+	"heddle/internal/event"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+	"heddle/internal/state"
+)
+
+const (
+	stopEvent    = `{"event": "STOP", "timestamp": {"seconds": 1, "microseconds": 0}}`
+	resumeEvent  = `{"event": "RESUME", "timestamp": {"seconds": 2, "microseconds": 0}}`
+	startedEvent = `{"event": "MIGRATION", "data": {"status": "active"}}`
+)
+
+func (r *rig) wait(port string) state.Wait {
+	if w := r.state.WaitOf(id(port)); w != nil {
+		return *w
+	}
+	return state.Wait{}
+}
+
+func (r *rig) connectIncoming(p spec.Port) error {
+	return r.command(func(ctx context.Context) error { _, err := r.ConnectIncoming(ctx, p); return err })
+}
+
+// speaks says whether anything would be announced of the port.
+func (r *rig) speaks(port string) bool { return r.formed().Of(id(port)).Up }
+
+func TestS99_AQEMUThatWaitsKeepsItsPortSilent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "qmp")
+	q := newFakeQEMU(t, path, nicFilter("52:54:00:00:00:01", false))
+	q.says("inmigrate")
+	r := monitoredPort(t, path)
+	if !r.fact("vm").Waits() || r.speaks("vm") { // before QEMU has said anything
+		t.Fatalf("a port whose QEMU has not answered: %+v, spoken for %v", r.fact("vm"), r.speaks("vm"))
+	}
+	r.until("waiting", func() bool { return r.wait("vm").Number > 1 && !r.wait("vm").Doubt })
+	if f := r.fact("vm"); !f.Waits() || r.speaks("vm") || f.Wait != r.wait("vm").Number {
+		t.Errorf("%+v", f)
+	}
+	// The program saw the guest's first frame; the monitor is late and still says that it waits.
+	r.kernel.awake = map[plan.PortID]uint32{id("vm"): r.wait("vm").Number}
+	r.watchWaits()
+	r.until("awake", func() bool { return r.wait("vm").Awake && !r.fact("vm").Waits() && r.speaks("vm") })
+	q.becomes(nicFilter("52:54:00:00:00:01", true))
+	r.until("seen", func() bool { return r.fact("vm").Promiscuous == plan.AsksYes })
+	if !r.wait("vm").Awake {
+		t.Error("a late monitor has the port wait again")
+	}
+	if len(r.told(event.Waiting)) != 1 || len(r.told(event.Awake)) != 1 {
+		t.Errorf("events %+v %+v", r.told(event.Waiting), r.told(event.Awake))
+	}
+}
+
+func TestS99_TheSourceIsSilentFromItsStopUntilItResumes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "qmp")
+	q := newFakeQEMU(t, path, nicFilter("52:54:00:00:00:01", false))
+	q.says("running")
+	r := monitoredPort(t, path)
+	r.until("running", func() bool { return r.wait("vm").Awake && !r.fact("vm").Waits() })
+
+	// Paused by its user, it keeps its port.
+	q.says("paused", stopEvent)
+	q.becomes(nicFilter("52:54:00:00:00:01", true))
+	r.until("seen", func() bool { return r.fact("vm").Promiscuous == plan.AsksYes })
+	if r.fact("vm").Waits() {
+		t.Error("a paused guest lost its port")
+	}
+	q.says("running", resumeEvent)
+
+	// The STOP of a migration counts by itself: QEMU answers nothing until its last part is sent.
+	q.says("running", startedEvent, stopEvent)
+	r.until("silent", func() bool {
+		return r.wait("vm").Left && !r.wait("vm").Awake && r.fact("vm").Waits() && !r.speaks("vm")
+	})
+	first := r.wait("vm").Number
+	q.says("running", resumeEvent) // it failed
+	r.until("there again", func() bool { return r.wait("vm").Awake && !r.fact("vm").Waits() && r.speaks("vm") })
+	if r.kernel.awake[id("vm")] != first {
+		t.Errorf("the program was not told that wait %d is over: %v", first, r.kernel.awake)
+	}
+	// Without an event of the migration, QEMU's status says it.
+	q.says("postmigrate", stopEvent)
+	r.until("silent again", func() bool { w := r.wait("vm"); return w.Left && !w.Awake && w.Number > first })
+}
+
+func TestS99_AWaitOutlivesTheAgent(t *testing.T) {
+	r := newRig(t, base)
+	r.dev.tap("tap0")
+	vm := spec.Port{Name: "vm", PortGroup: "web", Device: "tap0", MAC: "52:54:00:00:00:01"}
+	if err := r.connectIncoming(vm); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.restart(base); err != nil {
+		t.Fatal(err)
+	}
+	if !r.fact("vm").Waits() {
+		t.Fatalf("%+v", r.fact("vm"))
+	}
+	if err := r.connectIncoming(vm); err != nil || r.wait("vm").Number != 1 {
+		t.Errorf("a hook that runs twice begins another wait: %v %+v", err, r.wait("vm"))
+	}
+	r.state.Waits[0].Since = time.Now().Add(-waitLong)
+	r.watchWaits()
+	r.until("shown as a problem", func() bool { return strings.Contains(r.problems[id("vm")], "heddle port activate") })
+	if !r.fact("vm").Waits() {
+		t.Error("a port became active because time had passed")
+	}
+	if err := r.command(func(ctx context.Context) error { return r.Activate(ctx, api.Activate{Port: "vm"}) }); err != nil || r.fact("vm").Waits() {
+		t.Errorf("activated: %v %+v", err, r.fact("vm"))
+	}
+}
+
+func TestS99_AnExpectedGuestsPortsWait(t *testing.T) {
+	r := newRig(t, base)
+	r.dev.tap("tap0")
+	r.dev.tap("tap1")
+	if err := r.command(func(ctx context.Context) error { return r.Expect(ctx, api.Expect{Guest: "vm1"}) }); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []spec.Port{{Name: "vm1/net0", PortGroup: "web", Device: "tap0", MAC: "52:54:00:00:00:01"}, {Name: "vm11/net0", PortGroup: "web", Device: "tap1", MAC: "52:54:00:00:00:02"}} {
+		if _, err := r.reconnect(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !r.fact("vm1/net0").Waits() || r.fact("vm11/net0").Waits() {
+		t.Errorf("expected %+v, another %+v", r.fact("vm1/net0"), r.fact("vm11/net0"))
+	}
+}
+
+// On one host the port keeps its name: the new one stands beside it until the guest runs there.
+func TestS99_APortStandsBesideTheOneThatItsGuestLeaves(t *testing.T) {
+	r := newRig(t, base)
+	r.dev.tap("tap0")
+	r.dev.tap("tap1")
+	vm := spec.Port{Name: "vm", PortGroup: "web", Device: "tap0", MAC: "52:54:00:00:00:01"}
+	if err := r.connect(vm); err != nil {
+		t.Fatal(err)
+	}
+	number := planned(r.plan, "vm").Number
+	vm.Device = "tap1"
+	for range 2 { // a hook may run twice
+		if err := r.connectIncoming(vm); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mac := planned(r.plan, "vm").InitialMAC
+	if !r.fact("vm:incoming").Waits() || r.fact("vm").Waits() || planned(r.plan, "vm:incoming").InitialMAC != mac {
+		t.Fatalf("beside: %+v, %+v, MACs %s %s", r.fact("vm"), r.fact("vm:incoming"), mac, planned(r.plan, "vm:incoming").InitialMAC)
+	}
+	r.kernel.awake = map[plan.PortID]uint32{id("vm:incoming"): r.wait("vm:incoming").Number}
+	r.watchWaits()
+	if d := planned(r.plan, "vm").Device; d != "tap1" || r.fact("vm").Waits() || planned(r.plan, "vm").Number != number {
+		t.Errorf("the port has device %s, number %d and not %d, %+v", d, planned(r.plan, "vm").Number, number, r.fact("vm"))
+	}
+	if left := planned(r.plan, "vm:left"); left == nil || left.Device != "tap0" || !r.fact("vm:left").Waits() || left.InitialMAC != mac {
+		t.Fatalf("left: %+v %+v", left, r.fact("vm:left"))
+	}
+	if planned(r.plan, "vm:incoming") != nil || len(r.kernel.succeeded) != 1 {
+		t.Errorf("incoming is there still, or its place was taken %d times", len(r.kernel.succeeded))
+	}
+	// Two guests that run at once: both stay, and the one that lost is told of.
+	r.kernel.awake[id("vm:left")] = r.wait("vm:left").Number
+	r.watchWaits()
+	r.until("a conflict", func() bool {
+		return strings.Contains(r.problems[id("vm")]+r.problems[id("vm:left")], "runs with the same MAC")
+	})
+	if err := r.disconnect(api.Disconnect{Device: "tap0"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.state.Ports) != 1 || r.state.Ports[0].MAC != vm.MAC || r.state.Ports[0].Name != "vm" {
+		t.Errorf("in the end: %+v", r.state.Ports)
+	}
+}
+
+// The migration is given up before the guest has moved: nothing has changed.
+func TestS99_AnIncomingPortGoesAsItCame(t *testing.T) {
+	r := newRig(t, base)
+	r.dev.tap("tap0")
+	r.dev.tap("tap1")
+	vm := spec.Port{Name: "vm", PortGroup: "web", Device: "tap0", MAC: "52:54:00:00:00:01"}
+	if err := r.connect(vm); err != nil {
+		t.Fatal(err)
+	}
+	to := vm
+	to.Device = "tap1"
+	if err := r.connectIncoming(to); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.disconnect(api.Disconnect{Device: "tap1"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.state.Ports) != 1 || r.state.Ports[0].MAC != vm.MAC || r.fact("vm").Waits() || len(r.state.Waits) != 0 {
+		t.Errorf("%+v, waits %+v", r.state.Ports, r.state.Waits)
+	}
+	// The source's QEMU ends first: the port that is to come has the MAC, and its name when the guest runs.
+	if err := r.connectIncoming(to); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.disconnect(api.Disconnect{Device: "tap0"}); err != nil {
+		t.Fatal(err)
+	}
+	if !r.fact("vm:incoming").Waits() || r.state.Ports[0].MAC != vm.MAC {
+		t.Errorf("%+v %+v", r.fact("vm:incoming"), r.state.Ports)
+	}
+	r.kernel.awake = map[plan.PortID]uint32{id("vm:incoming"): r.wait("vm:incoming").Number}
+	r.watchWaits()
+	if len(r.state.Ports) != 1 || r.state.Ports[0].Name != "vm" || r.fact("vm").Waits() {
+		t.Errorf("%+v %+v", r.state.Ports, r.fact("vm"))
+	}
+}

@@ -1,0 +1,63 @@
+package qmp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// Names of the events that tell whether a guest runs, and how a migration of it goes.
+const (
+	Stop      = "STOP"
+	Resume    = "RESUME"
+	Migration = "MIGRATION"
+)
+
+// Status is what a virtual machine does, as query-status says it: "running", "paused", "inmigrate" and others.
+func (c *Client) Status(ctx context.Context) (string, error) {
+	return c.status(ctx, "query-status")
+}
+
+// MigrationStatus is how the last migration to or from this QEMU stands: "active", "completed" and others; "" when there was none.
+func (c *Client) MigrationStatus(ctx context.Context) (string, error) {
+	return c.status(ctx, "query-migrate")
+}
+
+// MigrationEvents asks QEMU for an event at every step of a migration. QEMU refuses while a migration runs.
+func (c *Client) MigrationEvents(ctx context.Context) error {
+	type capability struct {
+		Capability string `json:"capability"`
+		State      bool   `json:"state"`
+	}
+	_, err := c.Execute(ctx, "migrate-set-capabilities", map[string]any{"capabilities": []capability{{"events", true}}})
+	return err
+}
+
+// MigrationStep is the status that an event of a migration tells; "" when it tells none.
+func (e Event) MigrationStep() string {
+	step, err := statusOf(e.Data)
+	if err != nil {
+		return ""
+	}
+	return step
+}
+
+func (c *Client) status(ctx context.Context, query string) (string, error) {
+	out, err := c.Execute(ctx, query, nil)
+	if err != nil {
+		return "", err
+	}
+	s, err := statusOf(out)
+	if err != nil {
+		return "", fmt.Errorf("the answer to %s has no status", query)
+	}
+	return s, nil
+}
+
+func statusOf(data json.RawMessage) (string, error) {
+	var v struct {
+		Status string `json:"status"`
+	}
+	err := json.Unmarshal(data, &v)
+	return v.Status, err
+}
