@@ -183,6 +183,16 @@ func (c *streamCollector) messages() uint64 {
 	return uint64(len(all[len(all)-1].results))
 }
 
+// awaitRead waits until the collector has read what its host has confirmed in the last session.
+func (r *rig) awaitRead(c *streamCollector) {
+	r.t.Helper()
+	for end := time.Now().Add(10 * time.Second); c.messages() < r.x.Status()[0].Messages; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			r.t.Fatalf("the collector has read %d messages; status %+v", c.messages(), r.x.Status()[0])
+		}
+	}
+}
+
 // told is what all sessions told of.
 func (c *streamCollector) told() (sum totals) {
 	for _, r := range c.sessions() {
@@ -256,7 +266,7 @@ func TestTCPSendsTemplatesOnceAndOptionsAgain(t *testing.T) {
 	want := r.totals(r.x.sessions[0].shape, records, false)
 	st := r.until("everything is confirmed", func(st Status) bool { return st.Records == uint64(len(records)) && st.Waiting == (Loss{}) })
 	r.x.Close(r.now)
-	c.stop()
+	r.awaitRead(c)
 	c.sound()
 	got := c.sessions()
 	if len(got) != 1 || got[0].told.records != want.records || got[0].partial != 0 || got[0].names != len(points()) {
@@ -310,6 +320,7 @@ func TestTCPCollectorThatGoesAndComesBack(t *testing.T) {
 	st := r.x.Status()[0]
 	r.pass(time.Minute)
 	r.until("options are confirmed", func(st Status) bool { return r.x.sessions[0].stream.idle() })
+	r.awaitRead(c)
 	told := c.told()
 	got := c.sessions()
 	if told.records+st.Lost.Records != sent.records || told.packets+st.Lost.Packets != sent.packets || told.octets+st.Lost.Bytes != sent.octets {
@@ -356,6 +367,7 @@ func TestTCPCollectorThatDoesNotRead(t *testing.T) {
 	goOn()
 	r.until("it has what waited", func(st Status) bool { return st.Waiting == (Loss{}) })
 	r.x.Close(r.now)
+	r.awaitTold(stuck, r.x.Status()[0].Records)
 	if told, st := stuck.told(), r.x.Status()[0]; told.records+st.Lost.Records != portions*portion || st.Unsure != (Loss{}) {
 		t.Errorf("it was told of %+v, status %+v", told, st)
 	}
@@ -439,9 +451,8 @@ func TestTCPFollowsTheNameOfTheCollector(t *testing.T) {
 	r.send(many(3000)...)
 	st := r.until("everything is confirmed", func(st Status) bool { return st.Waiting == (Loss{}) })
 	r.x.Close(r.now)
-	// What the second one's host has confirmed, it has yet to read.
-	for end := time.Now().Add(10 * time.Second); second.told().records < 3000 && time.Now().Before(end); time.Sleep(time.Millisecond) {
-	}
+	r.awaitTold(first, 2000)
+	r.awaitTold(second, 3000)
 	if st.Counted.Since.IsZero() {
 		t.Errorf("it is not known since when what is lost is counted: %+v", st)
 	}
@@ -496,6 +507,7 @@ func TestTCPMessageThatWasCutOffIsSentAgainWhole(t *testing.T) {
 	goOn()
 	st := r.until("everything has come in another session", func(st Status) bool { return st.Waiting == (Loss{}) && len(c.sessions()) > 1 && sending(st) })
 	r.x.Close(r.now)
+	r.awaitTold(c, st.Records)
 	c.sound()
 	told := c.told()
 	if counted := r.x.sessions[0].status; told.records < st.Records || told.records > st.Records+st.Unsure.Records || st.Lost != (Loss{}) || counted.Waiting != (Loss{}) {
