@@ -424,6 +424,9 @@ func TestTCPServiceThatAnswersIsNoCollector(t *testing.T) {
 
 func TestTCPNobodyListens(t *testing.T) {
 	r := newRig(t, streaming(&streamCollector{at: own(4745)}, TCP))
+	if r.x.Budget(r.now) == 0 {
+		t.Error("the others have to wait for it")
+	}
 	st := r.until("it is seen", func(st Status) bool { return st.State == Away })
 	if want := "nobody listens at " + own(4745).String() + " over TCP (connection refused)"; st.Why != want {
 		t.Errorf("%q, want %q", st.Why, want)

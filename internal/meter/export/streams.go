@@ -18,6 +18,7 @@ func (s *session) openStream(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	s.hold = 0 // it keeps itself what it can't send yet
 	s.stream = newStream(ctx, s.x.c, s.status.Collector, s.names, templates)
 	return nil
 }
