@@ -57,6 +57,34 @@ INLINE enum reason blocked_reason(struct frame *f)
 	return REASON_LOOP_BLOCKED;
 }
 
+/* The rule of a port that lets a frame to a link control address pass, 0 = none does (spanning tree's apart). A second tag hides the type. */
+INLINE u32 link_control_rule(const struct frame *f)
+{
+	if (f->dst[1] == 0x00)
+		return RULE_PASS_CDP;
+	switch (f->type) {
+	case TYPE_SLOW:
+		return f->dst[5] == 0x02 ? RULE_PASS_LACP : 0;
+	case TYPE_LLDP:
+		return f->dst[5] == 0x0e || f->dst[5] == 0x03 ? RULE_PASS_LLDP : 0;
+	case TYPE_EAPOL:
+		return RULE_PASS_EAPOL;
+	case TYPE_PTP:
+		return f->dst[5] == 0x0e ? RULE_PASS_PTP : 0;
+	}
+	return 0;
+}
+
+INLINE enum reason admit_link_control(const struct frame *f)
+{
+	const struct port *p = f->in;
+
+	if (is_spanning_tree(f->dst))
+		return p->flags & SWITCH_BLOCKS_BPDU && !(p->rules & RULE_PASS_BPDU) ? REASON_GUEST_BPDU :
+										       REASON_NONE; /* S36 */
+	return p->rules & link_control_rule(f) ? REASON_NONE : REASON_GUEST_LINK_CONTROL; /* S97 */
+}
+
 INLINE enum reason admit_port(struct frame *f)
 {
 	struct port *p = f->in;
@@ -68,8 +96,11 @@ INLINE enum reason admit_port(struct frame *f)
 	if (why)
 		return why;
 	if (f->class != CLASS_UNICAST) {
-		if (f->class == CLASS_MULTICAST && p->flags & SWITCH_BLOCKS_BPDU && is_spanning_tree(f->dst))
-			return REASON_GUEST_BPDU; /* S36 */
+		if (f->class == CLASS_MULTICAST && is_link_control(f->dst)) {
+			why = admit_link_control(f);
+			if (why)
+				return why;
+		}
 		if (looks_for_loop(f))
 			return REASON_LOOP_BLOCKED;
 	}

@@ -15,6 +15,10 @@ enum ether {
 	TYPE_VLAN_AD = 0x88a8,
 	TYPE_IPV4 = 0x0800,
 	TYPE_IPV6 = 0x86dd,
+	TYPE_SLOW = 0x8809, /* LACP, markers, OAM */
+	TYPE_EAPOL = 0x888e,
+	TYPE_LLDP = 0x88cc,
+	TYPE_PTP = 0x88f7,
 	TYPE_BEACON = 0x8922, /* beacon probing */
 	GSO_MIN_HEADERS = 28, /* IPv4 + UDP */
 	GSO_ANY_LENGTH = 0xffff, /* in place of a size: packets of lengths of their own (SCTP) */

@@ -61,6 +61,13 @@ enum port_flag {
 /* More of what is decided about a port: bits of port.rules. A frame that none of them concerns need not read the word. */
 enum port_rule {
 	RULES_NONE = 0,
+	/* link control that the port's owner may send (S97) */
+	RULE_PASS_LACP = 1 << 0,
+	RULE_PASS_LLDP = 1 << 1,
+	RULE_PASS_EAPOL = 1 << 2,
+	RULE_PASS_PTP = 1 << 3,
+	RULE_PASS_BPDU = 1 << 4,
+	RULE_PASS_CDP = 1 << 5,
 	RULE_LOOP_BLOCKED = 1 << 8, /* with PORT_BLOCKED: a loop goes through the port, no policy blocks it */
 	RULE_WAITS = 1 << 12, /* for its guest, until wait.h says that it has woken */
 };

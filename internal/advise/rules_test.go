@@ -38,6 +38,8 @@ func securityCases() []ruleCase {
 			object: "port s", sign: "1 frame of VLANs that the port (trunk 1-20) does not carry", mend: "--reason vlan-not-allowed", level: wrong},
 		{rule: "guest-bpdu", provoke: func(r *rig) { r.dropped("b", "guest-bpdu", 2) }, near: none, object: "port b", sign: "2 frames of spanning tree",
 			mend: "checks: {blockGuestBPDU: false}", level: note},
+		{rule: "guest-link-control", provoke: func(r *rig) { r.dropped("b", "guest-link-control", 3) }, near: none, object: "port b", sign: "3 frames of link control",
+			mend: "security: {guestLinkControl: [lldp]}", level: note},
 		{rule: "blocked-sender", old: `"02:00:00:00:00:0b"`, new: `"02:00:00:00:00:0b", blocked: true`, provoke: func(r *rig) { r.dropped("b", "port-blocked", 7) }, near: none,
 			object: "port b", sign: "7 frames that the port sent", mend: "heddle port unblock b", level: note},
 		{rule: "loop", provoke: func(r *rig) {

@@ -21,6 +21,8 @@ func securityRules() []Rule {
 			"the guest and its port disagree about who sets the VLAN, and the frames are lost", guestTags},
 		{"guest-bpdu", api.FindingNote, "a guest takes part in spanning tree", "frames dropped as `guest-bpdu`",
 			"a bridge in the guest may close a loop; without the guard the physical switch may close the host's uplink", guestBPDU},
+		{"guest-link-control", api.FindingNote, "a guest speaks a protocol of the link to the physical switch", "frames dropped as `guest-link-control`",
+			"an appliance or a lab in the guest does not work; or the guest tries to take over the host's LAG, discovery or flow control", guestLinkControl},
 		{"blocked-sender", api.FindingNote, "a blocked port goes on sending", "frames dropped as `port-blocked`",
 			"somebody behind the port expects it to work", blockedSender},
 	}
@@ -142,6 +144,10 @@ func guestTags(l *look) (found []api.Finding) {
 
 func guestBPDU(l *look) []api.Finding {
 	return l.refusals(abi.ReasonGuestBPDU, "%s of spanning tree were dropped %s", func(*plan.Port) trace.Known { return trace.Known{} })
+}
+
+func guestLinkControl(l *look) []api.Finding {
+	return l.refusals(abi.ReasonGuestLinkControl, "%s of link control were dropped %s", func(*plan.Port) trace.Known { return trace.Known{} })
 }
 
 func blockedSender(l *look) []api.Finding {

@@ -72,7 +72,7 @@ func builtInPolicy(s *spec.Switch) leftOut {
 	return leftOut{
 		"vlan.none": "true", "blocked": "false", "monitoring.ipfix": "false", "monitoring.observe": string(spec.ObserveBoth),
 		"security.promiscuous": string(spec.Reject), "security.macChanges": string(spec.Reject), "security.forgedTransmits": string(spec.Reject),
-		"security.loopDetection": "true", "security.macLearning.enabled": "false", "security.macLearning.limit": strconv.Itoa(spec.MaxMACs),
+		"security.loopDetection": "true", "security.guestLinkControl": "[]", "security.macLearning.enabled": "false", "security.macLearning.limit": strconv.Itoa(spec.MaxMACs),
 		"security.macLearning.limitPolicy": string(spec.LimitDrop), "security.macLearning.ageing": spec.DefaultAgeing.String(),
 		"security.macLearning.unicastFlooding": "true",
 		"teaming.policy":                       string(spec.OriginatingPort), "teaming.active": "[" + strings.Join(s.DefaultActive(), ", ") + "]", "teaming.standby": "[]",

@@ -10,16 +10,18 @@ import (
 
 // policyFlags are the policies that a port sets for itself on the command line: what is not given is inherited.
 type policyFlags struct {
-	vlan     string
-	trunk    []string
-	qinq     bool
-	policy   spec.Policy // the fields whose zero value means "inherited"
-	answers  map[string]*bool
-	limit    int
-	storm    map[string]*int
-	active   []string
-	standby  []string
-	switches []answerFlag
+	vlan    string
+	trunk   []string
+	qinq    bool
+	policy  spec.Policy // the fields whose zero value means "inherited"
+	answers map[string]*bool
+	limit   int
+	storm   map[string]*int
+	active  []string
+	// linkControl is what may pass of a guest's link control.
+	linkControl []string
+	standby     []string
+	switches    []answerFlag
 }
 
 // rateFlag is a flag for a rate of storm control, which is inherited where it is not given.
@@ -62,6 +64,7 @@ func (o *policyFlags) flags(c *cobra.Command) {
 	f.StringVar((*string)(&p.Security.Promiscuous), "promiscuous", "", "accept or reject: may the owner ask for frames that are for others")
 	f.StringVar((*string)(&p.Security.MACChanges), "mac-changes", "", "accept or reject: may the owner's adapter change its MAC")
 	f.StringVar((*string)(&p.Security.ForgedTransmits), "forged-transmits", "", "accept or reject: may frames with another source MAC enter")
+	f.StringSliceVar(&o.linkControl, "guest-link-control", nil, "link control that the guest may send: lacp, lldp, eapol, ptp, cdp, bpdu; \"\" for none")
 	f.IntVar(&o.limit, "mac-limit", 0, "how many MACs are learned on the port: 0–4096")
 	f.StringVar((*string)(&p.Security.MACLearning.LimitPolicy), "mac-limit-policy", "", "drop or allow: frames from new sources when the limit is reached")
 	f.StringVar(&p.Security.MACLearning.Ageing, "mac-ageing", "", "how long a silent learned MAC stays known, such as 10m")
@@ -97,6 +100,9 @@ func (o *policyFlags) onto(c *cobra.Command, p *spec.Policy) error {
 	}
 	if given("mac-limit") {
 		p.Security.MACLearning.Limit = &o.limit
+	}
+	if given("guest-link-control") {
+		p.Security.GuestLinkControl = &o.linkControl
 	}
 	if given("active") {
 		p.Teaming.Active = &o.active

@@ -143,6 +143,7 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a At
 			rec.Flags |= b.flag
 		}
 	}
+	rec.Rules = linkControlRules(pol.GuestLinkControl.V)
 	if f.LoopBlocked != "" && !pol.Blocked.V { // the policy's reason goes before
 		rec.Rules |= abi.RuleLoopBlocked
 	}
@@ -167,6 +168,16 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a At
 		rec.VLANSet = c.vlanSet(v.Set)
 	}
 	return rec, c.compileTeam(sw, p, f, &rec)
+}
+
+// linkControlRules lets the link control protocols of a list pass.
+func linkControlRules(list []string) (rules uint32) {
+	bits := map[string]uint32{spec.PassLACP: abi.RulePassLACP, spec.PassLLDP: abi.RulePassLLDP, spec.PassEAPOL: abi.RulePassEAPOL,
+		spec.PassPTP: abi.RulePassPTP, spec.PassCDP: abi.RulePassCDP, spec.PassBPDU: abi.RulePassBPDU}
+	for _, name := range list {
+		rules |= bits[name]
+	}
+	return rules
 }
 
 // compileUplinks returns those that are receivers: the hosts behind uplinks that carry the host's own traffic.

@@ -2,6 +2,7 @@ package difftest
 
 import (
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"heddle/internal/plan"
@@ -80,6 +81,9 @@ func (g *generator) assemble(m *Member, f sentFrame) []byte {
 	out := append(append([]byte(nil), f.dst[:]...), f.src[:]...)
 	out = append(out, tags...)
 	payload := g.payload()
+	if slices.Contains(groups, f.dst) && g.chance(70) { // a type that goes with it, or nearly
+		binary.BigEndian.PutUint16(payload, pick[uint16](g, 0x8809, 0x88cc, 0x888e, 0x88f7, 0x8808))
+	}
 	if g.rare.IntN(100) < 4 {
 		payload = g.probe()
 	}
@@ -171,7 +175,9 @@ func (g *generator) configured(id plan.PortID) plan.MAC {
 // groups are the group destinations that mean something to somebody.
 var groups = []plan.MAC{
 	{0x01, 0x80, 0xc2, 0, 0, 0x00}, // STP
+	{0x01, 0x80, 0xc2, 0, 0, 0x01}, // PAUSE
 	{0x01, 0x80, 0xc2, 0, 0, 0x02}, // LACP
+	{0x01, 0x80, 0xc2, 0, 0, 0x03}, // EAPOL, LLDP
 	{0x01, 0x80, 0xc2, 0, 0, 0x0e}, // LLDP
 	{0x01, 0x80, 0xc2, 0, 0, 0x0f},
 	{0x01, 0x80, 0xc2, 0, 0, 0x10},

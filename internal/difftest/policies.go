@@ -1,6 +1,8 @@
 package difftest
 
 import (
+	"slices"
+
 	"heddle/internal/spec"
 )
 
@@ -43,6 +45,10 @@ func (g *generator) answer(inherit, accept int) spec.Answer {
 func (g *generator) security(s *spec.Switch) spec.Security {
 	sec := spec.Security{
 		Promiscuous: g.answer(40, 50), MACChanges: g.answer(40, 60), ForgedTransmits: g.answer(20, 80),
+	}
+	if g.chance(50) {
+		pass := slices.DeleteFunc(spec.LinkControls(), func(string) bool { return g.chance(50) })
+		sec.GuestLinkControl = &pass
 	}
 	if s.Kind == spec.Standard || g.chance(30) {
 		return sec

@@ -52,7 +52,7 @@ func Lookup(r abi.Reason) (Reason, bool) {
 
 // Reasons returns every reason in the order of its number.
 func Reasons() []Reason {
-	return append(append(append(admission(), lookup()...), delivery()...), storm(), loop(), waiting())
+	return append(append(append(admission(), lookup()...), delivery()...), storm(), guestLinkControl(), loop(), waiting())
 }
 
 // admission are the reasons decided where the frame comes in.
@@ -107,6 +107,13 @@ func storm() Reason {
 func waiting() Reason {
 	return Reason{abi.ReasonReceiverWaiting, Copy, "The receiver's guest runs elsewhere: it is to arrive by a migration, or has left by one.",
 		"none: the guest's migration", "Nothing, as a rule: the guest's first frame, or QEMU's word that it runs, ends the wait. Where neither comes, say that the guest runs here.", "heddle port activate PORT", []string{"S99"}}
+}
+
+func guestLinkControl() Reason {
+	return Reason{abi.ReasonGuestLinkControl, Frame,
+		"A guest sent a frame of link control (LACP, LLDP, EAPOL, PAUSE, CDP and the like), which the physical switch would take for the host's.",
+		"security.guestLinkControl", "Set `security: {guestLinkControl: [lldp]}` (lacp, lldp, eapol, ptp, cdp) on the port group, for network appliances and labs.",
+		apply, []string{"S97"}}
 }
 
 // delivery are the reasons decided about one receiver's copy.

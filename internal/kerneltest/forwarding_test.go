@@ -2,6 +2,7 @@ package kerneltest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,11 +93,52 @@ func TestS36_AGuestsBPDUDoesNotLeaveThePortUnlessAllowed(t *testing.T) {
 	for _, bpdu := range []string{"0180c2000000 vm1 0026 424203", "01000ccccccd vm1 0032 aaaa0300000c010b"} {
 		r.send("vm1", bpdu, dropped("guest-bpdu"))
 	}
-	r.send("vm1", "0180c200000e vm1 88cc", to("vm2 u2")) // LLDP is none
 	r.change("portGroups:", "checks: {blockGuestBPDU: false}\n  portGroups:")
 	for _, bpdu := range []string{"0180c2000000 vm1 0026 424203", "01000ccccccd vm1 0032 aaaa0300000c010b"} {
 		r.send("vm1", bpdu, to("vm2 u2"))
 	}
+}
+
+// What guests send to the addresses of link control is dropped, and the protocols that their port's list names pass as any multicast.
+func TestS97_AGuestsLinkControlPassesOnlyWhereItMay(t *testing.T) {
+	r := newRig(t, twoUplinks+`  - {name: lldp, security: {guestLinkControl: [lldp]}}
+  - {name: rest, security: {guestLinkControl: [lacp, eapol, ptp, cdp]}, vlan: {trunk: [0, 10]}}
+  - {name: bridge, security: {guestLinkControl: [bpdu]}}
+`, "vm1 web", "vm2 lldp", "vm3 rest", "vm4 bridge")
+	frames := []struct{ frame, passes string }{
+		{"0180c2000001 SRC 8808", ""}, // PAUSE
+		{"0180c2000002 SRC 8809", "vm3"},
+		{"0180c2000003 SRC 8809", ""},
+		{"0180c200000e SRC 88cc", "vm2"},
+		{"0180c2000003 SRC 88cc", "vm2"},
+		{"0180c2000002 SRC 88cc", ""},
+		{"0180c2000003 SRC 888e", "vm3"},
+		{"0180c200000f SRC 888e", "vm3"},
+		{"0180c200000e SRC 88f7", "vm3"},
+		{"0180c200000d SRC 88f7", ""},
+		{"0180c200000f SRC 0800", ""},
+		{"01000ccccccc SRC 0026 aaaa0300000c2000", "vm3"},
+		{"0180c2000000 SRC 0026 424203", "vm4"},
+		{"01000ccccccd SRC 0032 aaaa0300000c010b", "vm4"},
+	}
+	others := map[string]string{"vm1": "vm2 vm3 vm4 u2", "vm2": "vm1 vm3 vm4 u1", "vm3": "vm1 vm2 vm4 u2", "vm4": "vm1 vm2 vm3 u1"}
+	for _, vm := range []string{"vm1", "vm2", "vm3", "vm4"} {
+		for i, f := range frames {
+			frame := strings.Replace(f.frame, "SRC", vm, 1)
+			switch {
+			case f.passes == vm:
+				r.send(vm, frame, to(others[vm]))
+			case i >= len(frames)-2:
+				r.send(vm, frame, dropped("guest-bpdu"))
+			default:
+				r.send(vm, frame, dropped("guest-link-control"))
+			}
+		}
+	}
+	r.send("vm3", "0180c2000002 vm3 q10 8809", to("u2"))                          // the type behind the tag
+	r.send("vm3", "0180c2000002 vm3 q10 q10 8809", dropped("guest-link-control")) // a second tag hides it
+	r.send("vm1", "0180c2000010 vm1 8809", to("vm2 vm3 vm4 u2"))                  // the first address that is not
+	r.learned()
 }
 
 func TestS37_LinkLocalFramesFromAnUplinkAreTheHostsOnly(t *testing.T) {

@@ -1,8 +1,11 @@
 package model
 
 import (
+	"slices"
+
 	"heddle/internal/abi"
 	"heddle/internal/plan"
+	"heddle/internal/spec"
 )
 
 var (
@@ -33,13 +36,55 @@ func admitFromPort(r *run) abi.Reason {
 	if f.isProbe() { // S110
 		return abi.ReasonLoopBlocked
 	}
-	if (f.dst == stpGroup || f.dst == pvstGroup) && r.sw.plan.BlockGuestBPDU { // S36
-		return abi.ReasonGuestBPDU
+	if reason := guestControl(r); reason != abi.ReasonNone {
+		return reason
 	}
 	if !p.Policy.ForgedTransmits.V && f.src != p.mac { // S1, S2, C1
 		return abi.ReasonForgedTransmit
 	}
 	return tooLong(r)
+}
+
+// guestControl decides about link control that a guest sends: spanning tree by the switch's filter and the port's exception (S36), all other
+// protocols by the port's list (S97).
+func guestControl(r *run) abi.Reason {
+	f, pass := &r.head, r.from.Policy.GuestLinkControl.V
+	switch {
+	case !linkLocal(f.dst):
+		return abi.ReasonNone
+	case f.dst == stpGroup || f.dst == pvstGroup:
+		if r.sw.plan.BlockGuestBPDU && !slices.Contains(pass, spec.PassBPDU) {
+			return abi.ReasonGuestBPDU
+		}
+		return abi.ReasonNone
+	}
+	if name := LinkControl(f.dst, f.inner); name == "" || !slices.Contains(pass, name) {
+		return abi.ReasonGuestLinkControl
+	}
+	return abi.ReasonNone
+}
+
+// LinkControl names the protocol that a guest speaks to a link control address, as security.guestLinkControl does; "" for one that no list
+// lets pass. etherType is what follows the outermost tag.
+func LinkControl(dst plan.MAC, etherType uint16) string {
+	last := dst[5]
+	switch {
+	case !linkLocal(dst):
+		return ""
+	case dst == stpGroup || dst == pvstGroup:
+		return spec.PassBPDU
+	case dst == cdpGroup:
+		return spec.PassCDP
+	case etherType == 0x888e:
+		return spec.PassEAPOL
+	case etherType == 0x8809 && last == 0x02:
+		return spec.PassLACP
+	case etherType == 0x88cc && (last == 0x03 || last == 0x0e):
+		return spec.PassLLDP
+	case etherType == 0x88f7 && last == 0x0e:
+		return spec.PassPTP
+	}
+	return ""
 }
 
 func admitFromUplink(r *run) abi.Reason {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"strings"
 
 	"heddle/internal/abi"
 	"heddle/internal/plan"
@@ -25,6 +26,14 @@ func (s Segment) String() string {
 		return fmt.Sprintf("802.1ad VLAN %d", s.VLAN)
 	}
 	return fmt.Sprintf("VLAN %d", s.VLAN)
+}
+
+// listWords names a list's members.
+func listWords(list []string) string {
+	if len(list) == 0 {
+		return "nothing"
+	}
+	return strings.Join(list, ", ")
 }
 
 func (r *run) saySegment() {
@@ -210,6 +219,9 @@ func (r *run) whyPortDropped(reason abi.Reason) (Stage, string) {
 		return StageAdmit, fmt.Sprintf("Heddle has blocked port %s: %s", p.ID, p.fact.LoopBlocked)
 	case abi.ReasonGuestBPDU:
 		return StageAdmit, fmt.Sprintf("switch %s blocks spanning-tree frames of guests (checks.blockGuestBPDU)", p.ID.Switch)
+	case abi.ReasonGuestLinkControl:
+		return StageAdmit, fmt.Sprintf("%s is a link control address: what the %s lets port %s send there is %s", r.head.dst,
+			words(pol.GuestLinkControl.From), p.ID, listWords(pol.GuestLinkControl.V))
 	case abi.ReasonForgedTransmit:
 		return StageAdmit, fmt.Sprintf("the source %s is not port %s's MAC %s, and forged transmits are %s",
 			r.head.src, p.ID, p.mac, answer(pol.ForgedTransmits))

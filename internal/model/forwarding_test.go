@@ -1,6 +1,8 @@
 package model
 
 import (
+	"encoding/binary"
+	"slices"
 	"testing"
 	"time"
 
@@ -51,6 +53,40 @@ func TestS36_GuestBPDUStaysInside(t *testing.T) {
 		r.dropped(r.send("a", f), abi.ReasonGuestBPDU)
 		r.change(func(r *rig) { r.sw.BlockGuestBPDU = false })
 		r.delivered(r.send("a", f), f, "u")
+	}
+}
+
+// A guest's link control passes where its port's list names the protocol: every address × every type × every list.
+func TestS97_D13_GuestLinkControlPassesByItsList(t *testing.T) {
+	types := []uint16{0x8808, 0x8809, 0x88cc, 0x888e, 0x88f7, 0x0800, 0x0026}
+	for _, list := range append([][]string{nil, spec.LinkControls()}, [][]string{{"lacp"}, {"lldp"}, {"eapol"}, {"ptp"}, {"cdp"}, {"bpdu"}}...) {
+		r := newRig(t, vnic("a", policy(func(e *plan.Effective) { e.GuestLinkControl.V = list })), vnic("b"), up("u"))
+		for last := range byte(0x11) {
+			for _, typ := range types {
+				word := map[[2]uint16]string{{0x02, 0x8809}: "lacp", {0x03, 0x88cc}: "lldp", {0x0e, 0x88cc}: "lldp", {0x0e, 0x88f7}: "ptp"}[[2]uint16{uint16(last), typ}]
+				reason := abi.ReasonGuestLinkControl
+				switch {
+				case last == 0:
+					word, reason = "bpdu", abi.ReasonGuestBPDU
+				case typ == 0x888e:
+					word = "eapol"
+				}
+				f := eth(plan.MAC{1, 0x80, 0xc2, 0, 0, last}, portMAC(1), binary.BigEndian.AppendUint16(nil, typ))
+				if last == 0x10 || slices.Contains(list, word) {
+					r.delivered(r.send("a", f), f, "b", "u")
+				} else {
+					r.dropped(r.send("a", f), reason)
+				}
+			}
+		}
+		for last, word := range map[byte]string{0xcc: "cdp", 0xcd: "bpdu"} {
+			f := eth(plan.MAC{1, 0, 0x0c, 0xcc, 0xcc, last}, portMAC(1), []byte{0, 0x26})
+			if slices.Contains(list, word) {
+				r.delivered(r.send("a", f), f, "b", "u")
+			} else {
+				r.dropped(r.send("a", f), map[string]abi.Reason{"cdp": abi.ReasonGuestLinkControl, "bpdu": abi.ReasonGuestBPDU}[word])
+			}
+		}
 	}
 }
 

@@ -104,6 +104,8 @@ func wishes() []wish {
 		{"promiscuous", func(p spec.Policy) (any, bool) { return accepts(p.Security.Promiscuous) }, func(e Effective) (any, Level) { return of(e.Promiscuous) }, false},
 		{"macChanges", func(p spec.Policy) (any, bool) { return accepts(p.Security.MACChanges) }, func(e Effective) (any, Level) { return of(e.MACChanges) }, false},
 		{"forgedTransmits", func(p spec.Policy) (any, bool) { return accepts(p.Security.ForgedTransmits) }, func(e Effective) (any, Level) { return of(e.ForgedTransmits) }, false},
+		{"guestLinkControl", func(p spec.Policy) (any, bool) { return pointer(p.Security.GuestLinkControl) },
+			func(e Effective) (any, Level) { return of(e.GuestLinkControl) }, []string{}},
 		{"enabled", func(p spec.Policy) (any, bool) { return pointer(p.Security.MACLearning.Enabled) }, func(e Effective) (any, Level) { return of(e.Learning.Enabled) }, false},
 		{"limit", func(p spec.Policy) (any, bool) { return pointer(p.Security.MACLearning.Limit) }, func(e Effective) (any, Level) { return of(e.Learning.Limit) }, 4096},
 		{"limitPolicy", func(p spec.Policy) (any, bool) { return word(p.Security.MACLearning.LimitPolicy) }, func(e Effective) (any, Level) { return of(e.Learning.LimitPolicy) }, spec.LimitDrop},

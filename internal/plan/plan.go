@@ -104,9 +104,11 @@ type Effective struct {
 	MACChanges      Value[bool] `json:"macChanges"`
 	ForgedTransmits Value[bool] `json:"forgedTransmits"`
 	LoopDetection   Value[bool] `json:"loopDetection"`
-	Learning        Learning    `json:"learning"`
-	Teaming         Teaming     `json:"teaming"`
-	Monitoring      Monitoring  `json:"monitoring"`
+	// GuestLinkControl are the link control protocols that the owner may send.
+	GuestLinkControl Value[[]string] `json:"guestLinkControl"`
+	Learning         Learning        `json:"learning"`
+	Teaming          Teaming         `json:"teaming"`
+	Monitoring       Monitoring      `json:"monitoring"`
 	// StormControl limits what the port's owner sends to more than one receiver.
 	StormControl StormControl `json:"stormControl"`
 }

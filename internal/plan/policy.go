@@ -27,6 +27,9 @@ func effective(s *spec.Switch, levels []level) *Effective {
 		setAnswer(&e.MACChanges, sec.MACChanges, l.from)
 		setAnswer(&e.ForgedTransmits, sec.ForgedTransmits, l.from)
 		set(&e.LoopDetection, sec.LoopDetection, l.from)
+		if sec.GuestLinkControl != nil {
+			e.GuestLinkControl = Value[[]string]{slices.Clone(*sec.GuestLinkControl), l.from}
+		}
 		setLearning(&e.Learning, sec.MACLearning, l.from)
 		setTeaming(&e.Teaming, p.Teaming, l.from)
 		setStormControl(&e.StormControl, p.StormControl, l.from)
@@ -43,12 +46,13 @@ func effective(s *spec.Switch, levels []level) *Effective {
 // uplinks by originating port.
 func builtIn(s *spec.Switch) *Effective {
 	return &Effective{
-		Blocked:         Value[bool]{false, FromBuiltIn},
-		VLAN:            Value[VLAN]{VLAN{Mode: VLANNone}, FromBuiltIn},
-		Promiscuous:     Value[bool]{false, FromBuiltIn},
-		MACChanges:      Value[bool]{false, FromBuiltIn},
-		ForgedTransmits: Value[bool]{false, FromBuiltIn},
-		LoopDetection:   Value[bool]{true, FromBuiltIn},
+		Blocked:          Value[bool]{false, FromBuiltIn},
+		VLAN:             Value[VLAN]{VLAN{Mode: VLANNone}, FromBuiltIn},
+		Promiscuous:      Value[bool]{false, FromBuiltIn},
+		MACChanges:       Value[bool]{false, FromBuiltIn},
+		ForgedTransmits:  Value[bool]{false, FromBuiltIn},
+		LoopDetection:    Value[bool]{true, FromBuiltIn},
+		GuestLinkControl: Value[[]string]{[]string{}, FromBuiltIn},
 		Learning: Learning{
 			Enabled:         Value[bool]{false, FromBuiltIn},
 			Limit:           Value[int]{spec.MaxMACs, FromBuiltIn},

@@ -65,6 +65,7 @@ func TestRows_BuiltInDefaults(t *testing.T) {
 		{"security.macChanges", "reject", "built-in default"},
 		{"security.forgedTransmits", "reject", "built-in default"},
 		{"security.loopDetection", "true", "built-in default"},
+		{"security.guestLinkControl", "none", "built-in default"},
 		{"security.macLearning.enabled", "false", "built-in default"},
 		{"security.macLearning.limit", "4096", "built-in default"},
 		{"security.macLearning.limitPolicy", "drop", "built-in default"},

@@ -30,6 +30,7 @@ func (p *Port) Rows() []Row {
 		row(p, "security.macChanges", e.MACChanges, answer),
 		row(p, "security.forgedTransmits", e.ForgedTransmits, answer),
 		row(p, "security.loopDetection", e.LoopDetection, yesNo),
+		row(p, "security.guestLinkControl", e.GuestLinkControl, names),
 		row(p, "security.macLearning.enabled", l.Enabled, yesNo),
 		row(p, "security.macLearning.limit", l.Limit, strconv.Itoa),
 		row(p, "security.macLearning.limitPolicy", l.LimitPolicy, text),

@@ -243,8 +243,26 @@ type Security struct {
 	ForgedTransmits Answer `yaml:"forgedTransmits,omitempty" json:"forgedTransmits,omitzero"`
 	// LoopDetection has a port blocked for a while that frames go round by, through its owner (S110); default true.
 	LoopDetection *bool `yaml:"loopDetection,omitempty" json:"loopDetection,omitzero"`
+	// GuestLinkControl are the link control protocols that the owner may send, as guests do that are network appliances or parts of
+	// a lab: lacp, lldp, eapol, ptp, cdp, bpdu; default none of them (S97). bpdu is the exception to checks.blockGuestBPDU.
+	GuestLinkControl *[]string `yaml:"guestLinkControl,omitempty" json:"guestLinkControl,omitzero"`
 	// MACLearning learns the addresses behind the port; needs a distributed switch.
 	MACLearning MACLearning `yaml:"macLearning,omitempty" json:"macLearning,omitzero"`
+}
+
+// The protocols of GuestLinkControl.
+const (
+	PassLACP  = "lacp"
+	PassLLDP  = "lldp"
+	PassEAPOL = "eapol"
+	PassPTP   = "ptp"
+	PassCDP   = "cdp" // and what else goes to its address: VTP, DTP, PAgP, UDLD
+	PassBPDU  = "bpdu"
+)
+
+// LinkControls are all protocols of GuestLinkControl, in the order in which they are shown.
+func LinkControls() []string {
+	return []string{PassLACP, PassLLDP, PassEAPOL, PassPTP, PassCDP, PassBPDU}
 }
 
 // LimitPolicy says what becomes of a frame from a new source when the learning limit is reached.

@@ -33,10 +33,25 @@ func (v *validator) policy(i int, chain []level) {
 	enum(v, sec, "promiscuous", p.Security.Promiscuous, Accept, Reject)
 	enum(v, sec, "macChanges", p.Security.MACChanges, Accept, Reject)
 	enum(v, sec, "forgedTransmits", p.Security.ForgedTransmits, Accept, Reject)
+	v.linkControl(sec.field("guestLinkControl"), p.Security.GuestLinkControl)
 	v.learning(sec.field("macLearning"), i, p.Security.MACLearning)
 	v.stormControl(own.at.field("stormControl"), p.StormControl)
 	v.monitoring(own.at.field("monitoring"), p.Monitoring)
 	v.teaming(i, chain)
+}
+
+func (v *validator) linkControl(a at, list *[]string) {
+	if list == nil {
+		return
+	}
+	for i, name := range *list {
+		switch {
+		case !slices.Contains(LinkControls(), name):
+			v.fault(a, shown(name), "must be a list of %s; [] lets none of them pass", orList(LinkControls()))
+		case slices.Contains((*list)[:i], name):
+			v.fault(a, shown(name), "is named twice")
+		}
+	}
 }
 
 func (v *validator) vlan(a at, w *VLAN) {

@@ -35,6 +35,7 @@ type subject struct {
 	vid      uint16
 	ad       bool
 	tags     int
+	inner    uint16 // the type behind the outermost tag
 	layer3   int
 }
 
@@ -55,6 +56,9 @@ func (t *tracer) subject(from, to *place, b []byte, res *model.Result) *subject 
 		}
 		s.tags++
 		rest = rest[4:]
+	}
+	if at := 12 + 4*min(s.tags, 1); len(b) >= at+2 {
+		s.inner = binary.BigEndian.Uint16(b[at:])
 	}
 	s.layer3 = len(b) - 14 - 4*s.tags
 	if s.to == nil {
@@ -193,7 +197,9 @@ func (s *subject) explain(at *place, why abi.Reason) Cause {
 	case abi.ReasonLoopBlocked:
 		s.looped(&c, at)
 	case abi.ReasonGuestBPDU:
-		s.check(&c, "blockGuestBPDU", "the guest may take part in spanning tree")
+		s.check(&c, "blockGuestBPDU", "guests of this switch may take part in spanning tree; for one port group add bpdu to its guestLinkControl")
+	case abi.ReasonGuestLinkControl:
+		s.linkControl(&c, at.port)
 	case abi.ReasonForgedTransmit:
 		s.forged(&c, at.port)
 	case abi.ReasonGuestTagged, abi.ReasonVLANNotAllowed:

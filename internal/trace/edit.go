@@ -131,7 +131,8 @@ func ownPolicy(p *spec.Policy) []flag {
 	sec, learn, team := &p.Security, &p.Security.MACLearning, &p.Teaming
 	flags := []flag{
 		{"blocked", truth(p.Blocked)}, {"promiscuous", string(sec.Promiscuous)}, {"mac-changes", string(sec.MACChanges)},
-		{"forged-transmits", string(sec.ForgedTransmits)}, {"loop-detection", truth(sec.LoopDetection)}, {"mac-learning", truth(learn.Enabled)},
+		{"forged-transmits", string(sec.ForgedTransmits)}, {"loop-detection", truth(sec.LoopDetection)}, {"guest-link-control", list(sec.GuestLinkControl)},
+		{"mac-learning", truth(learn.Enabled)},
 		{"unicast-flooding", truth(learn.UnicastFlooding)}, {"mac-limit-policy", string(learn.LimitPolicy)}, {"mac-ageing", learn.Ageing},
 		{"teaming", string(team.Policy)}, {"active", list(team.Active)}, {"standby", list(team.Standby)}, {"failback", truth(team.Failback)},
 		{"notify-switches", truth(team.NotifySwitches)}, {"failure-detection", string(team.FailureDetection)}, {"ipfix", truth(p.Monitoring.IPFIX)}, {"ipfix-observe", string(p.Monitoring.Observe)},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"heddle/internal/abi"
+	"heddle/internal/model"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -41,6 +42,29 @@ func (s *subject) forged(c *Cause, p *plan.Port) {
 	c.Why = fmt.Sprintf("the source %s is not the port's MAC %s", s.src, s.model.MACOf(p.ID))
 	c.Change = "Let the port send with other addresses, if a hypervisor, bridge or router is behind it; else correct the sender's address."
 	s.mend(c, p, remedy{"security.forgedTransmits", p.Policy.ForgedTransmits.From, "security: {forgedTransmits: accept}", "--forged-transmits accept"})
+}
+
+// linkControl: the guest speaks a protocol of the link that its port does not let pass.
+func (s *subject) linkControl(c *Cause, p *plan.Port) {
+	pass := p.Policy.GuestLinkControl
+	name := model.LinkControl(s.dst, s.inner)
+	if name == "" && !s.dst.IsZero() {
+		c.row(p, "security.guestLinkControl")
+		c.Why = fmt.Sprintf("%s is a link control address, and what the guest sends there is no protocol that a port may let pass", s.dst)
+		c.Change = "Nothing: have the guest stop it (PAUSE and the like would stop the physical switch's port)."
+		return
+	}
+	c.Why = fmt.Sprintf("the port lets no such protocol of its guest's pass; what it lets pass: %s", none(strings.Join(pass.V, ", ")))
+	if name == "" { // the frame is not at hand
+		name = spec.PassLLDP
+		c.Change = "Let the protocol pass that the guest needs (lacp, lldp, eapol, ptp, cdp), if it is an appliance or part of a lab; else leave it."
+	} else {
+		c.Why = fmt.Sprintf("the guest speaks %s, which the port does not let pass", strings.ToUpper(name))
+		c.Change = fmt.Sprintf("Let %s pass, if the guest is an appliance or part of a lab; the physical switch then hears it, too.", strings.ToUpper(name))
+	}
+	list := strings.Join(append(slices.Clone(pass.V), name), ", ")
+	s.mend(c, p, remedy{"security.guestLinkControl", pass.From, "security: {guestLinkControl: [" + list + "]}",
+		"--guest-link-control " + strings.ReplaceAll(list, ", ", ",")})
 }
 
 // frameTag is the tag of the frame in words.
