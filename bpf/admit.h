@@ -80,8 +80,8 @@ INLINE enum reason admit_link_control(const struct frame *f)
 	const struct port *p = f->in;
 
 	if (is_spanning_tree(f->dst))
-		return p->flags & SWITCH_BLOCKS_BPDU && !(p->rules & RULE_PASS_BPDU) ? REASON_GUEST_BPDU :
-										       REASON_NONE; /* S36 */
+		return p->flags & SWITCH_BLOCKS_BPDU && !(p->rules & RULE_PASS_BPDU) ? REASON_GUEST_BPDU
+										     : REASON_NONE; /* S36 */
 	return p->rules & link_control_rule(f) ? REASON_NONE : REASON_GUEST_LINK_CONTROL; /* S97 */
 }
 
