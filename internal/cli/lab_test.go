@@ -60,7 +60,7 @@ func TestLabListNamesWhatComesWithTheProgram(t *testing.T) {
 		t.Errorf("lab list: %s", stdout)
 	}
 	table, _, _ := c.run("lab", "list")
-	for _, want := range append(append(experiment.Names(), experiment.ScenarioNames()...), "live-change", "failover", "teaming", "hostile-neighbour", "message-size") {
+	for _, want := range append(append(experiment.Names(), experiment.ScenarioNames()...), "live-change", "failover", "teaming", "hostile-neighbour", "hostile-guest", "message-size") {
 		if !strings.Contains(table, want) {
 			t.Errorf("the table lacks %q:\n%s", want, table)
 		}

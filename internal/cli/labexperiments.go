@@ -3,6 +3,7 @@ package cli
 import (
 	"strings"
 
+	"heddle/internal/lab/attack"
 	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/hostile"
 	"heddle/internal/lab/live"
@@ -22,7 +23,7 @@ func experiments() ([]labEntry, error) {
 	}
 	return append(all,
 		labEntry{live.Name, live.Title}, labEntry{outage.Name, outage.Title}, labEntry{outage.TeamingName, outage.TeamingTitle},
-		labEntry{hostile.Name, hostile.Title}, labEntry{msgsize.Name, msgsize.Title}), nil
+		labEntry{hostile.Name, hostile.Title}, labEntry{attack.Name, attack.Title}, labEntry{msgsize.Name, msgsize.Title}), nil
 }
 
 // isExperiment is an error that names all there are when there is none of that name.

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"heddle/internal/lab"
+	"heddle/internal/lab/attack"
 	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/hostile"
 	"heddle/internal/lab/live"
@@ -42,7 +43,7 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 		Long: "Runs an experiment: builds the lab of every row, measures, removes the lab, and prints the table with what\n" +
 			"it shows. With --simulate nothing is built: the model of a switch and a simulated network say how often a\n" +
 			"ping is answered and which links its frames take, exactly and without root; throughput is left out.\n" +
-			"There are: " + strings.Join(append(experiment.Names(), live.Name, outage.Name, outage.TeamingName, hostile.Name, msgsize.Name), ", ") + ".\n" +
+			"There are: " + strings.Join(append(experiment.Names(), live.Name, outage.Name, outage.TeamingName, hostile.Name, attack.Name, msgsize.Name), ", ") + ".\n" +
 			"Those of placement and nested hosts can be simulated; the others are of real traffic only.",
 		Example: "  heddle lab run nested-mac-learning\n  heddle lab run nested-mac-learning --simulate\n  heddle lab run placement-paths --quick -o json\n  heddle lab run failover --report failover.html",
 		Args:    exactly("EXPERIMENT"),
@@ -61,6 +62,9 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 			}
 			if args[0] == hostile.Name {
 				return f.hostileNeighbour(c.Context(), d)
+			}
+			if args[0] == attack.Name {
+				return f.hostileGuest(c.Context(), d)
 			}
 			if args[0] == msgsize.Name {
 				return f.messageSize(c.Context(), d)
