@@ -9,32 +9,33 @@ type Reason uint8
 
 // Values of enum reason.
 const (
-	ReasonNone            Reason = 0
-	ReasonMalformed       Reason = 1
-	ReasonPortBlocked     Reason = 2
-	ReasonSourceGroup     Reason = 3
-	ReasonSourceZero      Reason = 4
-	ReasonGuestBPDU       Reason = 5
-	ReasonForgedTransmit  Reason = 6
-	ReasonGuestTagged     Reason = 7
-	ReasonVLANNotAllowed  Reason = 8
-	ReasonMACLimit        Reason = 9
-	ReasonOwnDestination  Reason = 10
-	ReasonUnknownUnicast  Reason = 11
-	ReasonNoReceiver      Reason = 12
-	ReasonMTUExceeded     Reason = 13
-	ReasonUplinkVLAN      Reason = 14
-	ReasonNoUplink        Reason = 15
-	ReasonReceiverBlocked Reason = 16
-	ReasonReceiverDown    Reason = 17
-	ReasonMACChange       Reason = 18
-	ReasonReversePath     Reason = 19
-	ReasonReflected       Reason = 20
-	ReasonDeviceRefused   Reason = 21
-	ReasonStormControl    Reason = 22
-	ReasonLoopBlocked     Reason = 26
-	ReasonReceiverWaiting Reason = 27
-	ReasonCount           Reason = 28
+	ReasonNone             Reason = 0
+	ReasonMalformed        Reason = 1
+	ReasonPortBlocked      Reason = 2
+	ReasonSourceGroup      Reason = 3
+	ReasonSourceZero       Reason = 4
+	ReasonGuestBPDU        Reason = 5
+	ReasonForgedTransmit   Reason = 6
+	ReasonGuestTagged      Reason = 7
+	ReasonVLANNotAllowed   Reason = 8
+	ReasonMACLimit         Reason = 9
+	ReasonOwnDestination   Reason = 10
+	ReasonUnknownUnicast   Reason = 11
+	ReasonNoReceiver       Reason = 12
+	ReasonMTUExceeded      Reason = 13
+	ReasonUplinkVLAN       Reason = 14
+	ReasonNoUplink         Reason = 15
+	ReasonReceiverBlocked  Reason = 16
+	ReasonReceiverDown     Reason = 17
+	ReasonMACChange        Reason = 18
+	ReasonReversePath      Reason = 19
+	ReasonReflected        Reason = 20
+	ReasonDeviceRefused    Reason = 21
+	ReasonStormControl     Reason = 22
+	ReasonGuestLinkControl Reason = 24
+	ReasonLoopBlocked      Reason = 26
+	ReasonReceiverWaiting  Reason = 27
+	ReasonCount            Reason = 28
 )
 
 var reasonNames = [...]string{
@@ -61,6 +62,7 @@ var reasonNames = [...]string{
 	20: "reflected",
 	21: "device-refused",
 	22: "storm-control",
+	24: "guest-link-control",
 	26: "loop-blocked",
 	27: "receiver-waiting",
 }
@@ -125,6 +127,12 @@ const (
 // Values of enum port_rule.
 const (
 	RulesNone       = 0
+	RulePassLACP    = 1
+	RulePassLLDP    = 2
+	RulePassEAPOL   = 4
+	RulePassPTP     = 8
+	RulePassBPDU    = 16
+	RulePassCDP     = 32
 	RuleLoopBlocked = 256
 	RuleWaits       = 4096
 )
