@@ -77,11 +77,14 @@ INLINE bool take_place(struct frame *f)
 	return false;
 }
 
-INLINE enum reason at_limit(struct frame *f)
+/* The port can learn no more, because of its own limit or because the host's table has no more room for it. */
+INLINE enum reason at_limit(struct frame *f, bool table_full)
 {
-	tell(f->slot, TELL_LIMIT, 0, f->segment, mac_number(f->src));
+	enum reason why = table_full || f->in->rules & RULE_SHARES_MACS ? REASON_MAC_TABLE_FULL : REASON_MAC_LIMIT;
+
+	tell(f->slot, TELL_LIMIT, why, f->segment, mac_number(f->src));
 	if (f->in->flags & PORT_LIMIT_DROPS)
-		return REASON_MAC_LIMIT; /* S15 */
+		return why; /* S15 */
 	f->count->mac_not_learned_allowed++; /* S16 */
 	return REASON_NONE;
 }
@@ -101,14 +104,14 @@ INLINE enum reason learn_source(struct frame *f, const struct mac_key *k, u64 **
 		return REASON_NONE;
 	}
 	if (!take_place(f))
-		return at_limit(f);
+		return at_limit(f, false);
 	if (!e) {
 		struct learned fresh = { .seen = f->now, .slot = f->slot };
 
 		if (bpf_map_update_elem(&macs, k, &fresh, UPDATE_NOEXIST)) {
 			hold(f->slot, -1);
 			return bpf_map_lookup_elem(&macs, k) ? REASON_NONE
-							     : at_limit(f); /* raced, or the table is full */
+							     : at_limit(f, true); /* raced, or the table is full */
 		}
 		tell(f->slot, TELL_LEARNED, 0, f->segment, mac_number(f->src));
 		e = bpf_map_lookup_elem(&macs, k);

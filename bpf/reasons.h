@@ -30,9 +30,10 @@ enum reason {
 	REASON_REFLECTED = 20,
 	REASON_DEVICE_REFUSED = 21, /* the device took no clone */
 	REASON_STORM_CONTROL = 22, /* decided about the frame, or about all its copies for ports */
-	REASON_GUEST_LINK_CONTROL = 24,
-	REASON_LOOP_BLOCKED = 26, /* a loop goes through the port, or the frame is a probe that looks for one */
 	/* 23 stays free for a reason that traffic meets at high rates on many CPUs: see reason_room. */
+	REASON_GUEST_LINK_CONTROL = 24,
+	REASON_MAC_TABLE_FULL = 25, /* decided about the frame: the host's table has no room for its source */
+	REASON_LOOP_BLOCKED = 26, /* a loop goes through the port, or the frame is a probe that looks for one */
 	REASON_RECEIVER_WAITING = 27, /* decided about a copy: the receiver's guest runs elsewhere */
 	REASON_COUNT, /* one more than the highest */
 };

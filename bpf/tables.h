@@ -20,7 +20,7 @@ enum limits {
 	OWNER_BUCKETS = 1 << OWNER_BUCKET_BITS,
 	OWNERS_PER_BUCKET = 4,
 	MAX_SAME_MAC = 4, /* ports of a switch with one MAC, while it moves between them */
-	MAX_MACS = 131072,
+	DEFAULT_MACS = 131072, /* of all ports; the agent may set another number */
 	MAX_MARKS = 65536,
 	MAX_RECORDS = 256,
 	MAX_FRAME = 9216, /* longest frame a record holds */
@@ -60,7 +60,6 @@ enum port_flag {
 
 /* More of what is decided about a port: bits of port.rules. A frame that none of them concerns need not read the word. */
 enum port_rule {
-	RULES_NONE = 0,
 	/* link control that the port's owner may send (S97) */
 	RULE_PASS_LACP = 1 << 0,
 	RULE_PASS_LLDP = 1 << 1,
@@ -70,6 +69,7 @@ enum port_rule {
 	RULE_PASS_CDP = 1 << 5,
 	RULE_LOOP_BLOCKED = 1 << 8, /* with PORT_BLOCKED: a loop goes through the port, no policy blocks it */
 	RULE_WAITS = 1 << 12, /* for its guest, until wait.h says that it has woken */
+	RULE_SHARES_MACS = 1 << 16, /* learn_limit is its share of the host's table, below its own limit */
 };
 
 /* Marks of frames within the host. No guest can set one: a mark does not cross from one network namespace into another, and a tap's
@@ -280,7 +280,7 @@ struct {
 
 struct {
 	MAP_UINT(type, MAP_HASH);
-	MAP_UINT(max_entries, MAX_MACS);
+	MAP_UINT(max_entries, DEFAULT_MACS);
 	MAP_TYPE(key, struct mac_key);
 	MAP_TYPE(value, struct learned);
 } macs SEC(".maps");

@@ -13,7 +13,7 @@ enum tell_kind {
 	TELL_LEARNED = 1,
 	TELL_MOVED = 2, /* other: the slot that had it */
 	/* these at most once a second and port */
-	TELL_LIMIT = 3, /* the port learns no more */
+	TELL_LIMIT = 3, /* the port learns no more; other: the reason */
 	TELL_REFUSED = 4, /* other: the reason, of those that speak of a guest's intent */
 	/* of loop.h, with limits of their own */
 	TELL_PROBE = 5, /* a struct told_probe; segment: the tag it came with */

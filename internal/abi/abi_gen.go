@@ -33,6 +33,7 @@ const (
 	ReasonDeviceRefused    Reason = 21
 	ReasonStormControl     Reason = 22
 	ReasonGuestLinkControl Reason = 24
+	ReasonMACTableFull     Reason = 25
 	ReasonLoopBlocked      Reason = 26
 	ReasonReceiverWaiting  Reason = 27
 	ReasonCount            Reason = 28
@@ -63,6 +64,7 @@ var reasonNames = [...]string{
 	21: "device-refused",
 	22: "storm-control",
 	24: "guest-link-control",
+	25: "mac-table-full",
 	26: "loop-blocked",
 	27: "receiver-waiting",
 }
@@ -88,7 +90,7 @@ const (
 	OwnerBuckets      = 4096
 	OwnersPerBucket   = 4
 	MaxSameMAC        = 4
-	MaxMACs           = 131072
+	DefaultMACs       = 131072
 	MaxMarks          = 65536
 	MaxRecords        = 256
 	MaxFrame          = 9216
@@ -126,7 +128,6 @@ const (
 
 // Values of enum port_rule.
 const (
-	RulesNone       = 0
 	RulePassLACP    = 1
 	RulePassLLDP    = 2
 	RulePassEAPOL   = 4
@@ -135,6 +136,7 @@ const (
 	RulePassCDP     = 32
 	RuleLoopBlocked = 256
 	RuleWaits       = 4096
+	RuleSharesMACs  = 65536
 )
 
 // Values of enum vlan_mode.

@@ -28,12 +28,16 @@ func addressRules() []Rule {
 
 func macLimit(l *look) (found []api.Finding) {
 	l.eachPort(func(_ *plan.Switch, p *plan.Port, c *counts) {
-		lost, allowed := c.dropped(abi.ReasonMACLimit), c.named["macNotLearnedAllowed"]
+		reason := abi.ReasonMACLimit
+		if p.MACShare > 0 {
+			reason = abi.ReasonMACTableFull
+		}
+		lost, allowed := c.dropped(reason), c.named["macNotLearnedAllowed"]
 		if lost+allowed == 0 {
 			return
 		}
-		cause, _ := l.explain.Explain(p.ID, abi.ReasonMACLimit, trace.Known{Source: l.lastSource(p.ID)})
-		limit := uint64(p.Policy.Learning.Limit.V)
+		cause, _ := l.explain.Explain(p.ID, reason, trace.Known{Source: l.lastSource(p.ID)})
+		limit := uint64(p.MACRoom())
 		f := onPort(p, "it holds %s of %d, and %s from others were dropped %s", many(c.named[macsLearned], "learned MAC"), limit, frames(lost), l.period())
 		if lost == 0 {
 			f.Sign = fmt.Sprintf("it holds %s of %d, and %s from others passed unlearned %s", many(c.named[macsLearned], "learned MAC"), limit, frames(allowed), l.period())
@@ -61,8 +65,14 @@ func macTable(l *look) (found []api.Finding) {
 		cause, _ := l.explain.Explain(p.ID, abi.ReasonMACLimit, trace.Known{})
 		found = append(found, remedy(onPort(p, "it holds %s of %d", many(held, "learned MAC"), limit), cause))
 	})
-	if percent(all, abi.MaxMACs) >= fullPercent {
-		found = append(found, api.Finding{Level: api.FindingWrong, Switch: l.Host.Plan.Switches[0].Name, Sign: fmt.Sprintf("the host holds %s of %d", many(all, "learned MAC"), abi.MaxMACs),
+	size := uint64(l.Host.Plan.MACTable)
+	if warnings := l.Host.Plan.Warnings(); len(warnings) > 0 {
+		found = append(found, api.Finding{Level: api.FindingNote, Switch: l.Host.Plan.Switches[0].Name, Sign: warnings[0],
+			Change:  "Set a larger `host: {macTable: …}` in the configuration, or lower `security: {macLearning: {limit: …}}` of ports that need fewer.",
+			Command: "heddle apply -f FILE, then restart the agent"})
+	}
+	if percent(all, size) >= fullPercent {
+		found = append(found, api.Finding{Level: api.FindingWrong, Switch: l.Host.Plan.Switches[0].Name, Sign: fmt.Sprintf("the host holds %s of %d", many(all, "learned MAC"), size),
 			Change:  "Lower `security: {macLearning: {limit: …}}` of the port groups that hold the most, or move their guests to another host.",
 			Command: "heddle mac list --learned"})
 	}

@@ -41,6 +41,8 @@ type Kernel interface {
 	MACs() ([]dataplane.MACEntry, error)
 	Snapshot() (*dataplane.Snapshot, error)
 	Sweep() (int, error)
+	// MACTable is how many learned MACs the kernel's table holds.
+	MACTable() int
 	Repin() (int, error)
 	// Wake, Awake and Succeed are those of dataplane.Kernel.
 	Wake(id plan.PortID, wait uint32) error

@@ -155,7 +155,7 @@ func (a *Agent) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.App
 	}
 	out := &api.Applied{}
 	defer func() {
-		out.Warnings = append(spec.MissingDevices(cfg, a.lookup), cfg.Warnings()...)
+		out.Warnings = slices.Concat(spec.MissingDevices(cfg, a.lookup), cfg.Warnings(), a.macTableWarnings(cfg, a.plan))
 		a.warnBefore(out, a.allMembers()...)
 	}()
 	was, before := a.file, a.plan
@@ -164,7 +164,7 @@ func (a *Agent) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.App
 		return nil, err
 	}
 	a.parsed.Store(cfg)
-	a.warnings = cfg.Warnings()
+	a.warnings = slices.Concat(cfg.Warnings(), a.macTableWarnings(cfg, a.plan))
 	// What is only said is worked out when the change is in force.
 	if out.Changes, err = changes.Between(was, cfg); err != nil {
 		return nil, err

@@ -39,6 +39,7 @@ func (a *Agent) dry(cfg *spec.Config, out *api.Applied) (*needsAsking, error) {
 	if err != nil {
 		return nil, err
 	}
+	out.Warnings = append(out.Warnings, a.macTableWarnings(cfg, after)...)
 	out.Effects = changes.Effects(a.plan, after)
 	if out.Changes, err = changes.Between(a.file, cfg); err != nil {
 		return nil, err

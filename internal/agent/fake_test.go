@@ -317,6 +317,7 @@ func (k *fakeKernel) CounterReader() *dataplane.CounterReader {
 }
 func (k *fakeKernel) MACs() ([]dataplane.MACEntry, error) { return k.macs, nil }
 func (k *fakeKernel) Sweep() (int, error)                 { return 0, nil }
+func (k *fakeKernel) MACTable() int                       { return spec.DefaultMACTable }
 func (k *fakeKernel) Repin() (int, error)                 { return 0, nil }
 func (k *fakeKernel) Close() error                        { return nil }
 
@@ -362,7 +363,12 @@ func (r *rig) restart(content string) error {
 	if content != "" {
 		given = &givenConfig{parse(r.t, content), state.Source{File: "heddle.yaml", Content: content, Seen: digest([]byte(content))}}
 	}
-	return r.begin(given)
+	last := st.Config
+	fresh, err := r.chooseConfig(given)
+	if err != nil {
+		return err
+	}
+	return r.begin(given, last, fresh)
 }
 
 func parse(t *testing.T, content string) *spec.Config {

@@ -12,7 +12,7 @@ import (
 // openMetrics makes the metrics, and listens for who asks for them where that is wanted.
 func (a *Agent) openMetrics(o Options) (err error) {
 	a.meters = metrics.NewAgent()
-	if a.registry, err = metrics.NewHost(a, a.meters, a.name, a.version, a.started); err != nil {
+	if a.registry, err = metrics.NewHost(a, a.meters, a.name, a.version, a.kernel.MACTable(), a.started); err != nil {
 		return err
 	}
 	if o.Metrics.Address == "" {

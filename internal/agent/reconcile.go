@@ -105,6 +105,7 @@ func (a *Agent) resolve(cfg *spec.Config) (*plan.Plan, error) {
 		return nil, err
 	}
 	a.waitMACs(p)
+	p.SetMACTable(a.kernel.MACTable())
 	// Asked now, with every port connected, and not when the device that is one too many appears.
 	return p, dataplane.Fits(p)
 }

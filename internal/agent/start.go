@@ -138,7 +138,12 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 			a = nil
 		}
 	}()
-	kernel, err := dataplane.Open(dataplane.Options{PinDir: o.Paths.Pins(o.Name), Log: o.Log})
+	last := st.Config
+	fresh, err := a.chooseConfig(given)
+	if err != nil {
+		return a, err
+	}
+	kernel, err := dataplane.Open(dataplane.Options{PinDir: o.Paths.Pins(o.Name), MACTable: a.file.Host.MACTable, Log: o.Log})
 	if err != nil {
 		return a, err
 	}
@@ -172,7 +177,7 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 	if err := a.followFlows(o, kernel.Flows()); err != nil {
 		return a, errors.Join(err, a.listener.Close())
 	}
-	if err := a.begin(given); err != nil {
+	if err := a.begin(given, last, fresh); err != nil {
 		return a, errors.Join(err, a.listener.Close())
 	}
 	if err := a.followTells(kernel); err != nil {
@@ -210,12 +215,7 @@ func (a *Agent) serve(ctx context.Context, o Options) error {
 
 // begin puts the configuration into force. The file given wins when it was edited since it was last read;
 // otherwise what was last applied stands, so that a restart never takes back an apply.
-func (a *Agent) begin(given *givenConfig) error {
-	last := a.state.Config
-	fresh, err := a.chooseConfig(given)
-	if err != nil {
-		return err
-	}
+func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 	later := fresh && a.startsWith(last)
 	fresh = fresh && !later
 	a.parsed.Store(a.file)
@@ -229,7 +229,7 @@ func (a *Agent) begin(given *givenConfig) error {
 	if fresh && len(faults) > 0 {
 		return api.NewError(api.Invalid, faultLines(faults)...)
 	}
-	a.warnings = append(faultLines(faults), a.file.Warnings()...)
+	a.warnings = slices.Concat(faultLines(faults), a.file.Warnings(), a.macTableWarnings(a.file, nil))
 	cfg, misfits := a.layers().merge()
 	a.cfg = cfg
 	a.keepMisfits(misfits)
@@ -239,7 +239,7 @@ func (a *Agent) begin(given *givenConfig) error {
 	}
 	a.distrust()
 	a.commanded = len(a.state.Held) == 0 // with nothing in hand there is nothing to serve that cannot be written down
-	err = a.reconcile()
+	err := a.reconcile()
 	a.commanded = false
 	if err != nil {
 		if a.applied == nil {

@@ -95,6 +95,9 @@ func objects(cfg *spec.Config) ([]object, error) {
 		return nil, nil
 	}
 	l := list{groups: map[[2]string]leftOut{}, mtus: map[string]int{}}
+	if _, err := l.add("host", cfg.Host, nil); err != nil {
+		return nil, err
+	}
 	for i := range cfg.Switches {
 		if err := l.addSwitch(&cfg.Switches[i]); err != nil {
 			return nil, err

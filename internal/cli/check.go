@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -50,6 +51,15 @@ func fileName(file string) string {
 	return file
 }
 
+// planWarnings are what a valid configuration asks for that a host has no room for.
+func planWarnings(cfg *spec.Config) []string {
+	p, err := plan.ResolveValid(cfg, nil)
+	if err != nil {
+		return nil
+	}
+	return p.Warnings()
+}
+
 func newCheck(d Deps) *cobra.Command {
 	var file string
 	c := &cobra.Command{
@@ -65,7 +75,7 @@ func newCheck(d Deps) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, w := range cfg.Warnings() {
+			for _, w := range slices.Concat(cfg.Warnings(), planWarnings(cfg)) {
 				d.warn(w)
 			}
 			_, err = fmt.Fprintf(d.Stdout, "%s is valid: %s\n", fileName(file), summary(cfg))

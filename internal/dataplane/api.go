@@ -32,7 +32,9 @@ type Desired struct {
 type Options struct {
 	// PinDir is a directory of this agent alone on a mounted bpffs; created when missing.
 	PinDir string
-	Log    *slog.Logger
+	// MACTable is how many learned MACs the table holds, 0 = the default (spec.HostSettings).
+	MACTable int
+	Log      *slog.Logger
 }
 
 // Counters are a port's or uplink's counters since it got its slot (docs/reference/frame-rules.md §7). Index of the arrays:

@@ -156,7 +156,10 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a At
 		rec.Flags |= abi.PortUnknownLeaves // until another is found to want it: see wanted
 	}
 	compileMonitoring(&rec, sw, pol.Monitoring)
-	rec.LearnLimit = uint32(pol.Learning.Limit.V)
+	rec.LearnLimit = uint32(p.MACRoom())
+	if p.MACShare > 0 {
+		rec.Rules |= abi.RuleSharesMACs
+	}
 	rec.Ageing = uint64(pol.Learning.Ageing.V) * c.hz / uint64(time.Second)
 	switch v := &pol.VLAN.V; v.Mode {
 	case plan.VLANNone:

@@ -67,13 +67,13 @@ func open(o Options, t tweak) (*Kernel, error) {
 	}
 	k := &Kernel{dir: o.PinDir, log: o.Log, slots: newSlots(), tweak: t}
 	k.captures = &Captures{kernel: k}
-	if err := k.load(); err != nil {
+	if err := k.load(o.MACTable); err != nil {
 		return nil, errors.Join(err, k.Close())
 	}
 	return k, nil
 }
 
-func (k *Kernel) load() error {
+func (k *Kernel) load(macTable int) error {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return fmt.Errorf("lift memory limit for kernel tables: %w", err)
 	}
@@ -102,6 +102,9 @@ func (k *Kernel) load() error {
 		if pinned(name) {
 			m.Pinning = ebpf.PinByName
 		}
+	}
+	if err := k.sizeMACTable(spec, macTable); err != nil {
+		return err
 	}
 	if err := k.prepareGeneration(layoutOf(spec)); err != nil {
 		return err

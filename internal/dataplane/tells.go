@@ -118,7 +118,7 @@ func (k *Kernel) Name(batch []Tell) []Told {
 		switch t.Kind {
 		case abi.TellMoved:
 			told.Was = ids[t.Other]
-		case abi.TellRefused:
+		case abi.TellRefused, abi.TellLimit:
 			told.Reason = abi.Reason(t.Other)
 		case abi.TellSign:
 			told.Sign = t.Other

@@ -24,6 +24,8 @@ type Case struct {
 type State struct {
 	Config  *spec.Config `yaml:"config"`
 	Members []Member     `yaml:"members"`
+	// MACTable is how many learned MACs the host's table holds, 0 = the configuration's.
+	MACTable int `yaml:"macTable,omitempty"`
 }
 
 // Member is the device behind a port or an uplink; one that is not listed has none.
@@ -90,6 +92,9 @@ func (s *State) Resolve() (*plan.Plan, plan.Facts, error) {
 			port.InitialMAC = m.InitialMAC
 		}
 	}
+	if s.MACTable > 0 {
+		p.SetMACTable(s.MACTable)
+	}
 	return p, facts, nil
 }
 
@@ -99,7 +104,7 @@ func (s *State) clone() State {
 	if err != nil {
 		panic(err) // a configuration is plain data
 	}
-	c := State{Config: &spec.Config{}, Members: append([]Member(nil), s.Members...)}
+	c := State{Config: &spec.Config{}, Members: append([]Member(nil), s.Members...), MACTable: s.MACTable}
 	if err := json.Unmarshal(text, c.Config); err != nil {
 		panic(err)
 	}

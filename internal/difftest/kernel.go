@@ -139,7 +139,7 @@ func counters(c dataplane.Counters) model.Counters {
 		Delivered: c.Delivered, PacketsToHost: c.PacketsToHost,
 		PacketsFromHost: c.PacketsFromHost, PacketsFromHostKept: c.PacketsFromHostKept, PacketsFromHostDropped: c.PacketsFromHostDropped,
 		MACsLearned: c.MACsHeld, MACMoves: c.MACMoves, MACNotLearnedAllowed: c.MACNotLearnedAllowed,
-		MACNotLearnedDropped: c.Drops[abi.ReasonMACLimit], UnknownNotFlooded: c.UnknownNotFlooded,
+		MACNotLearnedDropped: c.Drops[abi.ReasonMACLimit] + c.Drops[abi.ReasonMACTableFull], UnknownNotFlooded: c.UnknownNotFlooded,
 	}
 	out.DropsIn, out.PacketsInDropped, out.PacketsInException = split(c.Drops, abi.ReasonMalformed)
 	out.RefusedOut, out.PacketsOutDropped, out.PacketsOutException = split(c.Refused, abi.ReasonDeviceRefused)

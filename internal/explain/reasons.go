@@ -52,7 +52,7 @@ func Lookup(r abi.Reason) (Reason, bool) {
 
 // Reasons returns every reason in the order of its number.
 func Reasons() []Reason {
-	return append(append(append(admission(), lookup()...), delivery()...), storm(), guestLinkControl(), loop(), waiting())
+	return append(append(append(admission(), lookup()...), delivery()...), storm(), guestLinkControl(), tableFull(), loop(), waiting())
 }
 
 // admission are the reasons decided where the frame comes in.
@@ -114,6 +114,12 @@ func guestLinkControl() Reason {
 		"A guest sent a frame of link control (LACP, LLDP, EAPOL, PAUSE, CDP and the like), which the physical switch would take for the host's.",
 		"security.guestLinkControl", "Set `security: {guestLinkControl: [lldp]}` (lacp, lldp, eapol, ptp, cdp) on the port group, for network appliances and labs.",
 		apply, []string{"S97"}}
+}
+
+// tableFull is the one decided when a source is about to be learned and the host has no room for it.
+func tableFull() Reason {
+	return Reason{abi.ReasonMACTableFull, Frame, "The host's table of learned addresses has no more room for this port: the ports' limits add up to more than it holds, and the port has its fair share of it.",
+		"host.macTable, security.macLearning.limit", "Set a larger `host: {macTable: …}` and restart the agent, or lower `limit` on port groups whose guests need fewer addresses.", "heddle mac list --learned", []string{"S15"}}
 }
 
 // delivery are the reasons decided about one receiver's copy.

@@ -56,6 +56,25 @@ func TestS15_AtTheLimitWithDropANewSourceIsDropped(t *testing.T) {
 	r.learned("5 nest1 vm1", "5 nest2 vm1")
 }
 
+// Three ports want more than the table holds: each keeps its share, whatever the others send.
+func TestS15_AFullTableIsSharedFairly(t *testing.T) {
+	r := newRig(t, nested, "vm1 learn", "vm2 learn", "vm3 learn")
+	r.plan.SetMACTable(4) // limits are 2 each: vm1 gets 1, vm2 1, vm3 2
+	r.apply()
+	all := func(to1, to2, src string) []outcome {
+		return []outcome{to(to1 + " " + to2), to("u1", "all "+src+" q5 0806")}
+	}
+	r.send("vm1", "all nest1 0806", all("vm2", "vm3", "nest1")...)
+	for _, src := range []string{"nest2", "nest3", "nest4", "nest5"} {
+		r.send("vm1", "all "+src+" 0806", dropped("mac-table-full"))
+	}
+	r.send("vm2", "all nest6 0806", all("vm1", "vm3", "nest6")...)
+	r.send("vm3", "all nest7 0806", all("vm1", "vm2", "nest7")...)
+	r.send("vm3", "all nest8 0806", all("vm1", "vm2", "nest8")...)
+	r.send("vm3", "all nest9 0806", dropped("mac-limit"))
+	r.learned("5 nest1 vm1", "5 nest6 vm2", "5 nest7 vm3", "5 nest8 vm3")
+}
+
 func TestS16_AtTheLimitWithAllowANewSourcePassesUnlearned(t *testing.T) {
 	r := newRig(t, nested, "vm1 learn", "vm2 plain")
 	r.change("{limit: 2, ageing: 1m}", "{limit: 1, limitPolicy: allow, ageing: 1m}")

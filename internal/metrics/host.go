@@ -47,6 +47,7 @@ type Host struct {
 	registry *prometheus.Registry
 	info     [][]*dto.LabelPair
 	started  time.Time
+	macTable int // how many learned MACs the host has room for
 
 	mu    sync.Mutex
 	known map[string]bool // the switches that the agent's counters have series of
@@ -54,8 +55,8 @@ type Host struct {
 
 // NewHost makes the metrics of an agent of that name and version, which was started then: those of Families, and those of a Go
 // program (go_…) and a process (process_…).
-func NewHost(source Source, agent *Agent, name, version string, started time.Time) (*Host, error) {
-	h := &Host{source: source, agent: agent, registry: prometheus.NewRegistry(), started: started,
+func NewHost(source Source, agent *Agent, name, version string, macTable int, started time.Time) (*Host, error) {
+	h := &Host{source: source, macTable: macTable, agent: agent, registry: prometheus.NewRegistry(), started: started,
 		info: [][]*dto.LabelPair{newLabels([]string{"agent", "version"}, name, version)}}
 	for _, c := range append(goProgram(), agent.apply, agent.failures, agent.failovers) {
 		if err := h.registry.Register(c); err != nil {
@@ -87,7 +88,7 @@ func (h *Host) Gather() ([]*dto.MetricFamily, error) {
 	all := newSeries(len(ports))
 	all.gauge(agentInfo, 1, h.info[0])
 	all.gauge(agentStart, float64(h.started.UnixMilli())/1000, nil)
-	all.gauge(macCapacity, abi.MaxMACs, nil)
+	all.gauge(macCapacity, float64(h.macTable), nil)
 	for i := range ports {
 		all.port(&ports[i])
 	}

@@ -60,7 +60,7 @@ func full(name, group string, uplink bool) Port {
 func registry(t testing.TB, h *hostOf) (*Host, *Agent) {
 	t.Helper()
 	a := NewAgent()
-	r, err := NewHost(h, a, "default", "1.2.3", time.Unix(1000, 0))
+	r, err := NewHost(h, a, "default", "1.2.3", 131072, time.Unix(1000, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

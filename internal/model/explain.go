@@ -234,6 +234,9 @@ func (r *run) whyPortDropped(reason abi.Reason) (Stage, string) {
 	case abi.ReasonMACLimit:
 		return StageLearn, fmt.Sprintf("port %s holds its limit of %d MACs (%s), and the limit policy is drop (%s)", p.ID,
 			pol.Learning.Limit.V, words(pol.Learning.Limit.From), words(pol.Learning.LimitPolicy.From))
+	case abi.ReasonMACTableFull:
+		return StageLearn, fmt.Sprintf("port %s holds its share of %d MACs of the host's table, and the limit policy is drop (%s)", p.ID,
+			p.MACShare, words(pol.Learning.LimitPolicy.From))
 	}
 	return StageDeliver, reason.String()
 }

@@ -48,12 +48,15 @@ func learnSource(r *run, who station) abi.Reason {
 		e.seen = r.now
 		return abi.ReasonNone
 	}
-	if p.tally.held >= p.Policy.Learning.Limit.V {
+	if p.tally.held >= p.MACRoom() {
 		if p.Policy.Learning.LimitPolicy.V == spec.LimitAllow { // S16
 			p.tally.notLearnedAllowed++
 			return abi.ReasonNone
 		}
 		p.tally.notLearnedDropped++ // S15
+		if p.MACShare > 0 {
+			return abi.ReasonMACTableFull
+		}
 		return abi.ReasonMACLimit
 	}
 	if e != nil { // S20

@@ -35,6 +35,8 @@ type Value[T any] struct {
 // Plan is one host's resolved desired state. The order of its lists is the order of the file.
 type Plan struct {
 	Switches []*Switch `json:"switches"`
+	// MACTable is how many learned MACs the host's table holds: see SetMACTable.
+	MACTable int `json:"macTable"`
 }
 
 // Switch is one switch with its uplinks and ports.
@@ -94,6 +96,8 @@ type Port struct {
 	MTU       int      `json:"mtu,omitzero"`
 	// Monitor shows the adapter of a QEMU guest.
 	Monitor spec.Monitor `json:"monitor,omitzero"`
+	// MACShare is how many learned MACs the host's table has room for on this port, 0 = as many as its limit: see Plan.SetMACTable.
+	MACShare int `json:"macShare,omitzero"`
 }
 
 // Effective is a port's effective policy.

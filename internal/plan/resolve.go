@@ -45,6 +45,7 @@ func ResolveValid(cfg *spec.Config, numbers map[PortID]uint32) (*Plan, error) {
 			u.Number = numberOf(u.ID, numbers, next)
 		}
 	}
+	p.SetMACTable(cfg.Host.ActualMACTable())
 	return p, nil
 }
 

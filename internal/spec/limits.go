@@ -1,12 +1,34 @@
 package spec
 
+import "strconv"
+
 // What one host has room for; the kernel's tables have these sizes.
 const (
 	// MaxSwitches is how many switches a host can have.
 	MaxSwitches = 32
 	// MaxMembers is how many ports and uplinks the switches of a host can have together.
 	MaxMembers = 2047
+	// MinMACTable, DefaultMACTable and MaxMACTable bound the host's table of learned MACs.
+	MinMACTable     = 4096
+	DefaultMACTable = 131072
+	MaxMACTable     = 4194304
 )
+
+// ActualMACTable is the size of the host's table of learned MACs, the default where none is set.
+func (h HostSettings) ActualMACTable() int {
+	if h.MACTable == 0 {
+		return DefaultMACTable
+	}
+	return h.MACTable
+}
+
+// host checks the settings of the host as a whole.
+func (v *validator) host() {
+	a, n := at{}.field("host"), v.cfg.Host.MACTable
+	if n != 0 && (n < MinMACTable || n > MaxMACTable) || n == 0 && v.written(a, "macTable") {
+		v.fault(a.field("macTable"), strconv.Itoa(n), "a host's table holds %d–%d learned MACs", MinMACTable, MaxMACTable)
+	}
+}
 
 // room checks that the host has room for the declared switches, uplinks and ports; what is too much is one fault, at the first
 // that is.

@@ -12,7 +12,7 @@ func CheckPort(cfg *Config, p Port) error {
 // WithPorts is cfg, itself valid, and the ports connected at run time that fit into it and with one another, in their
 // order after cfg's own. The faults, without lines, are about those that do not fit, which are left out. cfg stays as it is.
 func WithPorts(cfg *Config, ports []Port) (*Config, Faults) {
-	merged := &Config{Switches: cfg.Switches, Ports: slices.Clone(cfg.Ports), src: cfg.src}
+	merged := &Config{Host: cfg.Host, Switches: cfg.Switches, Ports: slices.Clone(cfg.Ports), src: cfg.src}
 	if merged.src == nil {
 		merged.src = newSource("")
 		merged.src.ports = len(cfg.Ports)

@@ -4,12 +4,21 @@ package spec
 
 // Config is one host's configuration file: its switches and the ports declared on them.
 type Config struct {
+	// Host are settings of the host as a whole.
+	Host HostSettings `yaml:"host,omitempty" json:"host,omitzero"`
 	// Switches are the host's switches, at least one.
 	Switches []Switch `yaml:"switches" json:"switches"`
 	// Ports are the ports declared in the file; those connected at run time are kept apart and never removed by it.
 	Ports []Port `yaml:"ports,omitempty" json:"ports,omitzero"`
 
 	src *source // where each value stands in the file; nil for a Config made in memory
+}
+
+// HostSettings are settings of the host as a whole.
+type HostSettings struct {
+	// MACTable is how many learned MACs the ports of all switches may hold together: 4096–4194304, default 131072. Each takes some 120 bytes
+	// of kernel memory. The table gets its size when the agent starts.
+	MACTable int `yaml:"macTable,omitempty" json:"macTable,omitzero"`
 }
 
 // Kind says which of vSphere's two switches a Switch behaves as.

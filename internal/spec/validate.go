@@ -103,6 +103,7 @@ func orList(words []string) string {
 
 func (v *validator) config() {
 	v.devices, v.ports = make(map[string]string, len(v.cfg.Ports)), make(map[string]int, len(v.cfg.Ports))
+	v.host()
 	v.allSwitches(len(v.cfg.Ports))
 	for i := range v.cfg.Ports {
 		p := &v.cfg.Ports[i]

@@ -173,7 +173,7 @@ func (s *subject) absent(to *place) *Cause {
 		return &c
 	case slices.ContainsFunc(s.res.Refused, func(r model.Refusal) bool { return r.Reason == abi.ReasonStormControl }):
 		return nil
-	case s.res.Reason == abi.ReasonMACLimit, s.res.Reason == abi.ReasonOwnDestination, s.res.Reason == abi.ReasonStormControl:
+	case s.res.Reason == abi.ReasonMACLimit, s.res.Reason == abi.ReasonMACTableFull, s.res.Reason == abi.ReasonOwnDestination, s.res.Reason == abi.ReasonStormControl:
 		return nil
 	}
 	return &Cause{Reason: notAddressed, Policy: "none: the frame's destination", From: "the frame",
@@ -206,6 +206,8 @@ func (s *subject) explain(at *place, why abi.Reason) Cause {
 		s.tagged(&c, at.port, why)
 	case abi.ReasonMACLimit:
 		s.limit(&c, at.port)
+	case abi.ReasonMACTableFull:
+		s.tableFull(&c, at.port)
 	case abi.ReasonStormControl:
 		s.storm(&c, at.port)
 	case abi.ReasonOwnDestination:

@@ -91,6 +91,12 @@ func faults() []fault {
 		{reason: "mac-limit", config: config("", learns, "vm1 web", "vm2 web"), frame: to(mac(2), Fields{SrcMAC: ptr(mac(9))}),
 			change: func(h *Host) { h.Learned = []model.MAC{{Port: id("vm1"), MAC: mac(8), Seen: h.Now}} },
 			policy: "security.macLearning.limit", setBy: "port group web", edit: "port group web of switch lab: security: {macLearning: {limit: 16}}", command: apply},
+		{reason: "mac-table-full", config: config("", learns, "vm1 web", "vm2 web"), frame: to(mac(2), Fields{SrcMAC: ptr(mac(9))}),
+			change: func(h *Host) {
+				h.Plan.SetMACTable(1)
+				h.Learned = []model.MAC{{Port: id("vm1"), MAC: mac(8), Seen: h.Now}}
+			},
+			policy: "security.macLearning.limitPolicy", setBy: "built-in default", edit: "port group web of switch lab: security: {macLearning: {limitPolicy: allow}}", command: apply},
 		{reason: "own-destination", config: two, frame: to(mac(1), Fields{}), policy: "security.macLearning", setBy: "always", command: "heddle mac show 02:00:00:00:00:01"},
 		{reason: "unknown-unicast", config: two, frame: to(mac(9), Fields{}), policy: "vlan", setBy: "built-in default", command: "heddle port list --switch lab"},
 		{reason: "no-receiver", config: one, frame: to(broadcast, Fields{}), policy: "vlan", setBy: "built-in default", command: "heddle port list --switch lab"},

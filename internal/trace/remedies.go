@@ -130,6 +130,14 @@ func (s *subject) limit(c *Cause, p *plan.Port) {
 	s.mend(c, p, r)
 }
 
+// tableFull: the host's table has no more room for the port.
+func (s *subject) tableFull(c *Cause, p *plan.Port) {
+	l := &p.Policy.Learning
+	c.Why = fmt.Sprintf("%s is a new address, and the port holds its share of the host's table: %d of %d (its own limit is %d)", s.src, p.MACShare, s.Plan.MACTable, l.Limit.V)
+	c.Change = "Set a larger `host: {macTable: …}` and restart the agent; or lower the limits of ports that need fewer; or let frames of addresses beyond it pass unlearned."
+	s.mend(c, p, remedy{"security.macLearning.limitPolicy", l.LimitPolicy.From, "security: {macLearning: {limitPolicy: allow}}", "--mac-limit-policy allow"})
+}
+
 // storm: the port has sent more of such frames than it may.
 func (s *subject) storm(c *Cause, p *plan.Port) {
 	storm := &p.Policy.StormControl

@@ -68,7 +68,7 @@ func statsOf(id plan.PortID, uplink bool, c dataplane.Counters) api.Stats {
 		{Name: "macsLearned", Value: c.MACsHeld},
 		{Name: "macMoves", Value: c.MACMoves},
 		{Name: "macNotLearnedAllowed", Value: c.MACNotLearnedAllowed},
-		{Name: "macNotLearnedDropped", Value: c.Drops[abi.ReasonMACLimit]},
+		{Name: "macNotLearnedDropped", Value: c.Drops[abi.ReasonMACLimit] + c.Drops[abi.ReasonMACTableFull]},
 		{Name: "unknownNotFlooded", Value: c.UnknownNotFlooded},
 	}
 	return s

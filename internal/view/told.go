@@ -25,6 +25,9 @@ func Told(e dataplane.Told) event.Event {
 	case abi.TellLimit:
 		out.Kind = event.LimitReached
 		out.Text = fmt.Sprintf("port %s holds as many learned MACs as it may; %s in %s is not learned", out.Port, out.MAC, where)
+		if e.Reason == abi.ReasonMACTableFull {
+			out.Text = fmt.Sprintf("port %s holds its share of the host's table of learned MACs; %s in %s is not learned", out.Port, out.MAC, where)
+		}
 	default:
 		out.Kind, out.VLAN = event.Violation, ""
 		out.Text = fmt.Sprintf("port %s sent a frame from %s that its policy refuses: %s", out.Port, out.MAC, e.Reason)

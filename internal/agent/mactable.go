@@ -1,0 +1,26 @@
+package agent
+
+import (
+	"fmt"
+
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// macTableWarnings say where the host's table of learned MACs is smaller than what is asked of it. p is the plan with the ports connected
+// by command; nil where only the file's ports are known.
+func (a *Agent) macTableWarnings(cfg *spec.Config, p *plan.Plan) []string {
+	var lines []string
+	has := a.kernel.MACTable()
+	if want := cfg.Host.ActualMACTable(); want != has {
+		lines = append(lines, fmt.Sprintf("host.macTable: %d takes effect when the agent is restarted, which loses no frame (systemctl restart heddle); the table holds %d now", want, has))
+	}
+	if p == nil {
+		var err error
+		if p, err = plan.ResolveValid(cfg, nil); err != nil {
+			return lines // the configuration's own faults are said elsewhere
+		}
+		p.SetMACTable(has)
+	}
+	return append(lines, p.Warnings()...)
+}

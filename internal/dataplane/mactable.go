@@ -1,0 +1,62 @@
+package dataplane
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/cilium/ebpf"
+
+	"heddle/internal/abi"
+)
+
+// MACTable is how many learned MACs the table in the kernel holds.
+func (k *Kernel) MACTable() int { return int(k.objects.Macs.MaxEntries()) }
+
+// sizeMACTable sets how many learned MACs the table holds: as many as asked for (0 = the default). One that is pinned, and holds more than
+// that now, keeps its size: what is known is not thrown away.
+func (k *Kernel) sizeMACTable(spec *ebpf.CollectionSpec, wanted int) error {
+	if k.tweak.spec != nil && wanted == 0 {
+		return nil // the tweak has said
+	}
+	size := uint32(cmp.Or(wanted, abi.DefaultMACs))
+	all, err := readGenerations(k.dir, layoutOf(spec))
+	if err != nil {
+		return err
+	}
+	for _, g := range all {
+		pinned, ok := g.layout.Tables["macs"]
+		if !ok || g.phase != complete || pinned.Entries <= size {
+			continue
+		}
+		known, err := countEntries(filepath.Join(g.dir, "macs"))
+		if err != nil {
+			return errors.Join(fmt.Errorf("count learned MACs: %w", err), closeGenerations(all))
+		}
+		if known > size {
+			k.log.Warn("more MACs are learned than host.macTable asks room for: the table keeps its size until the agent is restarted with fewer",
+				"learned", known, "macTable", size, "kept", pinned.Entries)
+			size = pinned.Entries
+		}
+	}
+	spec.Maps["macs"].MaxEntries = size
+	return closeGenerations(all)
+}
+
+// countEntries counts the entries of a pinned table.
+func countEntries(path string) (n uint32, err error) {
+	m, err := ebpf.LoadPinnedMap(path, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer m.Close()
+	it := m.Iterate()
+	for key, value := []byte(nil), []byte(nil); it.Next(&key, &value); {
+		n++
+	}
+	if err := it.Err(); !errors.Is(err, ebpf.ErrIterationAborted) {
+		return n, err
+	}
+	return n, nil
+}

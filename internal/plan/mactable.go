@@ -1,0 +1,69 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"heddle/internal/spec"
+)
+
+// SetMACTable says how many learned MACs the host's table holds, and gives every port with MAC learning its share of it.
+//
+// Where the table has room for all limits together, each port may hold as many as its limit. Else the table is divided, so that no port
+// takes what another's share would hold: a port whose limit is below an equal share keeps its limit, and the others divide the rest evenly.
+func (p *Plan) SetMACTable(size int) {
+	p.MACTable = size
+	var learning []*Port
+	limits := 0
+	for _, sw := range p.Switches {
+		for _, port := range sw.Ports {
+			port.MACShare = 0
+			if l := &port.Policy.Learning; l.Enabled.V && l.Limit.V > 0 {
+				learning, limits = append(learning, port), limits+l.Limit.V
+			}
+		}
+	}
+	if limits <= size {
+		return
+	}
+	slices.SortStableFunc(learning, func(a, b *Port) int { return a.Policy.Learning.Limit.V - b.Policy.Learning.Limit.V })
+	left := size
+	for i, port := range learning {
+		share := left / (len(learning) - i)
+		if limit := port.Policy.Learning.Limit.V; limit <= share {
+			left -= limit
+			continue
+		}
+		port.MACShare = max(share, 1)
+		left -= port.MACShare
+	}
+}
+
+// MACRoom is how many MACs the port may learn: its limit, or its share of the host's table where that is smaller.
+func (p *Port) MACRoom() int {
+	if p.MACShare > 0 {
+		return p.MACShare
+	}
+	return p.Policy.Learning.Limit.V
+}
+
+// Warnings are the things a plan asks for that its host has no room for, one line each.
+func (p *Plan) Warnings() []string {
+	limits, shared := 0, 0
+	for _, sw := range p.Switches {
+		for _, port := range sw.Ports {
+			if l := &port.Policy.Learning; l.Enabled.V {
+				limits += l.Limit.V
+			}
+			if port.MACShare > 0 {
+				shared++
+			}
+		}
+	}
+	if shared == 0 {
+		return nil
+	}
+	want := (limits + 4095) / 4096 * 4096
+	return []string{fmt.Sprintf("the ports' limits of learned MACs add up to %d, and the host's table holds %d: %d ports get a smaller, fair share of it; "+
+		"lower the limits, or set host: {macTable: %d}", limits, p.MACTable, shared, min(want, spec.MaxMACTable))}
+}
