@@ -167,6 +167,9 @@ type Stats struct {
 
 // DeviceLosses are a device's own counters of lost frames since it was made, seen from the device: what the host's end of a guest's
 // device receives, the guest sent. No program of the switch saw these frames, or they were lost after it had handed them over.
+//
+// RxDropped is not among what is lost: Linux counts there every frame that arrived well and that no protocol of the receiver wants, such as
+// an announcement (RARP) of a switch. What a device could not take is in the other counters.
 type DeviceLosses struct {
 	Device    string `json:"device,omitempty"`
 	RxDropped uint64 `json:"rxDropped"`
@@ -176,12 +179,12 @@ type DeviceLosses struct {
 	RxMissed  uint64 `json:"rxMissed"`
 }
 
-// Total is all of them.
-func (l *DeviceLosses) Total() uint64 {
+// Lost are the frames that the device, or who is behind it, could not take.
+func (l *DeviceLosses) Lost() uint64 {
 	if l == nil {
 		return 0
 	}
-	return l.RxDropped + l.TxDropped + l.RxErrors + l.TxErrors + l.RxMissed
+	return l.TxDropped + l.RxErrors + l.TxErrors + l.RxMissed
 }
 
 // PortAccount says whether the counters of a port or uplink add up (S94): every frame received was delivered or dropped.

@@ -209,10 +209,10 @@ func numbers(names, heads []string) *table {
 
 func statsTable(w io.Writer, lines []stats.Line, by stats.By) error {
 	head, names := lineNames(by)
-	tab := numbers(head, []string{"PACKETS IN", "BYTES IN", "PACKETS OUT", "BYTES OUT", "IN DROPS", "OUT DROPS", "LOST"})
+	tab := numbers(head, []string{"PKTS IN", "BYTES IN", "PKTS OUT", "BYTES OUT", "IN DROPS", "OUT DROPS", "FILTERED", "LOST"})
 	for _, l := range lines {
 		cells := names(l)
-		for _, n := range []uint64{l.Counts.PacketsIn, l.Counts.BytesIn, l.Counts.PacketsOut, l.Counts.BytesOut, l.Counts.InDropped, l.Counts.OutDropped, l.Counts.DeviceLost} {
+		for _, n := range []uint64{l.Counts.PacketsIn, l.Counts.BytesIn, l.Counts.PacketsOut, l.Counts.BytesOut, l.Counts.InDropped, l.Counts.OutDropped, l.Counts.Filtered, l.Counts.DeviceLost} {
 			cells = append(cells, strconv.FormatUint(n, 10))
 		}
 		tab.add(cells...)
@@ -222,15 +222,15 @@ func statsTable(w io.Writer, lines []stats.Line, by stats.By) error {
 
 func ratesTable(w io.Writer, lines []stats.Line, by stats.By) error {
 	head, names := lineNames(by)
-	tab := numbers(head, []string{"IN PKT/S", "IN BIT/S", "OUT PKT/S", "OUT BIT/S", "IN DROP/S", "OUT DROP/S", "LOST/S"})
+	tab := numbers(head, []string{"IN PKT/S", "IN BIT/S", "OUT PKT/S", "OUT BIT/S", "IN DROP/S", "OUT DROP/S", "FILTERED/S", "LOST/S"})
 	for _, l := range lines {
 		cells := names(l)
 		r := l.Rates
 		if r == nil {
-			tab.add(append(cells, "-", "-", "-", "-", "-", "-", "-")...)
+			tab.add(append(cells, "-", "-", "-", "-", "-", "-", "-", "-")...)
 			continue
 		}
-		for _, n := range []float64{r.PacketsIn, 8 * r.BytesIn, r.PacketsOut, 8 * r.BytesOut, r.InDropped, r.OutDropped, r.DeviceLost} {
+		for _, n := range []float64{r.PacketsIn, 8 * r.BytesIn, r.PacketsOut, 8 * r.BytesOut, r.InDropped, r.OutDropped, r.Filtered, r.DeviceLost} {
 			cells = append(cells, stats.Short(n))
 		}
 		tab.add(cells...)
@@ -278,7 +278,7 @@ func addLosses(tab *table, what string, l *api.DeviceLosses, zero bool) {
 	for _, c := range []struct {
 		name  string
 		value uint64
-	}{{"rx dropped", l.RxDropped}, {"tx dropped", l.TxDropped}, {"rx errors", l.RxErrors}, {"tx errors", l.TxErrors}, {"rx missed", l.RxMissed}} {
+	}{{"unwanted (rx dropped)", l.RxDropped}, {"tx dropped", l.TxDropped}, {"rx errors", l.RxErrors}, {"tx errors", l.TxErrors}, {"rx missed", l.RxMissed}} {
 		if c.value > 0 || zero {
 			tab.add(what+", "+c.name, strconv.FormatUint(c.value, 10))
 		}

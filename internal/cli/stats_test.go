@@ -22,11 +22,11 @@ func TestS80_StatsSumByPortGroupAndSwitch(t *testing.T) {
 	s := &standIn{stats: reading(100, 1e9)}
 	c := newConsole(t, s)
 	for by, want := range map[string]string{
-		"portgroup": "SWITCH  PORT GROUP  PACKETS IN  BYTES IN  PACKETS OUT  BYTES OUT  IN DROPS  OUT DROPS  LOST\n" +
-			"lab     (uplinks)          100    100000            0          0        10          0     0\n" +
-			"lab     web                500    500000            0          0        50          0     0\n",
-		"switch": "SWITCH  PORTS  PACKETS IN  BYTES IN  PACKETS OUT  BYTES OUT  IN DROPS  OUT DROPS  LOST\n" +
-			"lab     3             600    600000            0          0        60          0     0\n",
+		"portgroup": "SWITCH  PORT GROUP  PKTS IN  BYTES IN  PKTS OUT  BYTES OUT  IN DROPS  OUT DROPS  FILTERED  LOST\n" +
+			"lab     (uplinks)       100    100000         0          0        10          0         0     0\n" +
+			"lab     web             500    500000         0          0        50          0         0     0\n",
+		"switch": "SWITCH  PORTS  PKTS IN  BYTES IN  PKTS OUT  BYTES OUT  IN DROPS  OUT DROPS  FILTERED  LOST\n" +
+			"lab     3          600    600000         0          0        60          0         0     0\n",
 	} {
 		if d := cmp.Diff(want, c.must("stats", "--by", by)); d != "" {
 			t.Errorf("by %s (-want +got):\n%s", by, d)
@@ -37,10 +37,10 @@ func TestS80_StatsSumByPortGroupAndSwitch(t *testing.T) {
 func TestStatsShowsRatesBetweenTwoReadings(t *testing.T) {
 	s := &standIn{readings: [][]api.Stats{reading(100, 1e9), reading(300, 3e9)}}
 	got := newConsole(t, s).must("stats", "--rates", "--interval", "1ns")
-	want := "SWITCH  PORT     IN PKT/S  IN BIT/S  OUT PKT/S  OUT BIT/S  IN DROP/S  OUT DROP/S  LOST/S\n" +
-		"lab     uplink1       100      800k          0          0         10           0       0\n" +
-		"lab     vm1           200      1.6M          0          0         20           0       0\n" +
-		"lab     vm2           300      2.4M          0          0         30           0       0\n"
+	want := "SWITCH  PORT     IN PKT/S  IN BIT/S  OUT PKT/S  OUT BIT/S  IN DROP/S  OUT DROP/S  FILTERED/S  LOST/S\n" +
+		"lab     uplink1       100      800k          0          0         10           0           0       0\n" +
+		"lab     vm1           200      1.6M          0          0         20           0           0       0\n" +
+		"lab     vm2           300      2.4M          0          0         30           0           0       0\n"
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}

@@ -13,14 +13,10 @@ import (
 // Losses are what a device itself counts as lost since it was made, in frames (struct rtnl_link_stats64). Received and sent are seen
 // from the device: what the host's end of a guest's device receives, the guest sent.
 type Losses struct {
-	RxDropped, TxDropped uint64 // no room, or nobody who takes it
-	RxErrors, TxErrors   uint64
-	RxMissed             uint64 // a full ring of the device
-}
-
-// Total is all of them.
-func (l Losses) Total() uint64 {
-	return l.RxDropped + l.TxDropped + l.RxErrors + l.TxErrors + l.RxMissed
+	RxDropped          uint64 // arrived, and nobody wanted it
+	TxDropped          uint64 // no room
+	RxErrors, TxErrors uint64
+	RxMissed           uint64 // a full ring of the device
 }
 
 // LossReader asks the kernel for the losses of the devices of one network namespace: the one of the thread that calls

@@ -88,7 +88,7 @@ func traffic(prefix, what string, labels []string) []Family {
 		{Name: prefix + delivered, Type: Counter, Help: "Frames received from the " + what + " of which at least one copy was handed over; the others were dropped.", Labels: labels},
 		{Name: prefix + dropped, Type: Counter, Help: "Frames received from the " + what + " that went nowhere, by reason.", Labels: with(labels, "reason"), Lazy: true},
 		{Name: prefix + refused, Type: Counter, Help: "Copies refused for the " + what + ", by reason.", Labels: with(labels, "reason"), Lazy: true},
-		{Name: prefix + deviceLost, Type: Counter, Help: "Frames that the device lost by its own account, seen from the device; not among the others.", Labels: with(labels, "kind"), Lazy: true},
+		{Name: prefix + deviceLost, Type: Counter, Help: "Frames that the device lost by its own account, seen from the device; not among the others. Kind rx-dropped is no loss: frames that arrived, and that no protocol of the receiver wanted.", Labels: with(labels, "kind"), Lazy: true},
 	}
 }
 

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"heddle/internal/abi"
 	"heddle/internal/api"
+	"heddle/internal/explain"
 )
 
 // Counts are what passed and what did not. In is from the owners into the switch; a frame counts in once, and out once for every
@@ -15,10 +17,12 @@ type Counts struct {
 	BytesIn    uint64 `json:"bytesIn"`
 	PacketsOut uint64 `json:"packetsOut"`
 	BytesOut   uint64 `json:"bytesOut"`
-	// InDropped are frames that went nowhere, OutDropped copies refused for their receiver.
+	// InDropped are frames that went nowhere, OutDropped copies refused for their receiver; both without Filtered.
 	InDropped  uint64 `json:"inDropped"`
 	OutDropped uint64 `json:"outDropped"`
-	// DeviceLost is what the devices lost by their own account.
+	// Filtered are frames and copies that are left out in normal operation (explain.ByDesign): duplicates, and what is for nobody here.
+	Filtered uint64 `json:"filtered"`
+	// DeviceLost are frames that a receiver could not take, by its devices' own account (api.DeviceLosses.Lost).
 	DeviceLost uint64 `json:"deviceLost"`
 }
 
@@ -30,6 +34,7 @@ type Rates struct {
 	BytesOut   float64 `json:"bytesOut"`
 	InDropped  float64 `json:"inDropped"`
 	OutDropped float64 `json:"outDropped"`
+	Filtered   float64 `json:"filtered"`
 	DeviceLost float64 `json:"deviceLost"`
 }
 
@@ -80,8 +85,21 @@ func Of(s *api.Stats) Counts {
 			c.OutDropped += n.Value
 		}
 	}
-	c.DeviceLost = s.Device.Total() + s.Peer.Total()
+	in, out := filtered(s.Drops, s.Uplink), filtered(s.Refused, s.Uplink)
+	c.InDropped -= min(in, c.InDropped)
+	c.OutDropped -= min(out, c.OutDropped)
+	c.Filtered = in + out
+	c.DeviceLost = s.Device.Lost() + s.Peer.Lost()
 	return c
+}
+
+func filtered(counts []api.ReasonNo, uplink bool) (n uint64) {
+	for _, c := range counts {
+		if r, ok := abi.ParseReason(c.Reason); ok && explain.ByDesign(r, uplink) {
+			n += c.Value
+		}
+	}
+	return n
 }
 
 // Key names a port or uplink.
@@ -123,7 +141,7 @@ func between(a, b Counts, ns int64) *Rates {
 		return float64(y-x) * 1e9 / float64(ns)
 	}
 	r := &Rates{PacketsIn: per(a.PacketsIn, b.PacketsIn), BytesIn: per(a.BytesIn, b.BytesIn), PacketsOut: per(a.PacketsOut, b.PacketsOut),
-		BytesOut: per(a.BytesOut, b.BytesOut), InDropped: per(a.InDropped, b.InDropped), OutDropped: per(a.OutDropped, b.OutDropped)}
+		BytesOut: per(a.BytesOut, b.BytesOut), InDropped: per(a.InDropped, b.InDropped), OutDropped: per(a.OutDropped, b.OutDropped), Filtered: per(a.Filtered, b.Filtered)}
 	if back {
 		return nil
 	}
@@ -169,6 +187,7 @@ func (l *Line) add(m Line) {
 	a.BytesOut += b.BytesOut
 	a.InDropped += b.InDropped
 	a.OutDropped += b.OutDropped
+	a.Filtered += b.Filtered
 	a.DeviceLost += b.DeviceLost
 	if l.Rates == nil || m.Rates == nil {
 		l.Rates = nil
@@ -181,6 +200,7 @@ func (l *Line) add(m Line) {
 	r.BytesOut += s.BytesOut
 	r.InDropped += s.InDropped
 	r.OutDropped += s.OutDropped
+	r.Filtered += s.Filtered
 	r.DeviceLost += s.DeviceLost
 }
 

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"heddle/internal/abi"
 	"heddle/internal/api"
+	"heddle/internal/explain"
 	"heddle/internal/stats"
 )
 
@@ -112,12 +114,15 @@ func newest(before, now *api.Stats, at time.Time) (d Drop, dropped bool) {
 	if before == nil {
 		return Drop{}, false
 	}
-	look := func(was, is []api.ReasonNo, refused bool) {
+	look := func(was, is []api.ReasonNo, refused bool) { // what is left out by design is no drop
 		old := make(map[string]uint64, len(was))
 		for _, r := range was {
 			old[r.Reason] = r.Value
 		}
 		for _, r := range is {
+			if why, ok := abi.ParseReason(r.Reason); ok && explain.ByDesign(why, now.Uplink) {
+				continue
+			}
 			if o := old[r.Reason]; r.Value > o && r.Value-o > d.Count {
 				d, dropped = Drop{Reason: r.Reason, Refused: refused, Count: r.Value - o, At: at}, true
 			}
