@@ -217,8 +217,8 @@ struct rare_counters {
 	u64 refused[REASONS_RARE];
 };
 
-_Static_assert(sizeof(struct port) == 128, "two cache lines: the agent and programs of other versions know the layout");
-_Static_assert(sizeof(struct counters) % 64 == 0, "counters of two slots share no cache line");
+_Static_assert(sizeof(struct port) % 64 == 0, "records of two ports share no cache line");
+_Static_assert(sizeof(struct counters) % 8 == 0, "counters are numbers of 8 bytes: the agent adds them up");
 _Static_assert(sizeof(struct rare_counters) % 64 == 0, "counters of two slots share no cache line");
 
 /* What a port has spent of its storm control, by class; see storm.h. Zero is nothing. */

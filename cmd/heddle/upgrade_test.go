@@ -25,7 +25,7 @@ import (
 // grownTables turns our tables into those of the other version: a larger one, records that have a field more at their end, and one
 // whose fields are all in other places.
 func grownTables(text string) (string, error) {
-	edits := [][2]string{{`MAX_MACS = 131072`, `MAX_MACS = 262144`}, {`(struct counters \{\n)`, "$1\tu64 grown[8];\n"}, {`sizeof\(struct port\) == 128`, "sizeof(struct port) == 192"}}
+	edits := [][2]string{{`MAX_MARKS = 65536`, `MAX_MARKS = 131072`}, {`(struct counters \{\n)`, "$1\tu64 grown;\n"}}
 	for _, record := range []string{"port", "learned", "storm_bucket"} {
 		edits = append(edits, [2]string{`(struct ` + record + ` \{\n(?:[^}].*\n)*)\};`, "$1\tu64 grown[8];\n};"})
 	}
