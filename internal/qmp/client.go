@@ -207,6 +207,9 @@ func (c *Client) reason() error {
 // Execute runs one command and gives its "return" value. args is anything that marshals to the JSON object of arguments, or
 // nil. A refusal is an *Error.
 func (c *Client) Execute(ctx context.Context, name string, args any) (json.RawMessage, error) {
+	if err := ctx.Err(); err != nil { // a monitor that answers at once must not win by chance
+		return nil, fmt.Errorf("QMP %s: %w", name, err)
+	}
 	answer := make(chan message, 1)
 	c.mu.Lock()
 	if c.dead != nil {

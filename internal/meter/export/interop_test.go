@@ -238,13 +238,18 @@ func nfdumpTotals(t *testing.T, dir string) (sum totals) {
 	}
 	for _, row := range rows[1:] {
 		sum.records++
-		for _, name := range []string{"ipkt", "opkt"} {
-			n, _ := strconv.ParseUint(row[at[name]], 10, 64)
-			sum.packets += n
-		}
-		for _, name := range []string{"ibyt", "obyt"} {
-			n, _ := strconv.ParseUint(row[at[name]], 10, 64)
-			sum.octets += n
+		sum.packets += addColumns(row, at, "ipkt", "opkt", "packets")
+		sum.octets += addColumns(row, at, "ibyt", "obyt", "bytes")
+	}
+	return sum
+}
+
+// addColumns adds up those of the columns that a row has: nfdump 1.7.5 has others than 1.7.1.
+func addColumns(row []string, at map[string]int, names ...string) (sum uint64) {
+	for _, name := range names {
+		if i, ok := at[name]; ok {
+			n, _ := strconv.ParseUint(row[i], 10, 64)
+			sum += n
 		}
 	}
 	return sum
