@@ -12,7 +12,11 @@ import (
 	"heddle/internal/state"
 )
 
-const withVMK = base + "  - {name: vmk0, switch: lab, portGroup: web, role: host, addresses: [192.0.2.1/24]}\n"
+// A switch without uplinks leads nowhere outside: changes of its host ports are not tried (S81).
+const (
+	inside  = "switches:\n  - {name: lab, portGroups: [{name: web}]}\nports:\n  - {name: idle, switch: lab, portGroup: web, device: pz}\n"
+	withVMK = inside + "  - {name: vmk0, switch: lab, portGroup: web, role: host, addresses: [192.0.2.1/24]}\n"
+)
 
 // An agent that was killed between making a pair and remembering its indexes, or before it removed the pair, leaves one that no port has.
 func TestStrayPairsOfAKilledAgentAreRemoved(t *testing.T) {
@@ -156,7 +160,7 @@ func TestAddressesThatAnEarlierVersionPut(t *testing.T) {
 
 // What is put on an interface is written down first: a crash in between cannot make it somebody else's.
 func TestAddressesAreWrittenDownFirst(t *testing.T) {
-	r := newRig(t, base)
+	r := newRig(t, inside)
 	r.dev.before = func(what string) {
 		if what == "address vmk0 + 192.0.2.1/24" && len(r.saved().Pairs[0].Put) != 1 {
 			t.Errorf("before %q: %+v", what, r.saved().Pairs)
