@@ -17,6 +17,9 @@ const around = 150 * time.Millisecond
 // restTime bounds how long the announcements of a change may take.
 const restTime = time.Minute
 
+// errStarved says that a round measured nothing, as on a machine that was busy with something else all the while.
+var errStarved = errors.New("the watcher saw nothing of the stream before it left: this measures nothing")
+
 // Measured is what one row came to, one value a round.
 type Measured struct {
 	Row row
@@ -29,6 +32,8 @@ type Measured struct {
 	// Sums over all rounds: packets, and what became of them; frames that reached the old segment too late; link changes.
 	Sent, Lost, Duplicated, Reordered, Leaked uint64
 	Flaps                                     int
+	// Starved is how many changes were not followed by a watcher, since it saw nothing of the stream.
+	Starved int
 }
 
 func (r *rig) measure(ctx context.Context, rows []row, progress func(string)) ([]Measured, error) {
@@ -41,13 +46,24 @@ func (r *rig) measure(ctx context.Context, rows []row, progress func(string)) ([
 		for i, w := range rows {
 			progress(fmt.Sprintf("round %d of %d: %s", n+1, r.rounds, w.name))
 			for _, there := range []bool{true, false} {
-				if err := r.round(ctx, &all[i], there); err != nil {
+				if err := all[i].take(r.round(ctx, &all[i], there), r.rounds); err != nil {
 					return nil, fmt.Errorf("%s: %w", w.name, err)
 				}
 			}
 		}
 	}
 	return all, nil
+}
+
+// take counts a round that was starved, and ends the experiment when most of the row's would be: there and back are two a round.
+func (m *Measured) take(err error, rounds int) error {
+	if !errors.Is(err, errStarved) {
+		return err
+	}
+	if m.Starved++; m.Starved > rounds {
+		return fmt.Errorf("%d of %d changes: %w", m.Starved, 2*rounds, err)
+	}
+	return nil
 }
 
 // round makes one change under the stream.
@@ -141,7 +157,7 @@ func (m *Measured) add(p traffic.Received, took time.Duration) {
 // leaks counts the frames that reached the old segment later than is allowed after the change, in nanoseconds of CLOCK_MONOTONIC.
 func (m *Measured) leaks(arrivals []int64, changed int64) error {
 	if len(arrivals) == 0 || arrivals[0] > changed {
-		return errors.New("the watcher saw nothing of the stream before it left: this measures nothing")
+		return errStarved
 	}
 	for _, at := range arrivals {
 		if at > changed+int64(leakAfter) {

@@ -24,6 +24,11 @@ func Report(all []Measured, ports int) *report.Report {
 		fmt.Sprintf("leaked: frames that a promiscuous port of the old segment was handed later than %v after the change, both read from CLOCK_MONOTONIC in the kernel; last in old: the last one of all.", leakAfter),
 		"gap: the longest silence in the stream, which on a busy machine is that of its sender; compare with the row \"nothing\".",
 	}
+	for i := range all {
+		if m := &all[i]; m.Starved > 0 {
+			r.Notes = append(r.Notes, fmt.Sprintf("row %s: in %d changes the machine was too busy for the watcher to see the stream: they say nothing of what leaked.", m.Row.name, m.Starved))
+		}
+	}
 	return r
 }
 

@@ -2,8 +2,10 @@ package msgsize
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"heddle/internal/traffic"
 )
@@ -73,8 +75,29 @@ func (r *rig) measure(ctx context.Context, progress func(string)) (*Measured, er
 // that gathers interrupts is spared, would be most of what is measured.
 const gather = 16 << 10
 
-// one measures a cell once.
+// errStarved says that an interval measured nothing, as on a machine that is busy with something else.
+var errStarved = errors.New("nothing was carried")
+
+// tries is how often a cell is measured until an interval measures something.
+const tries = 3
+
+// one measures a cell once; an interval that was starved is measured again.
 func (r *rig) one(ctx context.Context, c cell) (s sample, carried uint64, err error) {
+	return again(func() (sample, uint64, error) { return r.interval(ctx, c) }, r.duration)
+}
+
+// again calls measure until an interval has measured something.
+func again(measure func() (sample, uint64, error), duration time.Duration) (s sample, carried uint64, err error) {
+	for range tries {
+		if s, carried, err = measure(); !errors.Is(err, errStarved) {
+			return s, carried, err
+		}
+	}
+	return s, 0, fmt.Errorf("%w in any of %d intervals of %v", err, tries, duration)
+}
+
+// interval measures a cell for one interval.
+func (r *rig) interval(ctx context.Context, c cell) (s sample, carried uint64, err error) {
 	p, err := r.pair(c.setting)
 	if err != nil {
 		return s, 0, err
@@ -84,7 +107,7 @@ func (r *rig) one(ctx context.Context, c cell) (s sample, carried uint64, err er
 		return s, 0, err
 	}
 	if res.Stream.Bytes == 0 || res.Stream.Sent == 0 || res.Stream.Segments == 0 || res.Sink.Bytes == 0 {
-		return s, 0, fmt.Errorf("nothing was carried within %v", r.duration)
+		return s, 0, errStarved
 	}
 	s = sample{
 		bitsPerSecond: res.Stream.BitsPerSecond, perSegment: float64(res.Stream.Sent) / float64(res.Stream.Segments), retransmits: res.Stream.Retransmits,
