@@ -225,6 +225,7 @@ func (f *fakeDevices) SetOffload(d hostdev.Device, o hostdev.Offload, on bool) e
 
 // fakeKernel remembers what it was told.
 type fakeKernel struct {
+	macTable        int // 0 = the default
 	applied         []dataplane.Desired
 	fail            error
 	lost            bool              // attachments are not there any more
@@ -317,7 +318,7 @@ func (k *fakeKernel) CounterReader() *dataplane.CounterReader {
 }
 func (k *fakeKernel) MACs() ([]dataplane.MACEntry, error) { return k.macs, nil }
 func (k *fakeKernel) Sweep() (int, error)                 { return 0, nil }
-func (k *fakeKernel) MACTable() int                       { return spec.DefaultMACTable }
+func (k *fakeKernel) MACTable() int                       { return cmp.Or(k.macTable, spec.DefaultMACTable) }
 func (k *fakeKernel) Repin() (int, error)                 { return 0, nil }
 func (k *fakeKernel) Close() error                        { return nil }
 

@@ -22,5 +22,8 @@ func (a *Agent) macTableWarnings(cfg *spec.Config, p *plan.Plan) []string {
 		}
 		p.SetMACTable(has)
 	}
+	if p.MACLimits() <= cfg.Host.ActualMACTable() {
+		return lines // there will be room for all
+	}
 	return append(lines, p.Warnings()...)
 }

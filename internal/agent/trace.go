@@ -79,7 +79,7 @@ func (a *Agent) eachMember(f func(plan.PortID)) {
 
 // copied is a plan whose ports the loop does not change: it still fills in initial MACs.
 func copied(p *plan.Plan) *plan.Plan {
-	c := &plan.Plan{}
+	c := &plan.Plan{MACTable: p.MACTable}
 	for _, sw := range p.Switches {
 		s := *sw
 		s.Ports = make([]*plan.Port, len(sw.Ports))

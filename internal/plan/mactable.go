@@ -47,14 +47,23 @@ func (p *Port) MACRoom() int {
 	return p.Policy.Learning.Limit.V
 }
 
-// Warnings are the things a plan asks for that its host has no room for, one line each.
-func (p *Plan) Warnings() []string {
-	limits, shared := 0, 0
+// MACLimits is how many learned MACs the limits of the ports add up to.
+func (p *Plan) MACLimits() (sum int) {
 	for _, sw := range p.Switches {
 		for _, port := range sw.Ports {
 			if l := &port.Policy.Learning; l.Enabled.V {
-				limits += l.Limit.V
+				sum += l.Limit.V
 			}
+		}
+	}
+	return sum
+}
+
+// Warnings are the things a plan asks for that its host has no room for, one line each.
+func (p *Plan) Warnings() []string {
+	shared := 0
+	for _, sw := range p.Switches {
+		for _, port := range sw.Ports {
 			if port.MACShare > 0 {
 				shared++
 			}
@@ -63,6 +72,7 @@ func (p *Plan) Warnings() []string {
 	if shared == 0 {
 		return nil
 	}
+	limits := p.MACLimits()
 	want := (limits + 4095) / 4096 * 4096
 	return []string{fmt.Sprintf("the ports' limits of learned MACs add up to %d, and the host's table holds %d: %d ports get a smaller, fair share of it; "+
 		"lower the limits, or set host: {macTable: %d}", limits, p.MACTable, shared, min(want, spec.MaxMACTable))}
