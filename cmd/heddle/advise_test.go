@@ -80,6 +80,8 @@ ports:
 - {name: member, switch: bundle, portGroup: bundled, device: p-member, mac: "02:00:00:00:00:1c"}
 - {name: scans, switch: flows, portGroup: metered, device: p-scans, mac: "02:00:00:00:00:1d"}
 - {name: scanned, switch: flows, portGroup: metered, device: p-scanned, mac: "02:00:00:00:00:1e"}
+- {name: rounda, switch: lab, portGroup: bridges, device: rounda, mac: "02:00:00:00:00:1f"}
+- {name: roundb, switch: lab, portGroup: bridges, device: roundb, mac: "02:00:00:00:00:20"}
 `
 
 // silentTap is an uplink that takes what it is sent, as far as its short queue goes, and sends nothing.
@@ -172,6 +174,7 @@ func (l *adviceLab) misbehave() {
 	l.ends["a"].Send(cable.Frame(mac(0xb), mac(0x99), 0, "forged"))
 	l.ends["a"].Send(cable.Frame(mac(0xb), mac(0xa), 10, "tagged"))
 	l.ends["a"].Send(cable.Frame([6]byte{1, 0x80, 0xc2, 0, 0, 0}, mac(0xa), 0, "spanning tree"))
+	l.ends["a"].Send(cable.Frame([6]byte{1, 0x80, 0xc2, 0, 0, 14}, mac(0xa), 0, "link control"))
 	l.ends["a"].Send(cable.Frame(mac(0xc), mac(0xa), 0, long))
 	l.ends["watcher"].Send(cable.Frame(mac(0xa), mac(0x17), 0, "it sends"))
 	l.broadcast("barred", 0xf, 0)
@@ -202,6 +205,7 @@ func adviseFaults() map[string]string {
 		"team-degraded": "port group both", "single-uplink": "port group pinned", "lag-member": "uplink l1",
 		"mtu": "port small", "neighbour-mtu": "uplink h1", "device-missing": "port absent", "device-losses": "uplink o1", "device-refused": "port full",
 		"flow-room": "switch flows", "flow-collector": "switch flows",
+		"guest-link-control": "port a", "loop": "port roundb", "program-before": "port alone",
 	}
 }
 
@@ -218,6 +222,13 @@ func TestAdvise_EveryRuleFindsItsFaultOnALiveHost(t *testing.T) {
 		l.awaitPort(p, api.Up)
 	}
 	l.refuses("p-full")
+	run(t, l.ns, "ip link add rounda type veth peer name roundb") // between two ports, when the switch runs already
+	run(t, l.ns, "ip link set rounda up")
+	run(t, l.ns, "ip link set roundb up")
+	l.thief("p-alone", "p-other")
+	for _, command := range []string{"block", "unblock"} { // they look what runs before the switch
+		l.must("port", command, "alone")
+	}
 	var by map[string][]api.Finding
 	missing := func() (list []string) {
 		for rule, object := range adviseFaults() {

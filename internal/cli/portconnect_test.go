@@ -37,7 +37,7 @@ func TestS9_ThePortsOwnPolicyOnTheCommandLine(t *testing.T) {
 	s := furnished()
 	c := newConsole(t, s)
 	c.must(strings.Fields("port connect p --port-group g --trunk 0,10-20 --qinq --promiscuous accept --mac-changes accept --forged-transmits reject" +
-		" --loop-detection=false --mac-learning --mac-limit 0 --mac-limit-policy allow --mac-ageing 5m --unicast-flooding=false" +
+		" --loop-detection=false --guest-link-control lacp,lldp --mac-learning --mac-limit 0 --mac-limit-policy allow --mac-ageing 5m --unicast-flooding=false" +
 		" --teaming explicit --active u1,u2 --standby u3 --failback=false --notify-switches=false --failure-detection beacon --blocked=false --ipfix --ipfix-observe egress" +
 		" --storm-broadcast 1000 --storm-multicast 0 --storm-unknown-unicast 500 --storm-burst 250ms")...)
 	p := s.asked[0].(spec.Port)

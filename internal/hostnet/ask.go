@@ -96,6 +96,15 @@ func (c *Config) Has(ip netip.Addr) bool {
 	})
 }
 
+// OnLink says whether a neighbour is in the network of one of the addresses that were read, so that it can answer to them; link-local ones
+// always are.
+func (c *Config) OnLink(ip netip.Addr) bool {
+	return ip.IsLinkLocalUnicast() || slices.ContainsFunc(c.Prefixes, func(s string) bool {
+		p, err := netip.ParsePrefix(s)
+		return err == nil && p.Contains(ip)
+	})
+}
+
 // Session is an established TCP connection of this host with another.
 type Session struct {
 	Local, Remote netip.AddrPort

@@ -26,6 +26,8 @@ type Ask struct {
 	Device  string     `json:"device"`
 	Kind    Kind       `json:"kind"`
 	Address netip.Addr `json:"address"`
+	// OnLink: before the change, an address of the interface had it in its network.
+	OnLink bool `json:"onLink,omitzero"`
 	// Local and Remote are the ends of a session.
 	Local  netip.AddrPort `json:"local,omitzero"`
 	Remote netip.AddrPort `json:"remote,omitzero"`
@@ -148,9 +150,8 @@ func candidates(net Net, interfaces []Interface, local func([6]byte) bool) (asks
 		if err != nil {
 			return nil, err
 		}
-		hops := c.NextHops()
-		for _, gw := range hops {
-			asks = append(asks, Ask{Device: i.Device, Kind: Gateway, Address: gw})
+		for _, gw := range c.NextHops() {
+			asks = append(asks, Ask{Device: i.Device, Kind: Gateway, Address: gw, OnLink: c.OnLink(gw)})
 		}
 		n := 0
 		for _, s := range sessions {
@@ -159,7 +160,7 @@ func candidates(net Net, interfaces []Interface, local func([6]byte) bool) (asks
 				n++
 			}
 		}
-		others, err := neighbours(net, i, index, hops, local)
+		others, err := neighbours(net, i, c, local)
 		if err != nil {
 			return nil, err
 		}
@@ -169,20 +170,21 @@ func candidates(net Net, interfaces []Interface, local func([6]byte) bool) (asks
 }
 
 // neighbours are the ones last used of those whose MAC is known, but for gateways.
-func neighbours(net Net, i Interface, index uint32, hops []netip.Addr, local func([6]byte) bool) (asks []Ask, err error) {
+func neighbours(net Net, i Interface, c *hostnet.Config, local func([6]byte) bool) (asks []Ask, err error) {
 	if !i.Outside {
 		return nil, nil
 	}
-	all, err := net.Neighbours(index)
+	all, err := net.Neighbours(c.Index)
 	if err != nil {
 		return nil, err
 	}
+	hops := c.NextHops()
 	slices.SortStableFunc(all, func(a, b hostnet.Neighbour) int { return cmp.Compare(a.Unused, b.Unused) })
 	for _, n := range all {
 		if n.MAC == [6]byte{} || slices.Contains(hops, n.Address) || local(n.MAC) || len(asks) == mostNeighbours {
 			continue
 		}
-		asks = append(asks, Ask{Device: i.Device, Kind: Neighbour, Address: n.Address})
+		asks = append(asks, Ask{Device: i.Device, Kind: Neighbour, Address: n.Address, OnLink: c.OnLink(n.Address)})
 	}
 	return asks, nil
 }

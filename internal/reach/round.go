@@ -1,7 +1,6 @@
 package reach
 
 import (
-	"net/netip"
 	"slices"
 	"time"
 
@@ -11,20 +10,20 @@ import (
 // Round asks everybody once, by ARP, neighbour discovery, or by waiting for their next segment: what was heard before it began counts for
 // nothing. It does not wait: Look says what has become of it so far.
 type Round struct {
-	Asks  []Ask
-	net   Net
-	asked map[Ask]bool
-	heard map[Ask]uint64
-	read  map[string]time.Time
-	hops  map[string][]netip.Addr
+	Asks    []Ask
+	net     Net
+	asked   map[Ask]bool
+	heard   map[Ask]uint64
+	read    map[string]time.Time // when an interface was surveyed
+	surveys map[string]*hostnet.Config
 }
 
-// rereadEvery is how often the routes of an interface are read again while a gateway's is missing.
+// rereadEvery is how often the addresses and routes of an interface are read again while an answer does not count.
 const rereadEvery = time.Second
 
 // NewRound begins to ask with the first Look.
 func NewRound(net Net, asks []Ask) *Round {
-	r := &Round{net: net, asked: map[Ask]bool{}, heard: map[Ask]uint64{}, read: map[string]time.Time{}, hops: map[string][]netip.Addr{}}
+	r := &Round{net: net, asked: map[Ask]bool{}, heard: map[Ask]uint64{}, read: map[string]time.Time{}, surveys: map[string]*hostnet.Config{}}
 	for _, a := range asks {
 		r.Asks = append(r.Asks, a.key())
 	}
@@ -72,8 +71,8 @@ func (r *Round) lookAt(a *Ask, index uint32, table []hostnet.Neighbour) error {
 	k := slices.IndexFunc(table, func(n hostnet.Neighbour) bool { return n.Address == a.Address })
 	switch {
 	case r.asked[a.key()] && k >= 0 && table[k].Reachable:
-		routed, err := r.routed(*a, index)
-		a.Answered = routed
+		counts, err := r.counts(*a, index)
+		a.Answered = counts
 		return err
 	case r.asked[a.key()] && k >= 0 && table[k].Asking:
 		return nil
@@ -82,19 +81,21 @@ func (r *Round) lookAt(a *Ask, index uint32, table []hostnet.Neighbour) error {
 	return r.net.Ask(index, a.Address)
 }
 
-// routed says whether a gateway is one still: it may answer though the route by it went with the interface.
-func (r *Round) routed(a Ask, index uint32) (bool, error) {
-	if a.Kind != Gateway {
-		return true, nil
-	}
-	if time.Since(r.read[a.Device]) >= rereadEvery {
+// counts says whether an answer shows that the host is reached: a gateway may answer though the route by it went with the interface, and
+// anybody may to an interface that has no address of their network any more.
+func (r *Round) counts(a Ask, index uint32) (bool, error) {
+	if r.surveys[a.Device] == nil || time.Since(r.read[a.Device]) >= rereadEvery {
 		c, err := r.net.Survey(a.Device, index)
 		if err != nil {
 			return false, err
 		}
-		r.read[a.Device], r.hops[a.Device] = time.Now(), c.NextHops()
+		r.read[a.Device], r.surveys[a.Device] = time.Now(), c
 	}
-	return slices.Contains(r.hops[a.Device], a.Address), nil
+	c := r.surveys[a.Device]
+	if a.OnLink && !c.OnLink(a.Address) {
+		return false, nil
+	}
+	return a.Kind != Gateway || slices.Contains(c.NextHops(), a.Address), nil
 }
 
 func (r *Round) devices() (list []string) {

@@ -22,10 +22,11 @@ type fakeNet struct {
 	routes   []netip.Addr
 	sessions []hostnet.Session
 	asked    int
+	prefix   string
 }
 
 func newFakeNet(there ...netip.Addr) *fakeNet {
-	f := &fakeNet{there: map[netip.Addr]bool{}, known: map[netip.Addr]*hostnet.Neighbour{}, routes: []netip.Addr{gateway}}
+	f := &fakeNet{there: map[netip.Addr]bool{}, known: map[netip.Addr]*hostnet.Neighbour{}, routes: []netip.Addr{gateway}, prefix: "192.0.2.10/24"}
 	for i, a := range there {
 		f.there[a] = true
 		// What was heard before the question says nothing.
@@ -36,7 +37,7 @@ func newFakeNet(there ...netip.Addr) *fakeNet {
 
 func (f *fakeNet) Index(string) (uint32, bool) { return 7, true }
 func (f *fakeNet) Survey(name string, index uint32) (*hostnet.Config, error) {
-	return &hostnet.Config{Device: name, Index: index, Gateways: f.routes, Prefixes: []string{"192.0.2.10/24"}}, nil
+	return &hostnet.Config{Device: name, Index: index, Gateways: f.routes, Prefixes: []string{f.prefix}}, nil
 }
 func (f *fakeNet) Neighbours(uint32) (list []hostnet.Neighbour, err error) {
 	for _, n := range f.known {
@@ -148,6 +149,19 @@ func TestS81_EveryGatewayHasToAnswerAndOneOfTheOthers(t *testing.T) {
 	} {
 		if got := Missing(c.asks); len(got) != c.want {
 			t.Errorf("%v: %v are missing, want %d", c.asks, got, c.want)
+		}
+	}
+}
+
+// A gateway answers also to a host that has no address of its network any more: that is no way to the host.
+func TestS81_AnAnswerToAnotherNetworkIsNoWay(t *testing.T) {
+	f := newFakeNet(gateway)
+	w, now := NewWatch(f, f.before(t, true)), time.Now()
+	f.prefix = "198.51.100.10/24"
+	for range 10 {
+		now = now.Add(pause)
+		if _, reached, err := w.Look(now); err != nil || reached {
+			t.Fatalf("%v, reached %v", err, reached)
 		}
 	}
 }
