@@ -66,9 +66,7 @@ func newEvents(d Deps) *cobra.Command {
 }
 
 func eventKinds() []string {
-	all := []event.Kind{event.Connected, event.Disconnected, event.Learned, event.Moved, event.LimitReached, event.Violation, event.Blocked,
-		event.Loop, event.Link, event.Failover, event.Applied, event.Neighbour, event.Collector, event.Adopted, event.Confirmed, event.Reverted,
-		event.Program}
+	all := event.Kinds()
 	words := make([]string, len(all))
 	for i, k := range all {
 		words[i] = string(k)

@@ -30,6 +30,12 @@ const (
 	Program      Kind = "program"       // somebody else's program runs before the switch's on a device, or no longer does
 )
 
+// Kinds are all of them.
+func Kinds() []Kind {
+	return []Kind{Connected, Disconnected, Learned, Moved, LimitReached, Violation, Blocked, Loop, Link, Waiting,
+		Awake, Failover, Applied, Neighbour, Collector, Adopted, Tried, Confirmed, Reverted, Program}
+}
+
 // Event is one thing that happened. Fields that do not apply are empty.
 type Event struct {
 	// Seq counts the agent's events from 1.
