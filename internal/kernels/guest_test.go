@@ -102,7 +102,7 @@ func boot(t *testing.T, img *image.Image, o qemu.Options, programs ...program) *
 	if o.Tap == "" {
 		o.Tap = "tap0"
 	}
-	o.Modules = append(o.Modules, "veth", "tun", "bridge")
+	o.Modules = append(o.Modules, "veth", "tun")
 	for _, p := range programs {
 		o.Files["/bin/"+p.name] = p.build(t)
 	}

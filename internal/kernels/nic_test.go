@@ -59,7 +59,7 @@ func TestKernel_NetworkCards(t *testing.T) {
 			more = append(more, card(t, ns, model, taps[i+1], i+1)...)
 		}
 		g := boot(t, img, qemu.Options{NetNS: ns, Tap: taps[0], Queues: 2, MemoryMB: 1024, ExtraArgs: more,
-			Modules: []string{"e1000e", "vmxnet3", "bonding"}}, heddle, nicTests)
+			Modules: []string{"e1000e", "vmxnet3", "bonding", "bridge"}}, heddle, nicTests)
 		reflect(t, ns, taps...)
 		g.env = "HEDDLE_CARDS='eth0 eth3 eth4' HEDDLE_BOND_MEMBERS='eth1 eth4'"
 		g.test(nicTests, "-test.run '^TestNIC_'")

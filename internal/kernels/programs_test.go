@@ -18,6 +18,10 @@ const long = "TestAStreamLosesNothingWhilePlansAndProgramsChange|TestS94_RandomF
 // absent are those that need a program which guests do not have: tcpdump, against which the filters of captures are held.
 const absent = "TestFiltersMatchWhatTcpdumpMatches"
 
+// storms are those in which a guest's bridge sends as fast as it can: an emulated CPU has nothing left for anybody else then, and guests have
+// no bridge module. They run on this machine's own kernel.
+const storms = "TestS110_AGuestThatBridges|TestS110_TwoGuestsThatJoin"
+
 // TestKernel_ProgramsDoTheSame runs the tests of the kernel programs, frame by frame, and of the whole agent on each kernel.
 func TestKernel_ProgramsDoTheSame(t *testing.T) {
 	forEachKernel(t, func(t *testing.T, img *image.Image) {
@@ -26,7 +30,7 @@ func TestKernel_ProgramsDoTheSame(t *testing.T) {
 		if os.Getenv(allVar) != "" {
 			skip = "-test.skip '" + absent + "'"
 		}
-		t.Run("smoke", func(t *testing.T) { g.in(t).test(smokeTests, "") })
+		t.Run("smoke", func(t *testing.T) { g.in(t).test(smokeTests, "-test.skip '"+storms+"'") })
 		t.Run("programs", func(t *testing.T) { g.in(t).test(kernelTests, skip) })
 	})
 }
