@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -147,42 +146,47 @@ func startNfcapd(t *testing.T) dumper {
 
 func (d dumper) readings() (all []reading) {
 	said := d.stop(syscall.SIGTERM)
-	cmd := exec.Command("nfdump", "-R", d.dir, "-o", "csv")
+	// Its CSV has other columns from release to release.
+	cmd := exec.Command("nfdump", "-q", "-N", "-R", d.dir, "-o", "fmt:%ts|%td|%sp|%pkt|%byt|%flg|%svln|%dvln|%dir")
 	cmd.Env = append(os.Environ(), "TZ=UTC")
 	out, err := cmd.Output()
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	table, _, _ := bytes.Cut(out, []byte("Summary"))
-	rows, err := csv.NewReader(bytes.NewReader(table)).ReadAll()
-	if err != nil || len(rows) < 2 {
+	if err != nil || len(out) == 0 {
 		d.t.Fatalf("nfdump prints %s, %v; nfcapd %s", out, err, said)
 	}
-	at := map[string]int{}
-	for i, name := range rows[0] {
-		at[name] = i
-	}
-	for _, row := range rows[1:] {
-		n := func(name string) uint64 { return parsed(d.t, row[at[name]]) }
-		// nfdump shows whole seconds in ts, and the duration to the millisecond.
-		seconds, err := strconv.ParseFloat(strings.TrimSpace(row[at["td"]]), 64)
+	for line := range strings.Lines(string(out)) {
+		f := strings.Split(strings.TrimSpace(line), "|")
+		if len(f) != 9 {
+			d.t.Fatalf("nfdump prints %q", line)
+		}
+		for i := range f {
+			f[i] = strings.TrimSpace(f[i])
+		}
+		seconds, err := strconv.ParseFloat(f[1], 64)
 		if err != nil {
 			d.t.Fatal(err)
 		}
-		start, err := time.Parse(time.DateTime, row[at["ts"]])
+		start, err := time.Parse("2006-01-02 15:04:05.000", f[0])
 		if err != nil {
 			d.t.Fatal(err)
 		}
 		flags := uint64(0)
 		for i, c := range "FSRPAUEC" {
-			if strings.ContainsRune(row[at["flg"]], c) {
+			if strings.ContainsRune(f[5], c) {
 				flags |= 1 << i
 			}
 		}
+		r := reading{Port: parsed(d.t, f[2]), Packets: parsed(d.t, f[3]), Octets: parsed(d.t, f[4]), Start: start.UnixMilli(),
+			End: start.UnixMilli() + int64(math.Round(seconds*1000)), Flags: flags}
 		// It keeps the VLAN where a frame came in and where it went out.
-		vlan := map[uint64]string{0: "svln", 1: "dvln"}[n("dir")]
-		all = append(all, reading{Port: n("sp"), Packets: n("ipkt"), Octets: n("ibyt"), Start: start.UnixMilli(),
-			End: start.UnixMilli() + int64(math.Round(seconds*1000)), Flags: flags, VLAN: n(vlan), Direction: n("dir")})
+		switch f[8] {
+		case "I", "0":
+			r.VLAN = parsed(d.t, f[6])
+		case "E", "1":
+			r.VLAN, r.Direction = parsed(d.t, f[7]), 1
+		default:
+			d.t.Fatalf("nfdump prints the direction %q", f[8])
+		}
+		all = append(all, r)
 	}
 	return all
 }
