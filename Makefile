@@ -83,7 +83,7 @@ lint: check-go ## gofmt, go vet, staticcheck, clang-format
 
 format: check-go ## format the Go and C sources
 	$(GO) fmt ./...
-	clang-format-19 -i $(wildcard bpf/*.c bpf/*.h)
+	clang-format-19 -i $(wildcard bpf/*.c bpf/*/*.h)
 
 clean: ## remove what was built
 	rm -rf bin

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* What the C and the Go side share, named once so that it is in this object's type information, from which internal/abi is
  * generated. This object is never loaded. */
-#include "bench.h"
-#include "capture_record.h"
-#include "carry.h"
-#include "classify.h"
-#include "meter_tables.h"
-#include "record.h"
-#include "tables.h"
-#include "tell.h"
-#include "wait.h"
+#include "core/bench.h"
+#include "capture/record.h"
+#include "core/carry.h"
+#include "stage/classify.h"
+#include "meter/tables.h"
+#include "core/record.h"
+#include "core/tables.h"
+#include "core/events.h"
+#include "stage/wait.h"
 
 struct catalogue {
 	enum reason reason;

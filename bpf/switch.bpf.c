@@ -4,18 +4,18 @@
  *   admit ─▶ classify ─▶ learn ─▶ look up ─▶ each receiver's rules ─▶ deliver
  *
  * docs/reference/frame-rules.md states every rule; internal/model is the same rules written a second time. */
-#include "kernel.h"
-#include "tables.h"
-#include "record.h"
-#include "bench.h"
-#include "frame.h"
-#include "admit.h"
-#include "classify.h"
-#include "learn.h"
-#include "lookup.h"
-#include "egress.h"
-#include "sweep.h"
-#include "carry.h"
+#include "core/kernel.h"
+#include "core/tables.h"
+#include "core/record.h"
+#include "core/bench.h"
+#include "core/frame.h"
+#include "stage/admit.h"
+#include "stage/classify.h"
+#include "stage/learn.h"
+#include "stage/lookup.h"
+#include "stage/host.h"
+#include "core/sweep.h"
+#include "core/carry.h"
 
 INLINE void count_in(struct frame *f)
 {
@@ -126,7 +126,7 @@ SEC("tcx/egress") s32 heddle_egress_or(struct __sk_buff *skb)
 	return slot ? host_frame(skb, slot) : VERDICT_NEXT;
 }
 
-/* One frame of a dry run; see record.h. */
+/* One frame of a dry run; see core/record.h. */
 SEC("tcx/ingress") s32 heddle_record(struct __sk_buff *skb)
 {
 	struct record_control *ctl = record_begin(skb);

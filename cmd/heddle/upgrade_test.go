@@ -39,6 +39,18 @@ func grownTables(text string) (string, error) {
 	return text, nil
 }
 
+func growTables(path string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	text, err := grownTables(string(b))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(text), 0o600)
+}
+
 // grownOnce builds the other version once for all tests of the process.
 var grownOnce = sync.OnceValues(buildGrown)
 
@@ -64,24 +76,12 @@ func buildGrown() (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	sources, err := filepath.Glob("../../bpf/*.[ch]")
-	if err != nil {
+	source := filepath.Join(dir, "bpf")
+	if err := os.CopyFS(source, os.DirFS("../../bpf")); err != nil {
 		return "", err
 	}
-	for _, path := range sources {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			return "", err
-		}
-		text := string(b)
-		if filepath.Base(path) == "tables.h" {
-			if text, err = grownTables(text); err != nil {
-				return "", err
-			}
-		}
-		if err := os.WriteFile(filepath.Join(dir, filepath.Base(path)), []byte(text), 0o600); err != nil {
-			return "", err
-		}
+	if err := growTables(filepath.Join(source, "core", "tables.h")); err != nil {
+		return "", err
 	}
 	object, records, binary := filepath.Join(dir, "vswitch.o"), filepath.Join(dir, "abi_gen.go"), filepath.Join(dir, "heddle")
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{
@@ -93,8 +93,8 @@ func buildGrown() (string, error) {
 		return "", err
 	}
 	for _, command := range [][]string{
-		{"clang-19", "-O2", "-g", "-Wall", "-target", "bpfel", "-mcpu=v3", "-c", filepath.Join(dir, "switch.bpf.c"), "-o", object},
-		{"go", "run", "../../internal/abi/gen", "clang-19", filepath.Join(dir, "abi.bpf.c"), records},
+		{"clang-19", "-O2", "-g", "-Wall", "-target", "bpfel", "-mcpu=v3", "-I", source, "-c", filepath.Join(source, "switch.bpf.c"), "-o", object},
+		{"go", "run", "../../internal/abi/gen", "clang-19", filepath.Join(source, "abi.bpf.c"), records},
 		{"go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, "."},
 	} {
 		cmd := exec.Command(command[0], command[1:]...)

@@ -34,7 +34,7 @@ func CheckFilter(f []abi.FilterInstruction) error {
 	return nil
 }
 
-// knownFilterCode says whether the program's interpreter knows the instruction (bpf/capture_filter.h).
+// knownFilterCode says whether the program's interpreter knows the instruction (bpf/capture/filter.h).
 func knownFilterCode(in abi.FilterInstruction) bool {
 	const extensions = 0xfffff000 // offsets from here on are the kernel's own (SKF_AD_OFF and below)
 	switch in.Code {

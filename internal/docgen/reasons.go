@@ -20,7 +20,7 @@ tables; they never change. When each applies, exactly: [frame-rules.md](frame-ru
 // reasonsPage explains every reason.
 func reasonsPage() string {
 	var b strings.Builder
-	b.WriteString(generated("internal/explain and bpf/reasons.h") + reasonsIntro)
+	b.WriteString(generated("internal/explain and bpf/core/reasons.h") + reasonsIntro)
 	for _, r := range explain.Reasons() {
 		fmt.Fprintf(&b, "| %d | [%s](#%s) | %s | %s | %s |\n", r.Reason, r.Name(), r.Name(), r.About, cell(r.Meaning), cell(r.Policy))
 	}

@@ -69,7 +69,7 @@ func compile(clang, source string) (*btf.Struct, error) {
 	}
 	defer os.RemoveAll(dir)
 	object := filepath.Join(dir, "abi.o")
-	cmd := exec.Command(clang, "-O2", "-g", "-Wall", "-target", "bpfel", "-mcpu=v3", "-c", source, "-o", object)
+	cmd := exec.Command(clang, "-O2", "-g", "-Wall", "-target", "bpfel", "-mcpu=v3", "-I", filepath.Dir(source), "-c", source, "-o", object)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%s: %w\n%s", clang, err, out)
 	}

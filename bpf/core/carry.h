@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Taking over a learned MAC from tables of another layout, while programs may be learning into these: an upgrade. */
+#pragma once
+#include "stage/learn.h"
+
+struct carried_mac {
+	struct mac_key key;
+	u32 reserved;
+	struct learned entry;
+};
+
+/* Who was heard last has the MAC. Each port's count of MACs stays right; limits are not asked, the port was within its own. */
+INLINE void carry_mac(const struct carried_mac *c)
+{
+	struct mac_key k = c->key;
+	struct learned fresh = c->entry, *e = bpf_map_lookup_elem(&macs, &k);
+	u32 had;
+
+	if (!e) {
+		hold(fresh.slot, 1);
+		if (!bpf_map_update_elem(&macs, &k, &fresh, UPDATE_NOEXIST))
+			return;
+		hold(fresh.slot, -1);
+		e = bpf_map_lookup_elem(&macs, &k);
+		if (!e)
+			return; /* the table is full */
+	}
+	if (e->seen >= fresh.seen)
+		return;
+	e->seen = fresh.seen;
+	if (fresh.sent > e->sent)
+		e->sent = fresh.sent;
+	had = e->slot;
+	if (had == fresh.slot || !__sync_bool_compare_and_swap(&e->slot, had, fresh.slot))
+		return;
+	hold(had, -1);
+	hold(fresh.slot, 1);
+}

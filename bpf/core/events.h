@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What the program tells the agent, for "heddle events". Nothing depends on it: with no agent the ring fills up and the rest is
+ * counted as untold. A port can tell so much a second and no more, so that a hostile one cannot drown the others. */
+#pragma once
+#include "core/frame.h"
+
+enum tell_limits {
+	TELL_RING_BYTES = 1 << 18,
+	TELLS_PER_SECOND = 32, /* of one port */
+};
+
+enum tell_kind {
+	TELL_LEARNED = 1,
+	TELL_MOVED = 2, /* other: the slot that had it */
+	/* these at most once a second and port */
+	TELL_LIMIT = 3, /* the port learns no more; other: the reason */
+	TELL_REFUSED = 4, /* other: the reason, of those that speak of a guest's intent */
+	/* of stage/loop.h, with limits of their own */
+	TELL_PROBE = 5, /* a struct told_probe; segment: the tag it came with */
+	TELL_SIGN = 6, /* a sign of a loop; other: enum loop_sign, and from bit 8 on how many frames */
+	/* once for each wait that the agent begins */
+	TELL_AWAKE = 7, /* other: the number of the wait that is over */
+};
+
+struct tell {
+	u64 at; /* ns of the monotonic clock */
+	u32 kind; /* enum tell_kind */
+	u32 slot;
+	u32 other;
+	u32 segment;
+	u8 mac[6];
+	u16 reserved;
+	u32 untold; /* of this slot, since the last that was told */
+	u32 reserved2;
+};
+
+struct told {
+	u64 since; /* ticks; the second that is being counted */
+	u64 limit_at; /* ticks + 1; 0 = never */
+	u64 refused_at;
+	u32 count;
+	u32 untold;
+	/* of stage/loop.h */
+	u64 owned_at; /* ticks + 1; 0 = never */
+	u64 moved_at;
+	u64 loop_since; /* ticks; the second in which floods and probes are counted */
+	u32 floods;
+	u32 probes;
+};
+
+struct {
+	MAP_UINT(type, MAP_RINGBUF);
+	MAP_UINT(max_entries, TELL_RING_BYTES);
+} tells SEC(".maps");
+
+struct {
+	MAP_UINT(type, MAP_ARRAY);
+	MAP_UINT(max_entries, MAX_PORTS);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct told);
+} told SEC(".maps");
+
+INLINE bool may_tell(struct told *t, u32 kind, u64 now)
+{
+	u64 *last = kind == TELL_LIMIT ? &t->limit_at : &t->refused_at;
+
+	if (kind == TELL_AWAKE)
+		return true;
+	if (kind >= TELL_LIMIT) {
+		if (*last && now + 1 - *last < ticks_per_second)
+			return false;
+		*last = now + 1;
+		return true;
+	}
+	if (now - t->since >= ticks_per_second) {
+		t->since = now;
+		t->count = 0;
+	}
+	if (t->count >= TELLS_PER_SECOND) {
+		t->untold++;
+		return false;
+	}
+	t->count++;
+	return true;
+}
+
+/* Takes numbers and no frame, so that the frame's record can stay in registers. mac: its six bytes, the first lowest. */
+NOINLINE u32 tell(u32 slot, u32 kind, u32 other, u32 segment, u64 mac)
+{
+	struct tell e = { .kind = kind, .slot = slot, .other = other, .segment = segment };
+	struct told *t;
+
+	if (recording)
+		return 0;
+	t = bpf_map_lookup_elem(&told, &slot);
+	if (!t || !may_tell(t, kind, bpf_jiffies64()))
+		return 0;
+	e.at = bpf_ktime_get_ns();
+	e.untold = t->untold;
+	*(u32 *)e.mac = (u32)mac;
+	*(u16 *)(e.mac + 4) = (u16)(mac >> 32);
+	if (bpf_ringbuf_output(&tells, &e, sizeof(e), 0))
+		t->untold++;
+	else
+		t->untold = 0;
+	return 0;
+}
+
+INLINE u64 mac_number(const u8 *mac)
+{
+	return *(u32 *)mac | (u64) * (u16 *)(mac + 4) << 32;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Removing what no look-up would use any more (frame-rules §3). Runs when the agent asks; look-ups never depend on it (D5). */
+#pragma once
+#include "stage/learn.h"
+
+struct sweep {
+	u64 now;
+	u32 half;
+	u32 removed;
+};
+
+INLINE bool alive(const struct sweep *s, const struct mac_key *k, const struct learned *e)
+{
+	struct port *p = port_at(s->half, e->slot);
+	u32 need = PORT_CONNECTED | PORT_LEARNS;
+
+	return p && (p->flags & need) == need && admits(s->half, p, k->segment) &&
+	       elapsed(s->now, e->seen) <= p->ageing;
+}
+
+static s64 sweep_mac(void *map, struct mac_key *key, struct learned *e, struct sweep *s)
+{
+	struct mac_key k = *key;
+	u64 sent = e->sent;
+	u32 slot = e->slot;
+
+	if (alive(s, &k, e))
+		return 0;
+	if (bpf_map_delete_elem(&macs, &k))
+		return 0;
+	hold(slot, -1);
+	s->removed++;
+	if (sent && recent(s->now, sent - 1))
+		keep_mark(&k, sent - 1);
+	return 0;
+}
+
+/* A mark under a MAC the port no longer owns would not be found by its owner: it moves to the common table. */
+static s64 sweep_own_mark(void *map, u32 *slot, struct own_mark *m, struct sweep *s)
+{
+	struct port *p = port_at(s->half, *slot);
+
+	if (!m->key.segment || (p && p->flags & PORT_CONNECTED && mac_equal(p->mac, m->key.mac)))
+		return 0;
+	if (recent(s->now, m->at)) {
+		struct mac_key k = m->key;
+
+		keep_mark(&k, m->at);
+	}
+	m->key.segment = 0;
+	return 0;
+}

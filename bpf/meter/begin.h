@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* A flow that this CPU does not have at a place nor in its table: it begins, in the room of the port whose frame it is, or is lost. */
+#pragma once
+#include "meter/place.h"
+
+enum room_limits {
+	ROOM_TRIES = 8,
+	ROOM_MOST = 16, /* flows that a CPU takes room for at once */
+	ROOM_SHARE = 8, /* all CPUs together leave no more than 1/8 of what there is unused */
+};
+
+INLINE void copy_words(void *to, const void *from, u32 words)
+{
+	for (u32 i = 0; i < words; i++)
+		((u32 *)to)[i] = ((const u32 *)from)[i];
+}
+
+/* Dry runs are one after the other, on whatever CPU: theirs are metered as one CPU's. */
+INLINE struct meter_point *meter_point_at(u32 slot)
+{
+	if (recording)
+		return bpf_map_lookup_percpu_elem(&meter_points, &slot, 0);
+	return bpf_map_lookup_elem(&meter_points, &slot);
+}
+
+/* Takes room for flows that this CPU is to begin, several while there is much: the word is one that all CPUs write. Returns for how many; the
+ * rooms of a round that is over are empty. */
+INLINE u32 take_from(struct flow_room *r, u64 round)
+{
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < ROOM_TRIES; i++) {
+		u64 word = *(volatile u64 *)&r->taken;
+		u32 taken = is_of_round(word, round) ? (u32)word : 0, limit = r->limit, n;
+
+		if (taken >= limit)
+			return 0;
+		n = (limit - taken) / (ROOM_SHARE * meter_cpus);
+		n = n < 1 ? 1 : n > ROOM_MOST ? ROOM_MOST : n;
+		if (__sync_bool_compare_and_swap(&r->taken, word, round << 32 | (taken + n)))
+			return n;
+	}
+	return 0; /* so many other CPUs took theirs meanwhile */
+}
+
+INLINE struct flow_room *room_at(u32 i)
+{
+	return bpf_map_lookup_elem(&flow_rooms, &i);
+}
+
+INLINE u32 origin_of(const struct meter_ask *ask)
+{
+	return ask->way >> WAY_ORIGIN_SHIFT;
+}
+
+/* Room for a flow of a port's frames: what this CPU has taken and not used, the port's own, then what it shares. Little is kept on the stack. */
+INLINE bool take_room(const struct meter_ask *ask)
+{
+	struct meter_point *p = meter_point_at(origin_of(ask));
+	struct flow_room *r;
+	u32 n;
+
+	if (p && is_of_round(p->room, ask->round) && (u32)p->room) {
+		p->room--;
+		return true;
+	}
+	REREAD();
+	r = room_at(origin_of(ask));
+	if (!r)
+		return false;
+	n = take_from(r, ask->round);
+	if (!n && r->pool) {
+		r = room_at(r->pool);
+		n = r ? take_from(r, ask->round) : 0;
+	}
+	REREAD();
+	p = meter_point_at(origin_of(ask));
+	if (!n || !p)
+		return false;
+	p->room = ask->round << 32 | (n - 1);
+	return true;
+}
+
+/* The room that was taken last is not needed. */
+INLINE void keep_room(const struct meter_ask *ask)
+{
+	struct meter_point *p = meter_point_at(origin_of(ask));
+
+	if (p)
+		p->room++;
+}
+
+INLINE bool find_shared(struct meter_scratch *s, void *shared)
+{
+	struct flow *v = bpf_map_lookup_elem(shared, &s->wide_key);
+
+	if (v)
+		add_shared(v, &s->fresh);
+	return v;
+}
+
+INLINE bool insert_own(struct meter_scratch *s, u64 round)
+{
+	void *table;
+
+	if (s->wide) {
+		table = table_of_cpu(&wide_flows, round);
+		return table && !bpf_map_update_elem(table, &s->wide_key, &s->fresh, UPDATE_NOEXIST);
+	}
+	NO_MERGE();
+	table = table_of_cpu(&flows, round);
+	return table && !bpf_map_update_elem(table, &s->key, &s->fresh, UPDATE_NOEXIST);
+}
+
+/* The key of an IPv4 flow for the table that all CPUs share. */
+INLINE void widen(struct meter_scratch *s)
+{
+	struct wide_flow_key *w = &s->wide_key;
+
+	__builtin_memset(w, 0, sizeof(*w));
+	w->point = s->key.point;
+	w->vlan = s->key.vlan;
+	copy_words(w->macs, s->key.macs, 3);
+	copy_words(w->addresses, s->key.addresses, 1);
+	copy_words(w->addresses + 16, s->key.addresses + 4, 1);
+	copy_words(w->ports, s->key.ports, 1);
+	w->type = TYPE_IPV4;
+	w->protocol = s->key.protocol;
+}
+
+/* The round in which the table of this CPU that the flow is for was full. */
+INLINE u64 *full_of(struct meter_scratch *s)
+{
+	REREAD(); /* not kept on the stack */
+	return s->wide ? &s->full[1] : &s->full[0];
+}
+
+INLINE bool begin_in_table(struct meter_scratch *s, const struct meter_ask *ask)
+{
+	u32 i = ask->round & 1;
+	void *shared = bpf_map_lookup_elem(&shared_flows, &i);
+
+	if (!shared)
+		return false;
+	if (*full_of(s) == ask->round) {
+		if (!s->wide)
+			widen(s);
+		if (find_shared(s, shared))
+			return true;
+	}
+	if (!take_room(ask))
+		return false;
+	if (*full_of(s) != ask->round) {
+		if (insert_own(s, ask->round))
+			return true;
+		*full_of(s) = ask->round;
+		if (!s->wide)
+			widen(s);
+	}
+	if (!bpf_map_update_elem(shared, &s->wide_key, &s->fresh, UPDATE_NOEXIST))
+		return true;
+	keep_room(ask);
+	return find_shared(s, shared);
+}
+
+/* s->fresh, a flow that this CPU does not have, gets the next place, becomes one in a table, or is added to one in the table that all share, or
+ * is lost. */
+INLINE bool begin_flow(struct meter_scratch *s, const struct meter_ask *ask)
+{
+	struct flow_places *p = s->cell.none ? 0 : places_of_cpu(ask->round);
+	u32 n;
+
+	if (!p || places_taken(p, ask->round) > place_mask)
+		return begin_in_table(s, ask);
+	if (!take_room(ask))
+		return false;
+	REREAD();
+	n = places_taken(p, ask->round);
+	p->used = ask->round << 32 | (n + 1);
+	*cell_at(p, s->cell.at) = s->cell.mark | n;
+	settle(place_at(p, n), s, ask->round);
+	return true;
+}

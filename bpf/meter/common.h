@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The common case of metering: a frame with one receiver, of TCP or UDP in IPv4, whose flows have places and are not sampled. What metering costs
+ * on a live host is waiting for memory: everything that passes between two frames drives its lines out of the fastest cache. So this touches
+ * few: it works in registers and on the stack, and asks for no record of the CPU or the port. Whatever it does not do, meter/meter.h does. */
+#pragma once
+#include "meter/read.h"
+
+/* What meter_frame is asked, in one number: it takes numbers, so that the frame's record can stay in registers. */
+enum meter_what {
+	METER_SLOT = 0x7fff,
+	METER_EGRESS = FLOW_EGRESS,
+	METER_TAGGED = 1 << 16, /* the frame has a tag at this port */
+	METER_SAMPLING_SHIFT = 32,
+};
+
+enum meter_both_what {
+	BOTH_OUT = 1 << 0,
+	BOTH_OUT_TAGGED = 1 << 1,
+	BOTH_IN = 1 << 2,
+	BOTH_IN_TAGGED = 1 << 3,
+	BOTH_IN_SAMPLING_SHIFT = 32,
+	BOTH_OUT_SAMPLING_SHIFT = 48,
+	BOTH_SAMPLING = 0xffff,
+};
+
+/* What is the same of a frame at all points. */
+struct meter_common {
+	u64 key[KEY_WORDS]; /* of the first word only the upper half, which is of the MACs */
+	u64 hash; /* of all words but the first */
+	u64 tag; /* of the places of its flows */
+	u64 places;
+	u32 now;
+	u32 in_out;
+	u32 packets;
+	u32 bytes;
+	u32 frame_bytes; /* without a tag */
+	u16 tcp_flags;
+	u8 ttl;
+};
+
+/* Layer 4 of TCP or UDP, whole as far as its flow is told by it; 0 = it is not, else how long its header is. */
+INLINE u32 common_l4(struct meter_common *m, const u8 *ip, const u8 *end, u32 length)
+{
+	const u8 *l4 = ip + IPV4_HEADER;
+
+	m->tcp_flags = 0;
+	if (ip[9] == PROTOCOL_UDP)
+		return 8;
+	if (ip[9] != PROTOCOL_TCP || l4 + 20 > end || length < IPV4_HEADER + 20)
+		return 0;
+	m->tcp_flags = NTOHS(*(be16 *)(l4 + 12)) & TCP_FLAGS;
+	return (l4[12] >> 4) * 4;
+}
+
+/* What meter_read_ipv4 and meter_lengths say of the frame, summed over the packets that it stands for; false = it is not a common one. */
+INLINE bool read_common(struct __sk_buff *skb, struct meter_common *m)
+{
+	const u8 *p = (u8 *)(u64)skb->data, *end = (u8 *)(u64)skb->data_end, *ip = p + ETH_HEADER;
+	u32 length, headers, l3 = skb->len - ETH_HEADER;
+
+	if (ip + IPV4_HEADER + 8 > end || *(be16 *)(p + 12) != HTONS(TYPE_IPV4) || *ip != 0x45 ||
+	    *(be16 *)(ip + 6) & HTONS(IPV4_NOT_WHOLE))
+		return false;
+	length = NTOHS(*(be16 *)(ip + 2));
+	headers = common_l4(m, ip, end, length);
+	if (!headers || length < IPV4_HEADER + 8 || length > l3)
+		return false;
+	m->key[0] = (u64) * (u32 *)p << 32;
+	m->key[1] = *(u64 *)(p + 4);
+	m->key[2] = *(u64 *)(ip + 12);
+	m->key[3] = *(u32 *)(ip + IPV4_HEADER) | (u64)ip[9] << 32;
+	m->ttl = ip[8];
+	m->packets = 1;
+	m->bytes = length;
+	m->frame_bytes = skb->len;
+	if (UNLIKELY(skb->gso_size)) {
+		u32 n = skb->gso_segs;
+
+		headers += IPV4_HEADER;
+		if (!n || l3 <= headers)
+			return false;
+		m->packets = n;
+		m->bytes = l3 + (n - 1) * headers;
+		m->frame_bytes = m->bytes + n * ETH_HEADER;
+	}
+	m->hash = hash_of_frame(m->key);
+	return true;
+}
+
+INLINE bool is_place_of(const struct flow_place *at, const struct meter_common *m, u64 first)
+{
+	const u64 *held = (const u64 *)&at->key;
+
+	return at->tag == m->tag && held[0] == first && held[1] == m->key[1] && held[2] == m->key[2] &&
+	       held[3] == m->key[3];
+}
+
+/* The place of the frame's flow at a point, 0 = it has none. */
+INLINE struct flow_place *common_place(struct flow_places *p, const struct meter_common *m, u64 first)
+{
+	u64 h = mixed(m->hash + hash_of_point(first));
+	u32 at = first_cell(h, m->places), mark = cell_mark(h, m->tag >> 1);
+
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < BUCKET; i++) {
+		u32 cell = *cell_at(p, cell_after(at, i));
+
+		if (LIKELY(cell >> CELL_HASH_SHIFT == mark >> CELL_HASH_SHIFT)) {
+			struct flow_place *place = place_at(p, cell);
+
+			if (LIKELY(is_place_of(place, m, first)))
+				return place;
+		} else if (cell >> CELL_ROUND_SHIFT != mark >> CELL_ROUND_SHIFT) {
+			return 0;
+		}
+	}
+	return 0;
+}
+
+/* Adds the frame to its flow at a point; false = that has no place. */
+INLINE bool add_common(struct flow_places *p, const struct meter_common *m, u64 point, bool tagged)
+{
+	struct flow_place *at = common_place(p, m, m->key[0] | point);
+	struct flow *v;
+
+	if (UNLIKELY(!at))
+		return false;
+	if (UNLIKELY(at->patience != place_patience))
+		at->patience = place_patience;
+	v = &at->flow;
+	v->packets += m->packets;
+	v->bytes += m->bytes;
+	v->frame_bytes += m->frame_bytes + (tagged ? m->packets * TAG : 0);
+	v->last = m->now;
+	*(u32 *)&v->in = m->in_out;
+	v->tcp_flags |= m->tcp_flags;
+	if (UNLIKELY(m->ttl < v->min_ttl))
+		v->min_ttl = m->ttl;
+	if (UNLIKELY(m->ttl > v->max_ttl))
+		v->max_ttl = m->ttl;
+	return true;
+}
+
+/* Meters what it can of enum meter_both_what, and says what is left of it. */
+SEPARATE u64 meter_common(struct __sk_buff *skb, u64 what, u64 way, u64 now)
+{
+	struct meter_common m = { .now = now, .in_out = way };
+	struct meter_ask ask = {};
+	struct flow_places *p;
+	u64 vlan;
+
+	meter_round(&ask);
+	p = open_places_of_cpu(&ask);
+	if (!p || !read_common(skb, &m))
+		return what;
+	m.tag = ask.round << 1;
+	m.places = ask.places;
+	vlan = (way >> WAY_VLAN_SHIFT & 0xffff) << 16;
+	if (what & BOTH_OUT && !(what >> BOTH_OUT_SAMPLING_SHIFT) &&
+	    add_common(p, &m, (way >> WAY_OUT_SHIFT & METER_SLOT) | METER_EGRESS | vlan, what & BOTH_OUT_TAGGED))
+		what &= ~(u64)BOTH_OUT;
+	if (what & BOTH_IN && !(what >> BOTH_IN_SAMPLING_SHIFT & BOTH_SAMPLING) &&
+	    add_common(p, &m, (way & METER_SLOT) | vlan, what & BOTH_IN_TAGGED))
+		what &= ~(u64)BOTH_IN;
+	return what & (BOTH_OUT | BOTH_IN) ? what : 0;
+}

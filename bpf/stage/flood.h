@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* More than one receiver. An accepted one waits until the next is accepted and then gets a clone; the last one gets the frame
+ * itself (K15). */
+#pragma once
+#include "stage/storm.h"
+
+NOINLINE s32 hand_over_pending(struct frame *f, bool last)
+{
+	u32 slot = f->pending & (HOST_BEHIND - 1);
+	struct port *r = port_at(f->half, slot);
+
+	if (!r)
+		return VERDICT_DROP;
+	return f->pending & HOST_BEHIND ? hand_to_host(f, slot, r, last) : hand_over(f, slot, r, last);
+}
+
+/* One receiver: refused with its reason, or next in line for a copy. */
+NOINLINE void consider(struct frame *f, u32 receiver)
+{
+	u32 slot = receiver & (HOST_BEHIND - 1);
+	struct port *r = port_at(f->half, slot);
+	enum reason why;
+
+	if (!r || !(r->flags & PORT_CONNECTED))
+		return;
+	if (receiver & HOST_BEHIND)
+		why = refuse_host(f, r);
+	else
+		why = r->flags & PORT_UPLINK ? refuse_uplink(f, r) : refuse_port(f, slot, r, slot == f->known);
+	if (why) {
+		count_refusal(f, slot, why);
+		return;
+	}
+	if (f->pending)
+		hand_over_pending(f, false);
+	f->pending = receiver;
+}
+
+/* A member of the segment. An uplink is one for the host behind it, which gets what comes from a port; what comes from outside it
+ * gets where that arrives. */
+INLINE void consider_member(struct frame *f, u32 slot)
+{
+	struct port *r = port_at(f->half, slot);
+
+	if (r && r->flags & PORT_UPLINK) {
+		if (f->in->flags & PORT_UPLINK)
+			return;
+		slot |= HOST_BEHIND;
+	}
+	consider(f, slot);
+}
+
+/* Every receiver has been considered. */
+INLINE s32 finish(struct frame *f)
+{
+	s32 verdict = VERDICT_DROP;
+
+	if (f->pending)
+		verdict = hand_over_pending(f, !f->to_host);
+	if (f->to_host)
+		return to_host(f);
+	if (!f->delivered)
+		return undelivered(f);
+	count_delivered(f);
+	return verdict;
+}
+
+INLINE struct group *group_of(struct frame *f)
+{
+	u32 in_switch = f->segment & (SEGMENT_AD | VID_MASK);
+	u32 per_half = MAX_SWITCHES * SEGMENTS_PER_SWITCH / CHUNK;
+	u32 i = f->half * per_half + (f->in->switch_id * SEGMENTS_PER_SWITCH + in_switch) / CHUNK;
+	struct segment_chunk *c = bpf_map_lookup_elem(&segments, &i);
+
+	if (!c)
+		return 0;
+	i = f->half * MAX_GROUPS + c->group[in_switch % CHUNK];
+	return bpf_map_lookup_elem(&groups, &i);
+}
+
+struct walk {
+	struct frame *f;
+	u32 chunk;
+	u32 reserved;
+};
+
+static s64 walk_one(u32 i, struct walk *w)
+{
+	struct frame *f = w->f;
+	u32 at = w->chunk + i / CHUNK;
+	struct member_chunk *c = bpf_map_lookup_elem(&members, &at);
+	u32 slot;
+
+	if (!c)
+		return 1;
+	slot = c->slot[i % CHUNK];
+	if (slot != f->slot && slot != f->known)
+		consider_member(f, slot);
+	return 0;
+}
+
+INLINE void consider_all(struct frame *f, const struct member_run *run)
+{
+	struct walk w = { .f = f, .chunk = f->half * MAX_MEMBER_CHUNKS + run->chunk };
+
+	if (run->count)
+		bpf_loop(run->count, walk_one, &w, 0);
+}
+
+INLINE void consider_uplink(struct frame *f, u32 uplink)
+{
+	if (f->in->flags & PORT_UPLINK || !(f->in->flags & SWITCH_HAS_UPLINKS))
+		return; /* S31 */
+	if (uplink)
+		consider(f, uplink);
+	else
+		count_refusal(f, 0, REASON_NO_UPLINK);
+}
+
+/* The receiver is known, and others listen in. */
+NOINLINE s32 flood_known(struct frame *f)
+{
+	u32 uplink = uplink_for(f);
+	struct group *g = group_of(f);
+
+	if (g && f->in->flags & SWITCH_HAS_PROMISCUOUS)
+		consider_all(f, &g->promiscuous);
+	if (f->in->flags & PORT_TX_UPLINK)
+		consider_uplink(f, uplink); /* S35 */
+	consider(f, f->known); /* last, so that it gets the frame itself */
+	return finish(f);
+}
+
+/* The port has sent too many frames for unknown destinations: the others get no copy. What is outside is not known here, so that the
+ * way by the uplink stays open. */
+NOINLINE s32 flood_nobody(struct frame *f)
+{
+	u32 uplink = uplink_for(f);
+
+	f->count->unknown_not_flooded++;
+	count_refusal(f, 0, REASON_STORM_CONTROL);
+	consider_uplink(f, uplink);
+	return finish(f);
+}
+
+INLINE s32 stop_storm(struct frame *f)
+{
+	if (f->class == CLASS_UNICAST && f->in->flags & SWITCH_HAS_UPLINKS)
+		return flood_nobody(f);
+	tell(f->slot, TELL_REFUSED, REASON_STORM_CONTROL, f->segment, mac_number(f->src));
+	return drop(f, REASON_STORM_CONTROL);
+}
+
+/* What a port floods is asked for signs of a loop, also where storm control lets little of it through. */
+INLINE void watch_for_loop(struct frame *f)
+{
+	u64 mac = mac_number(f->src);
+	u32 owner;
+
+	count_flooded(f->slot, f->segment, mac);
+	if (LIKELY(mac_equal(f->src, f->in->mac)))
+		return;
+	owner = owner_of(f, f->src);
+	if (owner && owner != f->slot)
+		sign_of_loop(f->slot, SIGN_OWNED, f->segment, mac);
+}
+
+/* Group destinations and unknown unicast. */
+NOINLINE s32 flood(struct frame *f)
+{
+	struct group *g;
+	u32 uplink;
+
+	if (!(f->in->flags & PORT_UPLINK))
+		watch_for_loop(f);
+	if (UNLIKELY(f->in->flags & PORT_STORM_CONTROL) && !storm_allows(f))
+		return stop_storm(f);
+	uplink = f->in->flags & PORT_UPLINK ? 0 : uplink_for(f);
+	g = group_of(f);
+	if (g)
+		consider_all(f, f->class == CLASS_UNICAST ? &g->unknown : &g->all);
+	consider_uplink(f, uplink);
+	return finish(f);
+}

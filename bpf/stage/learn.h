@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Learning source MACs, remembering who sent when (frame-rules §3), and owning MACs. */
+#pragma once
+#include "stage/classify.h"
+#include "stage/loop.h"
+#include "stage/wait.h"
+
+INLINE void mac_key_of(struct mac_key *k, u32 segment, const u8 *mac)
+{
+	k->segment = segment;
+	__builtin_memcpy(k->mac, mac, 6);
+	k->reserved = 0;
+}
+
+/* Slot of the port (or uplink) whose own MAC this is, 0 = nobody's. Of several ports the one that was made to wait last. */
+INLINE u32 owner_of(struct frame *f, const u8 *mac)
+{
+	u64 key = mac_number(mac) | (f->in->switch_id + 1ULL) << 48;
+	u32 i = f->half * OWNER_BUCKETS + (u32)(key * f->owner_seed >> (64 - OWNER_BUCKET_BITS));
+	struct owner_bucket *b = bpf_map_lookup_elem(&owners, &i);
+
+	if (!b)
+		return 0;
+	if (b->key[0] == key)
+		return b->slot[0];
+	if (b->key[1] == key)
+		return b->slot[1];
+	if (b->key[2] == key)
+		return b->slot[2];
+	return b->key[3] == key ? b->slot[3] : 0;
+}
+
+/* Of the ports that share a MAC while it moves between them, in the order of their waits, the first whose guest runs here; 0 = none. */
+NOINLINE u32 first_awake(u32 half, u32 slot)
+{
+	for (u32 i = 0; i < MAX_SAME_MAC && slot; i++) {
+		struct port *p = port_at(half, slot);
+
+		if (!p)
+			return 0;
+		if (!waits(slot, p))
+			return slot;
+		slot = p->next_owner;
+	}
+	return 0;
+}
+
+/* Ticks from then to now. Another CPU may have read the clock after this frame did and left a later time: no time has passed. */
+INLINE u64 elapsed(u64 now, u64 then)
+{
+	return now > then ? now - then : 0;
+}
+
+INLINE bool recent(u64 now, u64 then)
+{
+	return elapsed(now, then) < ticks_per_second;
+}
+
+INLINE void hold(u32 slot, s64 n)
+{
+	u64 *count = bpf_map_lookup_elem(&held, &slot);
+
+	if (count)
+		__sync_fetch_and_add(count, n);
+}
+
+/* Takes one of the port's places; false = at its limit. A flood from random sources finds that out by reading. */
+INLINE bool take_place(struct frame *f)
+{
+	u64 *count = bpf_map_lookup_elem(&held, &f->slot);
+
+	if (!count || *(volatile u64 *)count >= f->in->learn_limit)
+		return false;
+	if (__sync_fetch_and_add(count, 1) < f->in->learn_limit)
+		return true;
+	__sync_fetch_and_add(count, -1);
+	return false;
+}
+
+/* The port can learn no more, because of its own limit or because the host's table has no more room for it. */
+INLINE enum reason at_limit(struct frame *f, bool table_full)
+{
+	enum reason why = table_full || f->in->rules & RULE_SHARES_MACS ? REASON_MAC_TABLE_FULL : REASON_MAC_LIMIT;
+
+	tell(f->slot, TELL_LIMIT, why, f->segment, mac_number(f->src));
+	if (f->in->flags & PORT_LIMIT_DROPS)
+		return why; /* S15 */
+	f->count->mac_not_learned_allowed++; /* S16 */
+	return REASON_NONE;
+}
+
+/* The port sent this source a moment ago; *sent is where a later S91 question finds it, if an entry holds it. */
+INLINE enum reason learn_source(struct frame *f, const struct mac_key *k, u64 **sent)
+{
+	struct learned *e = bpf_map_lookup_elem(&macs, k);
+	u32 had;
+
+	if (owner_of(f, f->src))
+		return REASON_NONE; /* S19 */
+	if (e && e->slot == f->slot) {
+		if (e->seen != f->now)
+			e->seen = f->now;
+		*sent = &e->sent;
+		return REASON_NONE;
+	}
+	if (!take_place(f))
+		return at_limit(f, false);
+	if (!e) {
+		struct learned fresh = { .seen = f->now, .slot = f->slot };
+
+		if (bpf_map_update_elem(&macs, k, &fresh, UPDATE_NOEXIST)) {
+			hold(f->slot, -1);
+			return bpf_map_lookup_elem(&macs, k) ? REASON_NONE
+							     : at_limit(f, true); /* raced, or the table is full */
+		}
+		tell(f->slot, TELL_LEARNED, 0, f->segment, mac_number(f->src));
+		e = bpf_map_lookup_elem(&macs, k);
+		if (e)
+			*sent = &e->sent;
+		return REASON_NONE;
+	}
+	had = e->slot;
+	if (!__sync_bool_compare_and_swap(&e->slot, had, f->slot)) {
+		hold(f->slot, -1); /* another CPU moved it first */
+		return REASON_NONE;
+	}
+	hold(had, -1);
+	if (recent(f->now, e->seen))
+		sign_of_loop(f->slot, SIGN_MOVED, f->segment, mac_number(f->src));
+	e->seen = f->now; /* S20 */
+	f->count->mac_moves++;
+	tell(f->slot, TELL_MOVED, had, f->segment, mac_number(f->src));
+	*sent = &e->sent;
+	return REASON_NONE;
+}
+
+INLINE void mark(const struct mac_key *k, u64 at)
+{
+	bpf_map_update_elem(&marks, k, &at, UPDATE_ANY);
+}
+
+/* Keeps what a port's own mark said; another port may have sent the same source since then. */
+INLINE void keep_mark(const struct mac_key *k, u64 at)
+{
+	u64 *newer = bpf_map_lookup_elem(&marks, k);
+
+	if (!newer || *newer < at)
+		mark(k, at);
+}
+
+/* Marks the port's own MAC as sent; an older mark for another segment or MAC moves to the common table. */
+INLINE void mark_own(struct frame *f, const struct mac_key *k)
+{
+	struct own_mark *m = bpf_map_lookup_elem(&own_marks, &f->slot);
+
+	if (!m)
+		return;
+	if (UNLIKELY(m->key.segment != k->segment || !mac_equal(m->key.mac, k->mac))) {
+		if (m->key.segment)
+			keep_mark(&m->key, m->at);
+		m->key = *k;
+	}
+	if (m->at != f->now)
+		m->at = f->now;
+}
+
+INLINE enum reason learn_from_port(struct frame *f)
+{
+	bool own = mac_equal(f->src, f->in->mac);
+	enum reason why = REASON_NONE;
+	u64 *sent = 0;
+	struct mac_key k;
+
+	mac_key_of(&k, f->segment, f->src);
+	if (!own && f->in->flags & PORT_LEARNS)
+		why = learn_source(f, &k, &sent);
+	if (why || !(f->in->flags & SWITCH_HAS_UPLINKS))
+		return why;
+	if (own)
+		mark_own(f, &k);
+	else if (sent)
+		*sent = f->now + 1;
+	else
+		mark(&k, f->now);
+	return REASON_NONE;
+}
+
+/* Is the port of a learned MAC one whose guest runs elsewhere? */
+INLINE bool learned_of_waiting(u32 half, u32 slot)
+{
+	struct port *p = port_at(half, slot);
+
+	return p && waits(slot, p);
+}
+
+/* A learned MAC that was silent here for a second, or whose guest runs elsewhere, and is heard from outside lives elsewhere now
+ * (S92, S99). */
+INLINE void learn_from_uplink(struct frame *f)
+{
+	struct mac_key k;
+	struct learned *e;
+	bool left;
+	u32 slot;
+
+	if (!(f->in->flags & SWITCH_LEARNS))
+		return;
+	mac_key_of(&k, f->segment, f->src);
+	e = bpf_map_lookup_elem(&macs, &k);
+	if (!e)
+		return;
+	slot = e->slot;
+	left = learned_of_waiting(f->half, slot);
+	if (!left && recent(f->now, e->seen))
+		return;
+	if (!bpf_map_delete_elem(&macs, &k))
+		hold(slot, -1);
+	if (left)
+		bpf_map_delete_elem(&marks, &k); /* what is heard now is no echo */
+}
+
+/* Did one of the ports with that MAC send it in that segment within the last second? */
+INLINE bool owner_sent_recently(u32 half, u32 slot, const struct mac_key *k, u64 now)
+{
+	for (u32 i = 0; i < MAX_SAME_MAC && slot; i++) {
+		struct own_mark *m = bpf_map_lookup_elem(&own_marks, &slot);
+		struct port *p = port_at(half, slot);
+
+		if (m && m->key.segment == k->segment && mac_equal(m->key.mac, k->mac) && recent(now, m->at))
+			return true;
+		slot = p ? p->next_owner : 0;
+	}
+	return false;
+}
+
+/* Was (segment, source) sent by one of our ports within the last second (S91)? Asked once per frame, only for copies. A source whose
+ * guest runs elsewhere is heard from there (S99). */
+NOINLINE u32 sent_recently(struct frame *f)
+{
+	struct mac_key k;
+	struct learned *e;
+	u32 slot = owner_of(f, f->src);
+	u64 *at;
+
+	if (slot && !first_awake(f->half, slot))
+		return 0;
+	mac_key_of(&k, f->segment, f->src);
+	at = bpf_map_lookup_elem(&marks, &k);
+	if (at && recent(f->now, *at))
+		return 1;
+	e = bpf_map_lookup_elem(&macs, &k);
+	if (e && e->sent && recent(f->now, e->sent - 1))
+		return 1;
+	return owner_sent_recently(f->half, slot, &k, f->now);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Whose frame it is (frame-rules §4). */
+#pragma once
+#include "stage/flood.h"
+
+/* The port whose own MAC this is, if it is in the frame's segment; else 0. For a frame from a port it may be the host behind an
+ * uplink, with HOST_BEHIND. */
+INLINE u32 known_by_owner(struct frame *f)
+{
+	u32 slot = owner_of(f, f->dst);
+	struct port *r;
+
+	if (!slot)
+		return 0;
+	r = port_at(f->half, slot);
+	if (!r)
+		return 0;
+	if (UNLIKELY(r->rules & RULE_WAITS)) {
+		slot = first_awake(f->half, slot); /* S99 */
+		r = port_at(f->half, slot);
+		if (!slot || !r)
+			return 0;
+	}
+	if (UNLIKELY(r->flags & PORT_UPLINK)) {
+		if (f->in->flags & PORT_UPLINK || !(r->flags & PORT_CARRIES_HOST))
+			return 0;
+		return admits(f->half, r, f->segment) ? slot | HOST_BEHIND : 0;
+	}
+	return admits(f->half, r, f->segment) ? slot : 0;
+}
+
+/* The port the MAC was learned on, if the entry is alive and the port still in the segment; else 0. */
+INLINE u32 known_by_learning(struct frame *f)
+{
+	struct mac_key k;
+	struct learned *e;
+	struct port *r;
+	u32 slot;
+
+	if (!(f->in->flags & SWITCH_LEARNS))
+		return 0;
+	mac_key_of(&k, f->segment, f->dst);
+	e = bpf_map_lookup_elem(&macs, &k);
+	if (!e)
+		return 0;
+	slot = e->slot;
+	r = port_at(f->half, slot);
+	if (!r || (r->flags & (PORT_CONNECTED | PORT_LEARNS)) != (PORT_CONNECTED | PORT_LEARNS))
+		return 0;
+	if (elapsed(f->now, e->seen) > r->ageing) /* S17, S93 */
+		return 0;
+	if (waits(slot, r)) /* S99 */
+		return 0;
+	return admits(f->half, r, f->segment) ? slot : 0;
+}
+
+/* The common case, a frame with one receiver: the known one with nobody listening in, or the uplink where nobody else wants what is not
+ * known. */
+INLINE s32 deliver_only(struct frame *f, u32 slot)
+{
+	struct port *r = port_at(f->half, slot);
+	enum reason why;
+	s32 verdict;
+
+	if (!r || !(r->flags & PORT_CONNECTED))
+		return drop(f, REASON_UNKNOWN_UNICAST);
+	why = r->flags & PORT_UPLINK ? refuse_uplink(f, r) : refuse_known(f, r);
+	if (UNLIKELY(why)) {
+		count_refusal(f, slot, why);
+		return drop(f, why);
+	}
+	verdict = hand_over_only(f, slot, r);
+	if (UNLIKELY(!f->delivered))
+		return undelivered(f);
+	f->count->delivered++;
+	return verdict;
+}
+
+/* Slot of the only receiver that there can be for a unicast frame, 0 = there may be several, or none. */
+INLINE u32 only_receiver(struct frame *f)
+{
+	if (f->known - 1 < HOST_BEHIND - 1)
+		return f->in->flags & (SWITCH_HAS_PROMISCUOUS | PORT_TX_UPLINK) ? 0 : f->known;
+	return !f->known && f->in->flags & PORT_UNKNOWN_LEAVES ? uplink_for(f) : 0;
+}
+
+INLINE s32 forward(struct frame *f)
+{
+	struct frame copy;
+	u32 only;
+
+	if (f->class == CLASS_UNICAST) {
+		f->known = known_by_owner(f);
+		if (f->known)
+			f->to_host = 0;
+		else if (f->to_host)
+			return to_host(f);
+		else
+			f->known = known_by_learning(f);
+		if (f->known == f->slot)
+			return drop(f, REASON_OWN_DESTINATION);
+		only = only_receiver(f);
+		if (LIKELY(only))
+			return deliver_only(f, only);
+	}
+	if (UNLIKELY(f->in->flags & SWITCH_METERS))
+		meter_read(f->skb);
+	copy = *f;
+	return copy.known ? flood_known(&copy) : flood(&copy);
+}
