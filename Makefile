@@ -41,7 +41,7 @@ ifeq ($(DEPS),yes)
 	@scripts/deps run test
 endif
 endif
-	@$(GO) run ./internal/testkit/cmd/runtests -count=1 -parallel 4 -timeout 15m $(TESTFLAGS)
+	@$(GO) run ./internal/test/testkit/cmd/runtests -count=1 -parallel 4 -timeout 15m $(TESTFLAGS)
 
 # SUITES are Debian releases that mmdebstrap knows.
 SUITES ?= bookworm trixie
@@ -49,16 +49,16 @@ cleanroom: check-go ## run the README's commands in bare Debian roots with nothi
 	scripts/cleanroom $(SUITES)
 
 soak: check-go ## hold the kernel program against the model for DURATION (default 60s), then kill the agent 120 times, and exchange it, under RATE packets a second (root)
-	HEDDLE_SOAK=$(DURATION) $(GO) test -count=1 -timeout 0 -v -run '^TestSoak' ./internal/difftest
-	HEDDLE_SOAK=$(DURATION) HEDDLE_RATE=$(RATE) $(GO) test -count=1 -timeout 0 -v -run '^(TestKilledAtRandom|TestUpgradeAndDowngrade)' ./cmd/heddle
+	HEDDLE_SOAK=$(DURATION) $(GO) test -count=1 -timeout 0 -v -run '^TestSoak' ./internal/test/difftest
+	HEDDLE_SOAK=$(DURATION) HEDDLE_RATE=$(RATE) $(GO) test -count=1 -timeout 0 -v -run '^(TestKilledAtRandom|TestUpgradeAndDowngrade)' ./internal/test/host
 
 # KERNELS are kernel series that apt knows, or paths of .deb files.
 KERNELS ?= 6.12
 kernels: check-go ## run the tests on other kernels, in QEMU guests: KERNELS="6.12 /path/linux-image.deb" (root)
-	HEDDLE_KERNELS="$(KERNELS)" HEDDLE_KERNELS_ALL=1 HEDDLE_REQUIRE_ALL=1 $(GO) test -count=1 -timeout 30m -v ./internal/kernels
+	HEDDLE_KERNELS="$(KERNELS)" HEDDLE_KERNELS_ALL=1 HEDDLE_REQUIRE_ALL=1 $(GO) test -count=1 -timeout 30m -v ./internal/test/kernels
 
 verifier-budget: check-go ## write bpf/verifier-budget.yaml anew: what the programs cost the verifiers of KERNELS and this kernel (root)
-	CGO_ENABLED=0 $(GO) run ./internal/verifier/cmd/verifier-budget -write -kernels "$(KERNELS)"
+	CGO_ENABLED=0 $(GO) run ./internal/dev/verifier/cmd/verifier-budget -write -kernels "$(KERNELS)"
 
 fuzz: check-go ## run every fuzz target for DURATION
 	@scripts/fuzz $(DURATION)

@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"heddle/internal/testkit"
+	"heddle/internal/test/testkit"
 )
 
 // machine is a throw-away machine with systemd as its first process. Its root is this machine's under a layer of its own.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"heddle/internal/testkit"
+	"heddle/internal/test/testkit"
 )
 
 // Two versions of the package, made once for all tests; the old one, which most tests install, with a quicker compression.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"heddle/internal/testkit"
+	"heddle/internal/test/testkit"
 )
 
 const twoGuests = `switches:

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"heddle/internal/adopt"
+	"heddle/internal/agent/adopt"
+	"heddle/internal/agent/devices"
+	"heddle/internal/agent/instance"
 	"heddle/internal/api"
-	"heddle/internal/devices"
-	"heddle/internal/hostdev"
-	"heddle/internal/hostnet"
-	"heddle/internal/instance"
+	"heddle/internal/host/hostdev"
+	"heddle/internal/host/hostnet"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )

@@ -9,10 +9,10 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"heddle/internal/adopt"
+	"heddle/internal/agent/adopt"
 	"heddle/internal/api"
-	"heddle/internal/event"
-	"heddle/internal/hostnet"
+	"heddle/internal/host/hostnet"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"slices"
 
-	"heddle/internal/adopt"
-	"heddle/internal/hostdev"
-	"heddle/internal/hostnet"
-	"heddle/internal/instance"
+	"heddle/internal/agent/adopt"
+	"heddle/internal/agent/instance"
+	"heddle/internal/agent/state"
+	"heddle/internal/host/hostdev"
+	"heddle/internal/host/hostnet"
 	"heddle/internal/spec"
-	"heddle/internal/state"
 )
 
 // giveHostBack moves what host ports have adopted back to its devices, in place of an agent that runs no more: the host ports go with the

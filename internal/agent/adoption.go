@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 
-	"heddle/internal/adopt"
+	"heddle/internal/agent/adopt"
+	"heddle/internal/agent/instance"
 	"heddle/internal/api"
-	"heddle/internal/event"
-	"heddle/internal/hostnet"
-	"heddle/internal/instance"
+	"heddle/internal/host/hostnet"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )

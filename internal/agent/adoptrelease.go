@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"heddle/internal/adopt"
+	"heddle/internal/agent/adopt"
 	"heddle/internal/api"
-	"heddle/internal/event"
-	"heddle/internal/hostnet"
+	"heddle/internal/host/hostnet"
+	"heddle/internal/observe/event"
 )
 
 // ReleaseAdoption moves back what the interface has by now. Of an adoption that stays, the gateway is then asked by the device; without an

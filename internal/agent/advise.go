@@ -7,13 +7,13 @@ import (
 	"maps"
 	"time"
 
-	"heddle/internal/advise"
 	"heddle/internal/api"
-	"heddle/internal/event"
+	"heddle/internal/diagnose/advise"
+	"heddle/internal/diagnose/trace"
 	"heddle/internal/model"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/trace"
 )
 
 // Advise says what is misconfigured. The loop only gives what is in force; waiting and thinking are the caller's.

@@ -12,16 +12,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"heddle/internal/agent/metrics"
+	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
-	"heddle/internal/event"
-	"heddle/internal/flowing"
-	"heddle/internal/guest"
-	"heddle/internal/hostdev"
-	"heddle/internal/metrics"
+	"heddle/internal/flow/metering"
+	"heddle/internal/host/guest"
+	"heddle/internal/host/hostdev"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/state"
 	"heddle/internal/uplinks"
 )
 
@@ -119,7 +119,7 @@ type Agent struct {
 	captures   captures
 	quiet      quiet
 	adoptions  adoptions
-	flows      *flowing.Runner // nil where flows cannot be metered
+	flows      *metering.Runner // nil where flows cannot be metered
 
 	listener net.Listener   // for commands
 	mount    func() error   // makes sure that there is a file system to pin in

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
+	"heddle/internal/agent/state"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/state"
 )
 
 // ownAddressesOnly is the arp_ignore under which a device answers ARP for its own addresses and for no other of the host.

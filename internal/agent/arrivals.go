@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"heddle/internal/abi"
+	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/state"
 )
 
 // Activate says that the guest of a port that waits for it runs here.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"heddle/internal/event"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
-	"heddle/internal/teams"
+	"heddle/internal/uplinks/teaming/teams"
 )
 
 // bond is an uplink that is a Linux bond, and the member it sends by.

@@ -7,7 +7,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
-	"heddle/internal/event"
+	"heddle/internal/observe/event"
 )
 
 // chainRig has an uplink and a port on devices, and nothing before the switch.

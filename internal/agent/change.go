@@ -10,12 +10,12 @@ import (
 	"slices"
 	"strings"
 
+	"heddle/internal/agent/changes"
+	"heddle/internal/agent/state"
 	"heddle/internal/api"
-	"heddle/internal/changes"
-	"heddle/internal/event"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/state"
 )
 
 func (a *Agent) layers() layers {

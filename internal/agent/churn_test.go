@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"heddle/internal/hostdev"
+	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strconv"
 
+	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/state"
 )
 
 var _ api.Service = (*Agent)(nil)

@@ -3,12 +3,12 @@ package agent
 import (
 	"context"
 
-	"heddle/internal/accounts"
+	"heddle/internal/agent/view"
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
-	"heddle/internal/hostdev"
+	"heddle/internal/host/hostdev"
+	"heddle/internal/observe/accounts"
 	"heddle/internal/plan"
-	"heddle/internal/view"
 )
 
 // Losses is what the devices themselves count as lost; nil where they can't be asked.

@@ -7,11 +7,11 @@ import (
 	"os"
 	"time"
 
+	"heddle/internal/agent/instance"
+	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
-	"heddle/internal/hostdev"
-	"heddle/internal/instance"
-	"heddle/internal/state"
+	"heddle/internal/host/hostdev"
 	"heddle/internal/uplinks"
 )
 

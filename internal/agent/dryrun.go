@@ -3,9 +3,9 @@ package agent
 import (
 	"context"
 
+	"heddle/internal/agent/changes"
 	"heddle/internal/api"
-	"heddle/internal/changes"
-	"heddle/internal/reach"
+	"heddle/internal/host/reach"
 	"heddle/internal/spec"
 )
 

@@ -13,13 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"heddle/internal/agent/state"
 	"heddle/internal/dataplane"
-	"heddle/internal/event"
-	"heddle/internal/guest"
-	"heddle/internal/hostdev"
+	"heddle/internal/host/guest"
+	"heddle/internal/host/hostdev"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/state"
 	"heddle/internal/uplinks"
 )
 

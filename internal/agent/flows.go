@@ -6,11 +6,11 @@ import (
 	"os"
 	"path/filepath"
 
+	"heddle/internal/agent/instance"
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
-	"heddle/internal/flowing"
-	"heddle/internal/instance"
-	"heddle/internal/ownfile"
+	"heddle/internal/flow/metering"
+	"heddle/internal/host/ownfile"
 )
 
 // flowDir is where the flow tables of an agent are: gone after a reboot, as what they are counted from.
@@ -30,7 +30,7 @@ func (a *Agent) followFlows(o Options, source *dataplane.Flows) error {
 	if err != nil {
 		return fmt.Errorf("ask for the host's name: %w", err)
 	}
-	a.flows = flowing.Start(flowing.Options{Log: a.log, Dir: dir, Origin: place, Source: source, Retire: source.Retire, Export: flowing.Exporters(flowing.ExportOptions{Host: host, Dir: dir, Log: a.log, Publish: a.events.Publish})})
+	a.flows = metering.Start(metering.Options{Log: a.log, Dir: dir, Origin: place, Source: source, Retire: source.Retire, Export: metering.Exporters(metering.ExportOptions{Host: host, Dir: dir, Log: a.log, Publish: a.events.Publish})})
 	a.follow(a.flows)
 	return nil
 }

@@ -1,14 +1,14 @@
 package agent
 
 import (
+	"heddle/internal/agent/devices"
+	"heddle/internal/agent/state"
 	"heddle/internal/dataplane"
-	"heddle/internal/devices"
-	"heddle/internal/hostdev"
-	"heddle/internal/linkproto"
+	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/state"
 	"heddle/internal/uplinks"
+	"heddle/internal/uplinks/linkproto"
 )
 
 // follower is a part of the agent with timers or sockets of its own, such as LACP. It works in goroutines of its own and

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"time"
 
-	"heddle/internal/adopt"
+	"heddle/internal/agent/adopt"
+	"heddle/internal/agent/devices"
+	"heddle/internal/agent/instance"
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
-	"heddle/internal/devices"
-	"heddle/internal/hostnet"
-	"heddle/internal/instance"
+	"heddle/internal/host/hostnet"
+	"heddle/internal/host/reach"
 	"heddle/internal/plan"
-	"heddle/internal/reach"
 )
 
 // A change that concerns the way to the host's own addresses is tried (S81). Those who can be asked are asked before it, outside of the

@@ -7,11 +7,11 @@ import (
 	"slices"
 
 	"heddle/internal/abi"
-	"heddle/internal/event"
-	"heddle/internal/hostdev"
+	"heddle/internal/agent/state"
+	"heddle/internal/host/hostdev"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/state"
 )
 
 // Devices is what the agent needs of hostdev.Host.

@@ -6,10 +6,10 @@ import (
 	"net/netip"
 	"slices"
 
-	"heddle/internal/devices"
-	"heddle/internal/hostdev"
+	"heddle/internal/agent/devices"
+	"heddle/internal/agent/state"
+	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
-	"heddle/internal/state"
 )
 
 // hostInterface finds or makes the device pair of a host port and returns the switch's end. With enforce, MAC, MTU and

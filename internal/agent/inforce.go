@@ -8,10 +8,10 @@ import (
 	"runtime/debug"
 	"time"
 
+	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
 	"heddle/internal/plan"
-	"heddle/internal/state"
 )
 
 // Attaching a device takes the kernel some 10 ms. So that a thousand of them do not keep commands and failures waiting, it is

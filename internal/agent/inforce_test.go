@@ -12,7 +12,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
-	"heddle/internal/event"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 )
 

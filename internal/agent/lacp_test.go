@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"heddle/internal/api"
-	"heddle/internal/event"
-	"heddle/internal/lacp"
-	"heddle/internal/linkproto"
-	"heddle/internal/lldp"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/uplinks"
-	"heddle/internal/wire"
+	"heddle/internal/uplinks/lacp"
+	"heddle/internal/uplinks/linkproto"
+	"heddle/internal/uplinks/lldp"
+	"heddle/internal/uplinks/wire"
 )
 
 const bundled = `

@@ -3,11 +3,11 @@ package agent
 import (
 	"context"
 
+	"heddle/internal/agent/state"
 	"heddle/internal/api"
+	"heddle/internal/host/reach"
 	"heddle/internal/plan"
-	"heddle/internal/reach"
 	"heddle/internal/spec"
-	"heddle/internal/state"
 )
 
 // startsWith has the agent begin with the configuration applied last, where the edited file concerns the way to the host's own addresses

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"heddle/internal/agent/state"
 	"heddle/internal/spec"
-	"heddle/internal/state"
 )
 
 // layers are the two sources of ports: what the file declares, and what commands made.

@@ -8,11 +8,11 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/dataplane"
-	"heddle/internal/event"
-	"heddle/internal/hostdev"
-	"heddle/internal/loops"
+	"heddle/internal/host/hostdev"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/uplinks/loops"
 )
 
 // looping is what the agent knows of loops. The loop alone uses it. The zero value looks for none.

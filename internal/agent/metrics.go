@@ -3,9 +3,9 @@ package agent
 import (
 	"context"
 
+	"heddle/internal/agent/metrics"
 	"heddle/internal/dataplane"
-	"heddle/internal/hostdev"
-	"heddle/internal/metrics"
+	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
 )
 

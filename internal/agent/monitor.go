@@ -3,7 +3,7 @@ package agent
 import (
 	"context"
 
-	"heddle/internal/guest"
+	"heddle/internal/host/guest"
 	"heddle/internal/uplinks"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"heddle/internal/hostdev"
+	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"time"
 
-	"heddle/internal/announce"
 	"heddle/internal/dataplane"
-	"heddle/internal/event"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
-	"heddle/internal/teams"
+	"heddle/internal/uplinks/announce"
+	"heddle/internal/uplinks/teaming/teams"
 )
 
 // moved is called when teams have come into force: it publishes what moved where, and announces every port that moved, was

@@ -3,10 +3,10 @@ package agent
 import (
 	"testing"
 
-	"heddle/internal/adopt"
-	"heddle/internal/devices"
-	"heddle/internal/hostdev"
-	"heddle/internal/hostnet"
+	"heddle/internal/agent/adopt"
+	"heddle/internal/agent/devices"
+	"heddle/internal/host/hostdev"
+	"heddle/internal/host/hostnet"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"heddle/internal/hostdev"
+	"heddle/internal/agent/state"
+	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
-	"heddle/internal/state"
 )
 
 // offloadsInTheWay are what an uplink's device must not do to frames: merge segments that are for others, or drop the VLANs that

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"heddle/internal/hostdev"
+	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
 )
 

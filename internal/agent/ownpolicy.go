@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"heddle/internal/abi"
-	"heddle/internal/event"
+	"heddle/internal/agent/state"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/state"
 )
 
 // What a port has set for itself ends with its owner's connection where its port group says so, and stays where it does not (S10,

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"heddle/internal/devices"
-	"heddle/internal/hostdev"
+	"heddle/internal/agent/devices"
+	"heddle/internal/agent/state"
+	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
-	"heddle/internal/state"
 )
 
 // makePair makes the devices of a host port. What is to be made is written down first.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"heddle/internal/hostdev"
+	"heddle/internal/agent/state"
+	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
-	"heddle/internal/state"
 )
 
 // A switch without uplinks leads nowhere outside: changes of its host ports are not tried (S81).

@@ -4,9 +4,9 @@ import (
 	"log/slog"
 	"sync"
 
-	"heddle/internal/announce"
-	"heddle/internal/loops"
 	"heddle/internal/plan"
+	"heddle/internal/uplinks/announce"
+	"heddle/internal/uplinks/loops"
 )
 
 // prober sends the probes for loops in a goroutine of its own: a thousand ports take some milliseconds. Its socket is open only while

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"heddle/internal/agent/state"
 	"heddle/internal/api"
-	"heddle/internal/event"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
-	"heddle/internal/state"
 )
 
 // Events gives the events after seq, and goes on with those to come until ctx ends or the follower does not want more.

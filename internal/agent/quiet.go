@@ -3,7 +3,7 @@ package agent
 import (
 	"time"
 
-	"heddle/internal/event"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 )
 

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"heddle/internal/event"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 )
 

@@ -6,13 +6,13 @@ import (
 	"reflect"
 	"slices"
 
+	"heddle/internal/agent/devices"
 	"heddle/internal/dataplane"
-	"heddle/internal/devices"
-	"heddle/internal/hostdev"
+	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/teams"
 	"heddle/internal/uplinks"
+	"heddle/internal/uplinks/teaming/teams"
 )
 
 // observation is what was last logged of a port.

@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"heddle/internal/hostdev"
-	"heddle/internal/state"
+	"heddle/internal/agent/state"
+	"heddle/internal/host/hostdev"
 )
 
 // releaseAll gives devices back as they were. One that is gone, or that another port has taken over, is left alone.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"os"
 
+	"heddle/internal/agent/view"
 	"heddle/internal/api"
-	"heddle/internal/linkproto"
 	"heddle/internal/plan"
-	"heddle/internal/view"
+	"heddle/internal/uplinks/linkproto"
 )
 
 // State is everything in force, for the command line.

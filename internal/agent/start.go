@@ -12,20 +12,20 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"heddle/internal/announce"
+	"heddle/internal/agent/instance"
+	"heddle/internal/agent/metrics"
+	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
-	"heddle/internal/event"
-	"heddle/internal/guest"
-	"heddle/internal/hostdev"
-	"heddle/internal/instance"
-	"heddle/internal/interrupt"
-	"heddle/internal/linkproto"
-	"heddle/internal/metrics"
+	"heddle/internal/host/guest"
+	"heddle/internal/host/hostdev"
+	"heddle/internal/host/interrupt"
+	"heddle/internal/observe/event"
 	"heddle/internal/spec"
-	"heddle/internal/state"
 	"heddle/internal/uplinks"
-	"heddle/internal/wire"
+	"heddle/internal/uplinks/announce"
+	"heddle/internal/uplinks/linkproto"
+	"heddle/internal/uplinks/wire"
 )
 
 // Options say which agent to run.

@@ -7,13 +7,13 @@ import (
 	"reflect"
 	"slices"
 
-	"heddle/internal/adopt"
+	"heddle/internal/agent/adopt"
+	"heddle/internal/agent/state"
 	"heddle/internal/api"
-	"heddle/internal/event"
-	"heddle/internal/hostnet"
+	"heddle/internal/host/hostnet"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/state"
 )
 
 // portsBefore are the run-time ports and overrides that differ now from before, as they were.

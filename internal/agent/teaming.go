@@ -5,12 +5,12 @@ import (
 	"maps"
 	"time"
 
-	"heddle/internal/announce"
-	"heddle/internal/devices"
-	"heddle/internal/failover"
-	"heddle/internal/hostdev"
+	"heddle/internal/agent/devices"
+	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
-	"heddle/internal/teams"
+	"heddle/internal/uplinks/announce"
+	"heddle/internal/uplinks/teaming/failover"
+	"heddle/internal/uplinks/teaming/teams"
 )
 
 // teaming is what the agent knows of uplinks and teams beside the plan.

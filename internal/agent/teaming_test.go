@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"heddle/internal/announce"
 	"heddle/internal/dataplane"
-	"heddle/internal/event"
-	"heddle/internal/hostdev"
+	"heddle/internal/host/hostdev"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
+	"heddle/internal/uplinks/announce"
 )
 
 // teamed is a switch with three uplinks; %s is more of its teaming.

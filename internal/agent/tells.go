@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"heddle/internal/abi"
+	"heddle/internal/agent/view"
 	"heddle/internal/dataplane"
 	"heddle/internal/plan"
-	"heddle/internal/view"
 )
 
 // repeatAfter is how long a port may go on being at its limit, or being refused the same, before that is an event again.

@@ -7,10 +7,10 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
+	"heddle/internal/diagnose/trace"
 	"heddle/internal/model"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/trace"
 )
 
 // traceTries is how often a trace is made before it is believed that model and kernel program differ: the tables are copied while

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"heddle/internal/adopt"
+	"heddle/internal/agent/adopt"
 	"heddle/internal/api"
-	"heddle/internal/event"
-	"heddle/internal/hostnet"
-	"heddle/internal/reach"
+	"heddle/internal/host/hostnet"
+	"heddle/internal/host/reach"
+	"heddle/internal/observe/event"
 )
 
 // trial is what is known of the journal's change beside what is written down.

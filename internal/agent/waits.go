@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
+	"heddle/internal/agent/state"
 	"heddle/internal/dataplane"
-	"heddle/internal/event"
-	"heddle/internal/guest"
+	"heddle/internal/host/guest"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
-	"heddle/internal/state"
-	"heddle/internal/teams"
+	"heddle/internal/uplinks/teaming/teams"
 )
 
 // A port waits while its guest runs elsewhere: one that is to arrive by a migration, or has left by one (S99). Nothing is announced for it,

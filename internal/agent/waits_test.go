@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"heddle/internal/agent/state"
 	"heddle/internal/api"
-	"heddle/internal/event"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/state"
 )
 
 const (

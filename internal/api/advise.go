@@ -3,7 +3,7 @@ package api
 import (
 	"time"
 
-	"heddle/internal/trace"
+	"heddle/internal/diagnose/trace"
 )
 
 // AdviseRequest asks what is misconfigured.

@@ -17,10 +17,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heddle/internal/abi"
-	"heddle/internal/event"
+	"heddle/internal/diagnose/trace"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/trace"
 )
 
 // echo answers with what it was asked, or with an error.

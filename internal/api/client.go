@@ -13,8 +13,8 @@ import (
 	"strconv"
 	"syscall"
 
+	"heddle/internal/diagnose/trace"
 	"heddle/internal/spec"
-	"heddle/internal/trace"
 )
 
 // ErrNoAgent says that no agent of that name is running.

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"heddle/internal/event"
+	"heddle/internal/observe/event"
 )
 
 // Follow asks for events.

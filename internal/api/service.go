@@ -5,8 +5,8 @@ import (
 	"errors"
 	"strings"
 
+	"heddle/internal/diagnose/trace"
 	"heddle/internal/spec"
-	"heddle/internal/trace"
 )
 
 // Service is what an agent answers; Client is the same from the other side.

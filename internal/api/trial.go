@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"heddle/internal/reach"
+	"heddle/internal/host/reach"
 )
 
 // TrialState is where a change stands that concerns the way to the host's own addresses (S81).

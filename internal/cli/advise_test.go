@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"heddle/internal/api"
-	"heddle/internal/trace"
+	"heddle/internal/diagnose/trace"
 )
 
 func adviceOfTwo() api.Advice {

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/agent"
-	"heddle/internal/instance"
-	"heddle/internal/supervise"
+	"heddle/internal/agent/instance"
+	"heddle/internal/agent/supervise"
 	"heddle/internal/uplinks"
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
-	"heddle/internal/interrupt"
-	"heddle/internal/printable"
+	"heddle/internal/host/interrupt"
 	"heddle/internal/spec"
+	"heddle/internal/spec/printable"
 )
 
 // confirmNothing asks before a file that declares nothing removes what is there: such a file is more often one that was cut off than

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heddle/internal/bench"
-	"heddle/internal/report"
+	"heddle/internal/lab/bench"
+	"heddle/internal/lab/report"
 )
 
 // reportFlags are those of every command that publishes numbers.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heddle/internal/bench/flowexport"
-	"heddle/internal/report"
+	"heddle/internal/lab/bench/flowexport"
+	"heddle/internal/lab/report"
 )
 
 func newBenchFlowExport(d Deps) *cobra.Command {

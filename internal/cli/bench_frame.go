@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heddle/internal/bench"
-	"heddle/internal/report"
+	"heddle/internal/lab/bench"
+	"heddle/internal/lab/report"
 )
 
 func newBenchFrame(d Deps) *cobra.Command {

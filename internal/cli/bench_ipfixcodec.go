@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heddle/internal/bench"
-	"heddle/internal/report"
+	"heddle/internal/lab/bench"
+	"heddle/internal/lab/report"
 )
 
 func newBenchIPFIXCodec(d Deps) *cobra.Command {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"heddle/internal/api"
-	"heddle/internal/pcapfilter"
+	"heddle/internal/capture/filter"
 )
 
 // compileFilter makes a program of a pcap-filter(7) expression.

@@ -12,8 +12,8 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/api"
-	"heddle/internal/dissect"
-	"heddle/internal/pcapng"
+	"heddle/internal/capture/dissect"
+	"heddle/internal/capture/pcapng"
 )
 
 // sighting is a captured frame with the names of its ports.

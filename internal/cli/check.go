@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heddle/internal/interrupt"
+	"heddle/internal/host/interrupt"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )

@@ -16,9 +16,9 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"heddle/internal/api"
+	"heddle/internal/diagnose/trace"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/trace"
 )
 
 // standIn is an agent that answers with what the test put there and remembers what it was asked.

@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"heddle/internal/cni"
+	"heddle/internal/attach/cni"
 )
 
 // CNIName is what the program is called by a container runtime.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heddle/internal/doctor"
+	"heddle/internal/diagnose/doctor"
 )
 
 // defaultConfig is the file that the package's unit gives the agent.

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/term"
 
 	"heddle/internal/api"
-	"heddle/internal/interrupt"
-	"heddle/internal/printable"
+	"heddle/internal/host/interrupt"
 	"heddle/internal/spec"
+	"heddle/internal/spec/printable"
 )
 
 // isTerminal says whether f is a terminal.

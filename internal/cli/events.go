@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
-	"heddle/internal/event"
+	"heddle/internal/observe/event"
 )
 
 // follower is one "heddle events".

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"heddle/internal/api"
-	"heddle/internal/event"
+	"heddle/internal/observe/event"
 )
 
 func TestEvents_AreLinesForPeopleAndForPrograms(t *testing.T) {

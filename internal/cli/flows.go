@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
+	"heddle/internal/cli/stats"
 	"heddle/internal/plan"
-	"heddle/internal/stats"
 )
 
 func newFlows(d Deps) *cobra.Command {

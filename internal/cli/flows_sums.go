@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
-	"heddle/internal/top"
+	"heddle/internal/cli/top"
 )
 
 // byFlag is the flag that asks for sums.

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
-	"heddle/internal/top"
+	"heddle/internal/cli/top"
 )
 
 // flowTop is one "heddle flows top".

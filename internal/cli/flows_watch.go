@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
-	"heddle/internal/printable"
+	"heddle/internal/spec/printable"
 )
 
 func newFlowsWatch(d Deps, t *target) *cobra.Command {

@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"heddle/internal/api"
-	"heddle/internal/event"
-	"heddle/internal/trace"
+	"heddle/internal/diagnose/trace"
+	"heddle/internal/observe/event"
 )
 
 // evil is what a guest, a neighbour or a file may be called: it moves the cursor, sets the title, rings, turns the direction, ends lines,

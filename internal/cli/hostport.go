@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
-	"heddle/internal/printable"
+	"heddle/internal/spec/printable"
 )
 
 func newHostPort(d Deps) *cobra.Command {

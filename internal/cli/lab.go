@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heddle/internal/interrupt"
+	"heddle/internal/host/interrupt"
 	"heddle/internal/lab"
 	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/scenario"

@@ -20,9 +20,9 @@ import (
 	"heddle/internal/lab/live"
 	"heddle/internal/lab/msgsize"
 	"heddle/internal/lab/outage"
+	"heddle/internal/lab/report"
 	"heddle/internal/lab/run"
 	"heddle/internal/lab/sim"
-	"heddle/internal/report"
 )
 
 // labRun is what the flags of "lab run" ask for.

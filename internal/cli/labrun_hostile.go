@@ -5,7 +5,7 @@ import (
 
 	"heddle/internal/lab/attack"
 	"heddle/internal/lab/hostile"
-	"heddle/internal/report"
+	"heddle/internal/lab/report"
 )
 
 // hostileNeighbour has one VM of a real lab flood.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"heddle/internal/lab/msgsize"
-	"heddle/internal/report"
+	"heddle/internal/lab/report"
 )
 
 // messageSize measures throughput by message size in a real lab.

@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
-	"heddle/internal/interrupt"
-	"heddle/internal/libvirt"
-	"heddle/internal/printable"
+	"heddle/internal/attach/libvirt"
+	"heddle/internal/host/interrupt"
+	"heddle/internal/spec/printable"
 )
 
 func newLibvirtHook(d Deps) *cobra.Command {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heddle/internal/agent/metrics"
 	"heddle/internal/api"
-	"heddle/internal/metrics"
 )
 
 func newMetrics(d Deps) *cobra.Command {

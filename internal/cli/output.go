@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v4"
 
-	"heddle/internal/printable"
+	"heddle/internal/spec/printable"
 )
 
 // output is the -o flag of a listing.

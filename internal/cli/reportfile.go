@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"heddle/internal/report"
-	"heddle/internal/report/page"
+	"heddle/internal/lab/report"
+	"heddle/internal/lab/report/page"
 )
 
 // reportFile is the --report flag of commands that publish numbers.

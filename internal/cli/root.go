@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heddle/internal/printable"
+	"heddle/internal/spec/printable"
 )
 
 // Exit statuses of the program.

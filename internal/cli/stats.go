@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
-	"heddle/internal/stats"
+	"heddle/internal/cli/stats"
 )
 
 // statsQuery is what one "heddle stats" asks for.

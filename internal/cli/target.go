@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"heddle/internal/agent/instance"
 	"heddle/internal/api"
-	"heddle/internal/instance"
 )
 
 // Where agents live unless flags or the environment say otherwise.

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
-	"heddle/internal/top"
+	"heddle/internal/cli/top"
 )
 
 // topView is one "heddle top".

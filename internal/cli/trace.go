@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
-	"heddle/internal/interrupt"
+	"heddle/internal/diagnose/trace"
+	"heddle/internal/host/interrupt"
 	"heddle/internal/plan"
-	"heddle/internal/trace"
 )
 
 const traceLong = `Say what the switch would do with a frame, on the plan and the tables in force: stage by stage, who would get it, on which

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"heddle/internal/trace"
+	"heddle/internal/diagnose/trace"
 )
 
 // lines writes a report for people. Long sentences are broken at the width of a table.

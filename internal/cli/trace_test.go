@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heddle/internal/diagnose/trace"
 	"heddle/internal/plan"
-	"heddle/internal/trace"
 )
 
 // twoFrames is a pcap file with two frames of 14 bytes.

@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"heddle/internal/traffic"
+	"heddle/internal/lab/traffic"
 )
 
 // newTraffic is one end of a measurement as a process. Benchmarks and labs start it; it is hidden since people want those.

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
-	"heddle/internal/reach"
+	"heddle/internal/host/reach"
 )
 
 // windowFlag is the flag of commands whose change may concern the way to the host's own addresses (S81).

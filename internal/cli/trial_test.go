@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"heddle/internal/api"
+	"heddle/internal/host/reach"
 	"heddle/internal/plan"
-	"heddle/internal/reach"
 )
 
 func trial(state api.TrialState) *api.Trial {

@@ -6,7 +6,7 @@ import (
 
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/testkit"
+	"heddle/internal/test/testkit"
 )
 
 // clockConfig has two guests behind which other MACs live, and an uplink that unknown destinations would leave by.

@@ -10,10 +10,10 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"heddle/internal/netns"
+	"heddle/internal/lab/netns"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/testkit"
+	"heddle/internal/test/testkit"
 )
 
 // bpffs mounts a bpf file system that goes with the test.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"heddle/internal/abi"
-	"heddle/internal/netns"
+	"heddle/internal/lab/netns"
 )
 
 // The table gets the size that is asked for when the next process starts, under traffic, and keeps what it holds; one that holds more than

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"heddle/internal/flow"
-	"heddle/internal/netns"
+	"heddle/internal/lab/netns"
 	"heddle/internal/plan"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/flow"
-	"heddle/internal/netns"
+	"heddle/internal/lab/netns"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )

@@ -3,7 +3,7 @@ package dataplane
 import (
 	"testing"
 
-	"heddle/internal/testkit"
+	"heddle/internal/test/testkit"
 )
 
 func TestRecorderLoads(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 	"github.com/cilium/ebpf"
 
 	"heddle/internal/abi"
-	"heddle/internal/netns"
+	"heddle/internal/lab/netns"
+	"heddle/internal/lab/traffic"
 	"heddle/internal/plan"
-	"heddle/internal/traffic"
 )
 
 // grown is a program with larger tables.

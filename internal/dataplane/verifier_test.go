@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"heddle/internal/testkit"
+	"heddle/internal/test/testkit"
 )
 
 func TestVerifierLogIsRead(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"heddle/internal/lab/netns"
 	"heddle/internal/lab/scenario"
-	"heddle/internal/netns"
 )
 
 // downTime bounds how long an interrupted or failed lab takes to be removed.

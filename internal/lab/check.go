@@ -6,8 +6,8 @@ import (
 	"os"
 
 	"heddle/internal/dataplane"
+	"heddle/internal/lab/netns"
 	"heddle/internal/lab/scenario"
-	"heddle/internal/netns"
 )
 
 // Check says why labs cannot be built on this machine, nil when they can. It tries what they take: it loads the switch program,

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"heddle/internal/testkit"
+	"heddle/internal/test/testkit"
 )
 
 func TestCheckPassesWhereLabsAreBuiltAndLeavesNothing(t *testing.T) {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"heddle/internal/stats"
-	"heddle/internal/testkit"
+	"heddle/internal/cli/stats"
+	"heddle/internal/test/testkit"
 )
 
 // A fresh and healthy lab, in which everybody reaches everybody, shows no drop and no loss: what is counted there means something. Two uplinks

@@ -9,8 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"heddle/internal/lab/qemu"
 	"heddle/internal/lab/scenario"
-	"heddle/internal/qemu"
 )
 
 // GuestSpec is what the process that keeps one QEMU guest has to know; it travels on its command line as JSON.

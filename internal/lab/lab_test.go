@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"heddle/internal/lab/experiment"
+	"heddle/internal/lab/qemu/image"
 	"heddle/internal/lab/scenario"
-	"heddle/internal/qemu/image"
-	"heddle/internal/testkit"
+	"heddle/internal/test/testkit"
 )
 
 // labName is a name that no other test running at the same time has.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"heddle/internal/lab/netns"
 	"heddle/internal/lab/scenario"
-	"heddle/internal/netns"
 	"heddle/internal/plan"
 )
 

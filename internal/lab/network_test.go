@@ -8,10 +8,10 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"heddle/internal/lab/netns"
 	"heddle/internal/lab/scenario"
-	"heddle/internal/netns"
-	"heddle/internal/testkit"
-	"heddle/internal/traffic"
+	"heddle/internal/lab/traffic"
+	"heddle/internal/test/testkit"
 )
 
 // shapedPair is two machines on a bridge, each by a cable of the given rate:

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"heddle/internal/netns"
+	"heddle/internal/lab/netns"
 )
 
 // process is a program that runs in a namespace of the lab and may outlive the one that started it.

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"heddle/internal/netns"
+	"heddle/internal/lab/netns"
 )
 
 // State is how far a lab has come.

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"heddle/internal/abi"
-	"heddle/internal/difftest"
+	"heddle/internal/diagnose/trace"
 	"heddle/internal/model"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/testkit"
-	"heddle/internal/trace"
+	"heddle/internal/test/difftest"
+	"heddle/internal/test/testkit"
 )
 
 const disagreement = `

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"heddle/internal/difftest"
 	"heddle/internal/model"
-	"heddle/internal/testkit"
+	"heddle/internal/test/difftest"
+	"heddle/internal/test/testkit"
 )
 
 // within is the number of frames in which every deliberate mistake must be found. Most need a few hundred.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"heddle/internal/printable"
+	"heddle/internal/spec/printable"
 )
 
 const (

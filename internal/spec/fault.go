@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"heddle/internal/printable"
+	"heddle/internal/spec/printable"
 )
 
 // Fault is one thing that is wrong with a configuration.

@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"heddle/internal/printable"
+	"heddle/internal/spec/printable"
 )
 
 // maxFile bounds a configuration file, in bytes: a host with 1,000 ports needs some 200 KB.

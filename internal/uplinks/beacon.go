@@ -1,10 +1,10 @@
 package uplinks
 
 import (
-	"heddle/internal/beacon"
-	"heddle/internal/event"
-	"heddle/internal/linkproto"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
+	"heddle/internal/uplinks/beacon"
+	"heddle/internal/uplinks/linkproto"
 )
 
 // byBeacon is who says that an uplink whose beacons get lost is not used.

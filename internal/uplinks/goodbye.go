@@ -8,12 +8,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"heddle/internal/hostdev"
-	"heddle/internal/lacp"
-	"heddle/internal/lldp"
+	"heddle/internal/agent/state"
+	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
-	"heddle/internal/state"
-	"heddle/internal/wire"
+	"heddle/internal/uplinks/lacp"
+	"heddle/internal/uplinks/lldp"
+	"heddle/internal/uplinks/wire"
 )
 
 // Devices finds a device by its index.

@@ -7,11 +7,11 @@ import (
 	"maps"
 	"slices"
 
-	"heddle/internal/event"
-	"heddle/internal/hostdev"
-	"heddle/internal/linkproto"
+	"heddle/internal/agent/state"
+	"heddle/internal/host/hostdev"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
-	"heddle/internal/state"
+	"heddle/internal/uplinks/linkproto"
 )
 
 // InForce is what the agent has put into the kernel. It is not changed afterwards.

@@ -5,11 +5,11 @@ import (
 	"maps"
 	"time"
 
-	"heddle/internal/event"
-	"heddle/internal/lacp"
-	"heddle/internal/linkproto"
+	"heddle/internal/agent/state"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
-	"heddle/internal/state"
+	"heddle/internal/uplinks/lacp"
+	"heddle/internal/uplinks/linkproto"
 )
 
 // byLACP is who says that a member of a LAG is not used.

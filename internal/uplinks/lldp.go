@@ -6,13 +6,13 @@ import (
 	"os"
 	"time"
 
-	"heddle/internal/event"
-	"heddle/internal/hostdev"
-	"heddle/internal/linkproto"
-	"heddle/internal/lldp"
+	"heddle/internal/agent/state"
+	"heddle/internal/host/hostdev"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/state"
+	"heddle/internal/uplinks/linkproto"
+	"heddle/internal/uplinks/lldp"
 )
 
 // LLDP listens and advertises on the uplinks.

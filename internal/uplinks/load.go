@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
+	"heddle/internal/agent/state"
 	"heddle/internal/dataplane"
-	"heddle/internal/loadbalance"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/state"
+	"heddle/internal/uplinks/teaming/loadbalance"
 )
 
 // LoadOptions change load-based teaming, for labs.

@@ -7,11 +7,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"heddle/internal/event"
-	"heddle/internal/lacp"
-	"heddle/internal/linkproto"
-	"heddle/internal/lldp"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
+	"heddle/internal/uplinks/lacp"
+	"heddle/internal/uplinks/linkproto"
+	"heddle/internal/uplinks/lldp"
 )
 
 // told are the events of a kind.

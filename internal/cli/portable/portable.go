@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/lab/experiment"
+	"heddle/internal/lab/report"
 	"heddle/internal/lab/sim"
-	"heddle/internal/report"
 )
 
 // Exit statuses, the same as everywhere.

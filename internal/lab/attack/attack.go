@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"heddle/internal/report"
-	"heddle/internal/traffic"
+	"heddle/internal/lab/report"
+	"heddle/internal/lab/traffic"
 )
 
 // Name is the experiment's name for "heddle lab run", Title what it shows.

@@ -12,7 +12,7 @@ import (
 
 	"heddle/internal/cli"
 	"heddle/internal/lab/attack"
-	"heddle/internal/testkit"
+	"heddle/internal/test/testkit"
 )
 
 // TestMain lets the test program be the agents of the labs: a lab starts the running program again.

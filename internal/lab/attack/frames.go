@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"heddle/internal/beacon"
-	"heddle/internal/lacp"
-	"heddle/internal/lldp"
 	"heddle/internal/plan"
+	"heddle/internal/uplinks/beacon"
+	"heddle/internal/uplinks/lacp"
+	"heddle/internal/uplinks/lldp"
 )
 
 // protocol is a protocol of the link that the attacker speaks.

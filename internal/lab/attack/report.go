@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"heddle/internal/report"
+	"heddle/internal/lab/report"
 )
 
 // The nodes: the attackers and one victim are on the first host.

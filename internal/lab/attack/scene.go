@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"heddle/internal/api"
-	"heddle/internal/event"
 	"heddle/internal/lab"
+	"heddle/internal/lab/netns"
 	"heddle/internal/lab/scenario"
-	"heddle/internal/netns"
+	"heddle/internal/lab/traffic"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
-	"heddle/internal/traffic"
-	"heddle/internal/wire"
+	"heddle/internal/uplinks/wire"
 )
 
 const (

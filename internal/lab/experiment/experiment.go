@@ -9,8 +9,8 @@ import (
 	"net/netip"
 	"strings"
 
+	"heddle/internal/lab/report"
 	"heddle/internal/lab/scenario"
-	"heddle/internal/report"
 )
 
 // Experiment is a named series of measurements.

@@ -15,9 +15,9 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/lab"
+	"heddle/internal/lab/netns"
 	"heddle/internal/lab/scenario"
-	"heddle/internal/netns"
-	"heddle/internal/traffic"
+	"heddle/internal/lab/traffic"
 )
 
 // Name is the experiment's name, Title what it shows.

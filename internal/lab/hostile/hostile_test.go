@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"heddle/internal/report"
-	"heddle/internal/testkit"
+	"heddle/internal/lab/report"
+	"heddle/internal/test/testkit"
 )
 
 // Every flood, for a moment: the limits hold and nobody else's entry goes. How much the victims notice is the experiment's matter.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"heddle/internal/api"
-	"heddle/internal/traffic"
+	"heddle/internal/lab/traffic"
 )
 
 // side is what the victims noticed of one neighbour, and what became of its frames; one value a round, of its two turns together.

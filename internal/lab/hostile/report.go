@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"heddle/internal/report"
+	"heddle/internal/lab/report"
 )
 
 // The budgets: beside a hostile neighbour at least so much of the throughput, and at most so much of the round-trip time, that there is

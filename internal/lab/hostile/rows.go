@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"heddle/internal/traffic"
+	"heddle/internal/lab/traffic"
 )
 
 // row is one kind of flood, with storm control on the neighbour's port or without.

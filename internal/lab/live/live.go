@@ -12,8 +12,8 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
 	"heddle/internal/lab"
+	"heddle/internal/lab/netns"
 	"heddle/internal/lab/scenario"
-	"heddle/internal/netns"
 )
 
 // Name is the experiment's name, Title what it shows.

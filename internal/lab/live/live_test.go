@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"heddle/internal/lab"
+	"heddle/internal/lab/netns"
+	"heddle/internal/lab/report"
 	"heddle/internal/lab/scenario"
-	"heddle/internal/netns"
-	"heddle/internal/report"
-	"heddle/internal/testkit"
+	"heddle/internal/test/testkit"
 )
 
 // A thousand ports change their VLAN while two of them carry a stream: nothing is lost, no link flaps, and nothing that is sent

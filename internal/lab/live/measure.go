@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"heddle/internal/api"
-	"heddle/internal/traffic"
+	"heddle/internal/lab/traffic"
 )
 
 // around is how long the stream runs before and after a change.

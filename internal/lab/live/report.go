@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"heddle/internal/report"
+	"heddle/internal/lab/report"
 )
 
 // The budgets of design.md §6 for a VLAN change of running ports, held for every change.

@@ -12,7 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"heddle/internal/netns"
+	"heddle/internal/lab/netns"
 )
 
 // kept is how many arrivals a watcher remembers, a power of two: more than a round has.

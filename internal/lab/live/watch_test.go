@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"heddle/internal/dataplane"
-	"heddle/internal/testkit"
+	"heddle/internal/test/testkit"
 )
 
 // A watcher notes the time of its sender's frames, in the clock of dataplane.Instant, and of no others.

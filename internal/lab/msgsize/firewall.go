@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"heddle/internal/netns"
-	"heddle/internal/traffic"
+	"heddle/internal/lab/netns"
+	"heddle/internal/lab/traffic"
 )
 
 // rules make a router a firewall: connections begin inside, and what belongs to none of them does not pass. The counters prove that

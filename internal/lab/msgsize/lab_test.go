@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"heddle/internal/report"
-	"heddle/internal/testkit"
+	"heddle/internal/lab/report"
+	"heddle/internal/test/testkit"
 )
 
 // little is one size, one MTU, one round, for a moment.

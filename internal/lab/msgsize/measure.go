@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"time"
 
-	"heddle/internal/traffic"
+	"heddle/internal/lab/traffic"
 )
 
 // Measured is what the experiment came to.

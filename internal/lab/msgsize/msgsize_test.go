@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"heddle/internal/lab/report"
 	"heddle/internal/lab/scenario"
-	"heddle/internal/report"
 )
 
 func TestSizesAreThoseOfTheArticle(t *testing.T) {

@@ -3,7 +3,7 @@ package msgsize
 import (
 	"fmt"
 
-	"heddle/internal/report"
+	"heddle/internal/lab/report"
 )
 
 // notes say how it was measured, and hold the article's statements against what was measured.

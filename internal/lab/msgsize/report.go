@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"heddle/internal/report"
+	"heddle/internal/lab/report"
 )
 
 // columns are the settings in the order of the table: the article's first table beside its second and third.

@@ -11,9 +11,9 @@ import (
 	"github.com/safchain/ethtool"
 
 	"heddle/internal/lab"
+	"heddle/internal/lab/netns"
 	"heddle/internal/lab/scenario"
-	"heddle/internal/netns"
-	"heddle/internal/traffic"
+	"heddle/internal/lab/traffic"
 )
 
 // The host, and the devices of guests.

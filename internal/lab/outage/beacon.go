@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"heddle/internal/api"
-	"heddle/internal/report"
+	"heddle/internal/lab/report"
 )
 
 // probe is the guest whose team is probed by beacons.

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"heddle/internal/api"
-	"heddle/internal/event"
-	"heddle/internal/report"
-	"heddle/internal/traffic"
+	"heddle/internal/lab/report"
+	"heddle/internal/lab/traffic"
+	"heddle/internal/observe/event"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"heddle/internal/report"
+	"heddle/internal/lab/report"
 )
 
 // Name is the experiment's name for "heddle lab run", Title what it shows.

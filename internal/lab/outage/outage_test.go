@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"heddle/internal/lab/outage"
-	"heddle/internal/testkit"
+	"heddle/internal/test/testkit"
 )
 
 func TestAnUnknownRowIsRefused(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"heddle/internal/cputime"
+	"heddle/internal/lab/cputime"
 )
 
 // What the agent may take while nothing happens.

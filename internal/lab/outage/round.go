@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"heddle/internal/api"
-	"heddle/internal/event"
-	"heddle/internal/traffic"
+	"heddle/internal/lab/traffic"
+	"heddle/internal/observe/event"
 )
 
 // The packets of a round.

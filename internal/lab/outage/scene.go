@@ -14,8 +14,8 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/lab"
+	"heddle/internal/lab/netns"
 	"heddle/internal/lab/scenario"
-	"heddle/internal/netns"
 	"heddle/internal/plan"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"heddle/internal/report"
+	"heddle/internal/lab/report"
 )
 
 // report adds the row and holds it against the budget.

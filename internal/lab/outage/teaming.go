@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"heddle/internal/lab"
+	"heddle/internal/lab/report"
 	"heddle/internal/lab/scenario"
-	"heddle/internal/report"
 )
 
 // TeamingName is the name of the experiment on beacon probing and load-based teaming, TeamingTitle what it shows.

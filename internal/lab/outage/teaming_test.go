@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"heddle/internal/lab/outage"
-	"heddle/internal/report"
-	"heddle/internal/testkit"
+	"heddle/internal/lab/report"
+	"heddle/internal/test/testkit"
 )
 
 func TestAnUnknownRowOfTeamingIsRefused(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/scenario"
 	"heddle/internal/lab/sim"
+	"heddle/internal/lab/traffic"
 	"heddle/internal/spec"
-	"heddle/internal/traffic"
 )
 
 // The real lab and the simulated one count the same: replies to every ping, and frames in each direction at every device of

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"heddle/internal/lab/experiment"
-	"heddle/internal/report"
+	"heddle/internal/lab/report"
 )
 
 // Explain says in sentences what the measured values show. It claims nothing that the values do not bear out; what needs a

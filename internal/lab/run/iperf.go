@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"heddle/internal/netns"
-	"heddle/internal/traffic"
+	"heddle/internal/lab/netns"
+	"heddle/internal/lab/traffic"
 )
 
 // errNoIperf: iperf3 is not installed.

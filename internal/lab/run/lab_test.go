@@ -12,7 +12,7 @@ import (
 	"heddle/internal/lab"
 	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/scenario"
-	"heddle/internal/testkit"
+	"heddle/internal/test/testkit"
 )
 
 // testTime bounds every test that builds labs.

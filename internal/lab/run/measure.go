@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"heddle/internal/api"
-	"heddle/internal/cputime"
+	"heddle/internal/lab/cputime"
 	"heddle/internal/lab/experiment"
-	"heddle/internal/traffic"
+	"heddle/internal/lab/traffic"
 )
 
 // answerTime bounds how long the first ping may stay unanswered after everything has come up.

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"heddle/internal/lab/experiment"
-	"heddle/internal/report"
+	"heddle/internal/lab/report"
 )
 
 // Report lays out what an experiment came to, with the sentences that explain it.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"heddle/internal/lab/experiment"
-	"heddle/internal/report"
+	"heddle/internal/lab/report"
 )
 
 func TestParseIperf(t *testing.T) {

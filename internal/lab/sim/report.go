@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"heddle/internal/lab/experiment"
-	"heddle/internal/report"
+	"heddle/internal/lab/report"
 )
 
 // Report lays out what a simulation came to, in the shape of the real run's report. What a simulation cannot tell is not

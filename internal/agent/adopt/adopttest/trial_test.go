@@ -1,0 +1,454 @@
+package adopttest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"heddle/internal/api"
+	"heddle/internal/observe/event"
+)
+
+// managed is a host whose own address is on a host port, as of an installation that is finished: the gateway is behind the uplink.
+const managed = `
+switches:
+  - name: lab
+    uplinks: [{name: uplink1, device: eth0}, {name: uplink2, device: eth1}]
+    portGroups:
+      - {name: management, teaming: {active: [uplink1]}}
+      - {name: other, vlan: {access: 66}, teaming: {active: [uplink1]}}
+      - {name: web, vlan: {access: 10}, teaming: {active: [uplink1]}}
+ports:
+  - {name: vmk0, switch: lab, portGroup: management, role: host, mac: "02:00:00:00:00:10", addresses: [192.0.2.10/24, "2001:db8::10/64"]}
+`
+
+const moved = "name: management, vlan: {access: 66}, teaming"
+
+func newManaged(t *testing.T) *estate {
+	t.Helper()
+	e := newCables(t)
+	e.run("ip link add eth1 type veth peer name far1")
+	e.run("ip link set eth1 up")
+	e.run("ip link set far1 up")
+	e.Start("")
+	e.Configure(managed)
+	e.Await("the host reaches the gateway", func() bool {
+		_, err := e.NS.Output("ping", "-n", "-c", "1", "-W", "1", "192.0.2.1")
+		return err == nil
+	})
+	for _, c := range []string{"ip route add default via 192.0.2.1 dev vmk0", "ip -6 route add default via 2001:db8::1 dev vmk0", "ip route add 10.0.0.0/8 via 192.0.2.2 dev vmk0 table 77",
+		"ip rule add iif vmk0 lookup 77 priority 500"} {
+		e.run(c)
+	}
+	e.settledOn("vmk0")
+	return e
+}
+
+// settledOn waits until the addresses of the interface can be used.
+func (e *estate) settledOn(device string) {
+	e.T.Helper()
+	e.Await("no address is tentative", func() bool { return !strings.Contains(e.run("ip address show dev "+device), "tentative") })
+}
+
+// try applies a configuration and gives the answer, the exit status and how long it took.
+func (e *estate) try(config string, more ...string) (out api.Applied, errs string, status int, took time.Duration) {
+	e.T.Helper()
+	file := filepath.Join(e.Dir, "next.yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		e.T.Fatal(err)
+	}
+	return e.answer(append([]string{"apply", "-f", file, "-o", "json"}, more...)...)
+}
+
+func (e *estate) answer(args ...string) (out api.Applied, errs string, status int, took time.Duration) {
+	e.T.Helper()
+	cmd := e.Command(args...)
+	var o, r bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &o, &r
+	began := time.Now()
+	if err := e.Launch(cmd); err != nil {
+		e.T.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		e.T.Fatal(err)
+	}
+	if o.Len() > 0 {
+		if err := json.Unmarshal(o.Bytes(), &out); err != nil {
+			e.T.Errorf("%v: %s", err, o.String())
+		}
+	}
+	return out, r.String(), cmd.ProcessState.ExitCode(), time.Since(began)
+}
+
+func edit(t *testing.T, from, to string) string {
+	t.Helper()
+	out := strings.Replace(managed, from, to, 1)
+	if out == managed {
+		t.Fatalf("%q is not there", from)
+	}
+	return out
+}
+
+// vlanOf is the VLAN of the host port.
+func (e *estate) vlanOf(port string) string {
+	e.T.Helper()
+	s, err := e.State(e.T.Context())
+	if err != nil {
+		e.T.Fatal(err)
+	}
+	for _, p := range s.Ports {
+		if p.Name == port {
+			return p.VLAN
+		}
+	}
+	return "there is no port " + port
+}
+
+// back fails the test unless the change has gone back, with everything the host had.
+func (e *estate) back(before []string, out api.Applied, errs string, status int, took time.Duration) {
+	e.T.Helper()
+	if status != 1 || out.Trial == nil || out.Trial.State != api.TrialReverted || len(out.Trial.Asked) == 0 {
+		e.T.Errorf("status %d: %+v\n%s", status, out.Trial, errs)
+	}
+	if took > 30*time.Second {
+		e.T.Errorf("the host was back after %s", took)
+	}
+	e.reaches()
+	e.restored(before, "went back")
+	if n, text := e.happened(event.Reverted); n == 0 || !strings.Contains(text, "answered before") {
+		e.T.Errorf("%d events: %s", n, text)
+	}
+}
+
+func TestS81_AnApplyThatCutsTheHostOffGoesBack(t *testing.T) {
+	e := newManaged(t)
+	before := e.settled()
+	s := e.stream("203.0.113.9")
+	out, errs, status, took := e.try(edit(t, "name: management, teaming", moved))
+	e.back(before, out, errs, status, took)
+	if !strings.Contains(errs, "gateway 192.0.2.1 by vmk0") || !strings.Contains(errs, "vlan: none → access 66") {
+		t.Errorf("the command says: %s", errs)
+	}
+	if v := e.vlanOf("vmk0"); v != "none" {
+		t.Errorf("VLAN %s", v)
+	}
+	e.goesOn(s, "after it went back")
+	e.end(s)
+	e.End(syscall.SIGKILL)
+	e.Start("")
+	if v := e.vlanOf("vmk0"); v != "none" {
+		t.Errorf("after a restart: VLAN %s", v)
+	}
+}
+
+func TestS81_EveryWayOfCuttingTheHostOffGoesBack(t *testing.T) {
+	e := newManaged(t)
+	before := e.settled()
+	const window = "--confirm-within=3s"
+	port := "  - {name: vmk0, switch: lab, portGroup: management, role: host, mac: \"02:00:00:00:00:10\", addresses: [192.0.2.10/24, \"2001:db8::10/64\"]}\n"
+	for what, config := range map[string]string{
+		"the port is deleted":                   edit(t, port, "  []\n"),
+		"the port group is blocked":             edit(t, "name: management, ", "name: management, blocked: true, "),
+		"another uplink":                        edit(t, "name: management, teaming: {active: [uplink1]}", "name: management, teaming: {active: [uplink2]}"),
+		"no uplink":                             edit(t, "name: management, teaming: {active: [uplink1]}", "name: management, teaming: {active: []}"),
+		"the uplink's device is another":        strings.NewReplacer("device: eth0", "device: eth1", "device: eth1", "device: eth0").Replace(managed),
+		"the uplink carries another VLAN":       edit(t, "device: eth0}", `device: eth0, vlans: ["5"]}`),
+		"the uplink is blocked":                 edit(t, "device: eth0}", "device: eth0, blocked: true}"),
+		"a LAG that nobody bundles":             strings.Replace(edit(t, "    portGroups:", "    lags: [{name: lag1, uplinks: [uplink2], fallback: none}]\n    portGroups:"), "name: management, teaming: {active: [uplink1]}", "name: management, teaming: {active: [lag1]}", 1),
+		"another switch, which has no uplink":   strings.Replace(edit(t, "ports:", "  - {name: second, portGroups: [{name: management}]}\nports:"), "name: vmk0, switch: lab", "name: vmk0, switch: second", 1),
+		"an address of another network":         edit(t, "192.0.2.10/24", "198.51.100.10/24"),
+		"the switch goes with everything on it": "switches: [{name: lab}]\n",
+	} {
+		out, errs, status, took := e.try(config, window)
+		e.back(before, out, errs, status, took)
+		if t.Failed() {
+			t.Fatalf("%s: %+v\n%s", what, out, errs)
+		}
+	}
+	for _, command := range []string{"port block vmk0", "port move vmk0 --port-group other"} {
+		out, errs, status, took := e.answer(append(strings.Fields(command), "-o", "json", window)...)
+		e.back(before, out, errs, status, took)
+		if t.Failed() {
+			t.Fatalf("%s: %s", command, errs)
+		}
+	}
+}
+
+func TestS81_APortConnectedByCommandComesBackWhole(t *testing.T) {
+	e := newManaged(t)
+	for _, c := range []string{"port connect vmk1 --port-group management --role host --mac 02:00:00:00:00:11 --address 192.0.2.20/24", "port block vmk1", "port unblock vmk1"} {
+		if err := e.Heddle(append(strings.Fields(c), strings.Fields(confirmWhere(c))...)...); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(c, "block") {
+			if err := e.Heddle("confirm"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	e.run("ip route add 198.51.100.0/24 via 192.0.2.2 dev vmk1")
+	before := e.settled()
+	state, err := e.State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, errs, status, _ := e.answer("port", "disconnect", "vmk1", "--confirm-within", "2s")
+	if status != 1 || !strings.Contains(errs, "gateway 192.0.2.2 by vmk1") {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	e.restored(before, "went back")
+	after, err := e.State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range state.Ports {
+		if q := after.Ports[i]; q.Name != p.Name || q.Number != p.Number || q.VLAN != p.VLAN {
+			t.Errorf("port %+v is %+v now", p, q)
+		}
+	}
+}
+
+// confirmWhere is the flag where nobody can be asked yet: a new interface knows nobody.
+func confirmWhere(command string) string {
+	if strings.Contains(command, "connect") {
+		return ""
+	}
+	return "--confirm-within 1m"
+}
+
+func TestS81_AHarmlessChangeStaysAtOnce(t *testing.T) {
+	e := newManaged(t)
+	for what, config := range map[string]string{
+		"a standby uplink":  edit(t, "name: management, teaming: {active: [uplink1]}", "name: management, teaming: {active: [uplink1], standby: [uplink2]}"),
+		"a smaller MTU":     edit(t, "mac: \"02:00:00:00:00:10\"", "mtu: 1400, mac: \"02:00:00:00:00:10\""),
+		"another MAC":       edit(t, "00:10\"", "00:12\""),
+		"a security policy": edit(t, "name: management, ", "name: management, security: {forgedTransmits: accept}, "),
+	} {
+		out, errs, status, took := e.try(config)
+		if status != 0 || out.Trial == nil || out.Trial.State != api.TrialKept || took > 5*time.Second {
+			t.Errorf("%s: status %d after %s: %+v\n%s", what, status, took, out.Trial, errs)
+		}
+		t.Logf("%s: decided after %s", what, took)
+		e.Await("the host reaches the gateway after "+what, func() bool { // which may look for another MAC for a while
+			_, err := e.NS.Output("ping", "-n", "-c", "1", "-W", "1", "2001:db8::1")
+			return err == nil
+		})
+	}
+	if n, _ := e.happened(event.Reverted); n != 0 {
+		t.Errorf("%d changes went back", n)
+	}
+	// One that has nothing to do with the host is not tried at all.
+	e.Configure(managed)
+	out, errs, status, _ := e.try(edit(t, "vlan: {access: 10}", "vlan: {access: 11}"))
+	if status != 0 || out.Trial != nil {
+		t.Errorf("status %d: %+v\n%s", status, out.Trial, errs)
+	}
+}
+
+func TestS81_ATCPConnectionIsEnoughWhereTheGatewayIsSilent(t *testing.T) {
+	e := newManaged(t)
+	// The gateway forwards and does not answer ARP: its MAC is set by hand.
+	mac := strings.Fields(e.run("ip neighbour show 192.0.2.1 dev vmk0"))[2]
+	e.run("ip neighbour replace 192.0.2.1 lladdr " + mac + " dev vmk0 nud permanent")
+	e.run("ip -6 route del default via 2001:db8::1 dev vmk0")
+	e.run("ip route flush table 77")
+	e.run("ip neighbour flush dev vmk0 nud all")
+	e.run("ip neighbour replace 192.0.2.1 lladdr " + mac + " dev vmk0 nud permanent")
+	e.outside("sysctl -q -w net.ipv4.conf.gw0.arp_ignore=8")
+	s := e.stream("203.0.113.9")
+	e.goesOn(s, "before")
+	out, errs, status, took := e.try(edit(t, "name: management, ", "name: management, security: {forgedTransmits: accept}, "))
+	if status != 0 || out.Trial == nil || out.Trial.State != api.TrialKept || len(out.Trial.Asked) == 0 || out.Trial.Asked[0].Kind != "session" {
+		t.Errorf("status %d after %s: %+v\n%s", status, took, out.Trial, errs)
+	}
+	e.goesOn(s, "after a harmless change")
+	before := e.settled()
+	out, errs, status, took = e.try(edit(t, "name: management, teaming", moved), "--confirm-within", "4s")
+	if status != 1 || out.Trial == nil || out.Trial.State != api.TrialReverted || !strings.Contains(errs, "TCP connection") {
+		t.Errorf("status %d after %s: %+v\n%s", status, took, out.Trial, errs)
+	}
+	e.restored(before, "went back")
+	e.goesOn(s, "after it went back")
+	e.end(s)
+}
+
+// silence has nobody be there who could be asked.
+func (e *estate) silence() {
+	e.T.Helper()
+	e.outside("ip link set gw0 down")
+	e.run("ip neighbour flush dev vmk0 nud all")
+}
+
+func TestS81_WhereNobodyCanBeAskedTheOperatorConfirms(t *testing.T) {
+	e := newManaged(t)
+	e.silence()
+	next := edit(t, "name: management, teaming", moved)
+	_, errs, status, _ := e.try(next)
+	if status != 2 || !strings.Contains(errs, "--confirm-within") || e.vlanOf("vmk0") != "none" {
+		t.Fatalf("status %d, VLAN %s: %s", status, e.vlanOf("vmk0"), errs)
+	}
+	out, errs, status, took := e.try(next, "--confirm-within", "3s")
+	if status != 0 || out.Trial == nil || out.Trial.State != api.TrialConfirm || took > 10*time.Second || !strings.Contains(errs, "heddle confirm") {
+		t.Errorf("status %d: %+v %s", status, out.Trial, errs)
+	}
+	if _, errs, status, _ := e.answer("port", "connect", "vm1", "--port-group", "web"); status != 2 || !strings.Contains(errs, "heddle confirm") {
+		t.Errorf("another change meanwhile: status %d, %s", status, errs)
+	}
+	e.Await("it goes back", func() bool { return e.vlanOf("vmk0") == "none" })
+	if n, text := e.happened(event.Reverted); n != 1 || !strings.Contains(text, "not confirmed within 3s") {
+		t.Errorf("%d events: %s", n, text)
+	}
+	if err := e.Heddle("confirm"); err == nil {
+		t.Error("confirmed what has gone back")
+	}
+	if _, errs, status, _ := e.try(next, "--confirm-within", "1h"); status != 0 {
+		t.Fatal(errs)
+	}
+	if err := e.Heddle("confirm"); err != nil {
+		t.Fatal(err)
+	}
+	if v := e.vlanOf("vmk0"); v != "access 66" {
+		t.Errorf("confirmed, and VLAN %s", v)
+	}
+	e.End(syscall.SIGKILL)
+	e.Start("")
+	if v := e.vlanOf("vmk0"); v != "access 66" {
+		t.Errorf("confirmed and restarted, and VLAN %s", v)
+	}
+}
+
+func TestS81_ADryRunSaysWhatIsAtRiskAndWhoIsAsked(t *testing.T) {
+	e := newManaged(t)
+	next := edit(t, "name: management, teaming", moved)
+	out, errs, status, _ := e.try(next, "--dry-run")
+	if status != 0 || out.Trial == nil || out.Trial.State != api.TrialPlanned || len(out.Trial.AtRisk) != 1 || len(out.Trial.Asked) < 2 || !strings.Contains(errs, "vmk0: vlan: none → access 66") || !strings.Contains(errs, "192.0.2.1") {
+		t.Errorf("status %d: %+v\n%s", status, out.Trial, errs)
+	}
+	e.silence()
+	out, errs, status, _ = e.try(next, "--dry-run")
+	if status != 0 || out.Trial == nil || !strings.Contains(out.Trial.Reason, "--confirm-within") || !strings.Contains(errs, "would be refused") {
+		t.Errorf("status %d: %+v\n%s", status, out.Trial, errs)
+	}
+	if v := e.vlanOf("vmk0"); v != "none" {
+		t.Errorf("a dry run made it VLAN %s", v)
+	}
+}
+
+// The agent is killed while a change is tried: the next one decides, and goes back first where the time is over.
+func TestS81_TheNextAgentTakesBackWhatIsNotKnownToBeReached(t *testing.T) {
+	for _, c := range []struct {
+		what, within string
+		reboot       bool
+	}{{"in time", "5s", false}, {"when the time is over", "1s", false}, {"after a reboot", "1h", true}} {
+		t.Run(c.what, func(t *testing.T) {
+			e := newManaged(t)
+			before := e.settled()
+			file := filepath.Join(e.Dir, "next.yaml")
+			if err := os.WriteFile(file, []byte(edit(t, "name: management, teaming", moved)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := e.Command("apply", "-f", file, "--confirm-within", c.within)
+			if err := e.Launch(cmd); err != nil {
+				t.Fatal(err)
+			}
+			e.Await("the change is made", func() bool { return e.vlanOf("vmk0") == "access 66" })
+			e.End(syscall.SIGKILL)
+			_ = cmd.Wait() // it lost the agent
+			if c.reboot {
+				e.reboot()
+			}
+			if c.within == "1s" {
+				time.Sleep(time.Second) // the time that the change has is what is tested
+			}
+			e.Start("")
+			if c.within != "5s" && e.vlanOf("vmk0") != "none" {
+				t.Errorf("the agent serves with VLAN %s", e.vlanOf("vmk0"))
+			}
+			e.Await("it goes back", func() bool { return e.vlanOf("vmk0") == "none" })
+			if !c.reboot {
+				e.reaches()
+				e.restored(before, c.what)
+			}
+			if n, _ := e.happened(event.Reverted); n != 1 {
+				t.Errorf("%d events", n)
+			}
+		})
+	}
+}
+
+// A kill at any instant of a change that is harmless leaves the host reached, and the change made or not.
+func TestS81_AHarmlessChangeStaysThoughTheAgentIsKilled(t *testing.T) {
+	e := newManaged(t)
+	file := filepath.Join(e.Dir, "next.yaml")
+	next := edit(t, "name: management, ", "name: management, security: {forgedTransmits: accept}, ")
+	for i := range 6 {
+		if err := os.WriteFile(file, []byte(next), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := e.Command("apply", "-f", file)
+		if err := e.Launch(cmd); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(i) * 60 * time.Millisecond) // whatever the agent is at then
+		e.End(syscall.SIGKILL)
+		_ = cmd.Wait()
+		e.Start("")
+		e.Await("it is decided", func() bool {
+			p, err := e.Progress(t.Context())
+			return err == nil && p.Trial == nil
+		})
+		e.reaches()
+		if n, text := e.happened(event.Reverted); n != 0 {
+			t.Errorf("round %d: went back: %s", i, text)
+		}
+		e.Configure(managed)
+	}
+}
+
+// A device with the host's own addresses becomes an uplink, and the uplink with them is changed.
+func TestS81_AnUplinkWithTheHostsAddressesIsGuarded(t *testing.T) {
+	e := newEstate(t)
+	before := e.settled()
+	if n, _ := e.happened(event.Confirmed); n != 1 {
+		t.Errorf("taking eth0 as an uplink was not tried: %d", n)
+	}
+	out, errs, status, took := e.try(strings.Replace(adoptConfig, "device: eth0}", `device: eth0, vlans: ["5"]}`, 1), "--confirm-within", "3s")
+	if status == 0 {
+		e.reaches() // the host's own frames do not ask the switch
+	} else {
+		e.back(before, out, errs, status, took)
+	}
+	out, errs, status, _ = e.try("switches: [{name: lab}]\n")
+	if status != 0 || out.Trial == nil || out.Trial.State != api.TrialKept {
+		t.Errorf("giving eth0 back: status %d, %+v, %s", status, out.Trial, errs)
+	}
+	e.reaches()
+}
+
+// A file that was edited while the agent was away, and one that it reads again on SIGHUP, are tried as well.
+func TestS81_AnEditedFileIsTriedAtTheStartAndOnSIGHUP(t *testing.T) {
+	e := newManaged(t)
+	harmless := edit(t, "name: management, ", "name: management, security: {forgedTransmits: accept}, ")
+	e.End(syscall.SIGTERM)
+	e.Start(harmless)
+	e.Await("the edited file has been tried", func() bool { n, _ := e.happened(event.Confirmed); return n == 1 })
+	if err := os.WriteFile(filepath.Join(e.Dir, "heddle.yaml"), []byte(edit(t, "name: management, teaming", moved)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e.Signal(syscall.SIGHUP)
+	e.Await("it goes back", func() bool { n, _ := e.happened(event.Reverted); return n == 1 })
+	e.reaches()
+	// What was tried and taken back is not new at the next start.
+	e.End(syscall.SIGTERM)
+	e.Start(edit(t, "name: management, teaming", moved))
+	if n, _ := e.happened(event.Tried); n != 0 || e.vlanOf("vmk0") != "none" {
+		t.Errorf("%d tried, VLAN %s", n, e.vlanOf("vmk0"))
+	}
+}

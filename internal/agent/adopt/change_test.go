@@ -1,0 +1,63 @@
+package adopt
+
+import (
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"heddle/internal/agent/state"
+	"heddle/internal/host/reach"
+)
+
+func TestS81_WhenAChangeStaysAndWhenItIsTakenBack(t *testing.T) {
+	const made, within = 100 * time.Second, 20 * time.Second
+	silent := []reach.Ask{{Device: "vmk0", Kind: reach.Gateway, Address: netip.MustParseAddr("192.0.2.1")}}
+	answered := []reach.Ask{{Device: "vmk0", Kind: reach.Gateway, Address: netip.MustParseAddr("192.0.2.1"), Answered: true}}
+	for _, c := range []struct {
+		what            string
+		asks            []reach.Ask
+		reached, agreed bool
+		after           time.Duration
+		want            Verdict
+		why             string
+	}{
+		{"just made", silent, false, false, 0, Wait, ""},
+		{"silent, not for long", silent, false, false, within - 1, Wait, ""},
+		{"silent", silent, false, false, within, Revert, "gateway 192.0.2.1 by vmk0 answered before"},
+		{"one answer alone", answered, false, false, within, Revert, "did not go on answering"},
+		{"reached", answered, true, false, time.Second, Keep, ""},
+		{"reached at the last moment", answered, true, false, within, Keep, ""},
+		{"the operator's word is enough", silent, false, true, time.Second, Keep, ""},
+		{"nobody to ask, not confirmed yet", nil, false, false, within - 1, Wait, ""},
+		{"nobody to ask, not confirmed", nil, false, false, within, Revert, "not confirmed within 20s"},
+		{"nobody to ask, confirmed", nil, false, true, time.Second, Keep, ""},
+	} {
+		r := &Change{Phase: Waiting, Asks: c.asks, Reached: c.reached, Agreed: c.agreed, MadeAt: made, Within: within}
+		if got, why := r.Judge(made + c.after); got != c.want || !strings.Contains(why, c.why) {
+			t.Errorf("%s: %v %q", c.what, got, why)
+		}
+		r.Phase = Reverting
+		if got, _ := r.Judge(made + time.Hour); got != Wait {
+			t.Errorf("%s, on its way back: %v", c.what, got)
+		}
+	}
+}
+
+func TestS81_TheChangeThatIsTriedComesBackFromTheJournal(t *testing.T) {
+	dir := t.TempDir()
+	j, err := OpenJournal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.Change = &Change{Phase: Waiting, What: "apply x", File: &state.Source{File: "x", Content: "switches: []\n"}, Ports: []PortBefore{{Name: "vmk0", Override: &state.Override{PortGroup: "g"}}},
+		Asks: []reach.Ask{{Device: "vmk0", Kind: reach.Session, Local: netip.MustParseAddrPort("192.0.2.10:22"), Remote: netip.MustParseAddrPort("[2001:db8::1]:4711")}}, MadeAt: 7, Within: time.Minute}
+	if err := j.Save(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := OpenJournal(dir)
+	if err != nil || !reflect.DeepEqual(again.Change, j.Change) {
+		t.Errorf("%v: %+v, want %+v", err, again.Change, j.Change)
+	}
+}

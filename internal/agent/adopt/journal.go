@@ -1,0 +1,98 @@
+package adopt
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"heddle/internal/host/ownfile"
+)
+
+// journalFormat is the version of the file.
+const journalFormat = 1
+
+// Journal keeps on disk what is to be taken back by itself: the records of a host's moves, and the change that is being tried.
+type Journal struct {
+	path    string
+	Records []*Record
+	Change  *Change // nil for none
+}
+
+type journalFile struct {
+	Format  int       `json:"format"`
+	Records []*Record `json:"records"`
+	Change  *Change   `json:"change,omitempty"`
+}
+
+// OpenJournal reads the journal in the directory; without a file it is empty.
+func OpenJournal(dir string) (*Journal, error) {
+	j := &Journal{path: filepath.Join(dir, "adoptions.json")}
+	b, err := ownfile.Read(j.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return j, nil
+	}
+	var f journalFile
+	if err == nil {
+		err = ownfile.CheckSeal(b)
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &f)
+	}
+	if err == nil && f.Format != journalFormat {
+		err = fmt.Errorf("it has format %d, this program knows %d", f.Format, journalFormat)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s, which says where the host's addresses belong: %w; if they are where they belong, remove the file", j.path, err)
+	}
+	j.Records, j.Change = f.Records, f.Change
+	return j, nil
+}
+
+// Save writes the journal, so that a crash at any instant leaves the old or the new one whole, on disk when it returns.
+func (j *Journal) Save() error {
+	if len(j.Records) == 0 && j.Change == nil {
+		if err := os.Remove(j.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("remove the journal of the host's addresses: %w", err)
+		}
+		return nil
+	}
+	b, err := json.Marshal(journalFile{journalFormat, j.Records, j.Change})
+	if err == nil {
+		err = ownfile.Replace(j.path, ownfile.Seal(b[:len(b)-1])) // without its closing bracket
+	}
+	if err != nil {
+		return fmt.Errorf("write the journal of the host's addresses: %w", err)
+	}
+	return nil
+}
+
+// Add takes a record in; Save writes it.
+func (j *Journal) Add(r *Record) { j.Records = append(j.Records, r) }
+
+// Remove forgets a record; Save writes that.
+func (j *Journal) Remove(r *Record) {
+	j.Records = slices.DeleteFunc(j.Records, func(o *Record) bool { return o == r })
+}
+
+// Of is the record of the host port of that name, or of the device, nil for none.
+func (j *Journal) Of(name string) *Record {
+	for _, r := range j.Records {
+		if r.Port.Name == name || r.Config.Device == name {
+			return r
+		}
+	}
+	return nil
+}
+
+// Open is the record that waits for something, nil for none.
+func (j *Journal) Open() *Record {
+	for _, r := range j.Records {
+		if r.Phase != Confirmed {
+			return r
+		}
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+package adopt
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"heddle/internal/host/hostnet"
+	"heddle/internal/spec"
+)
+
+// Phase is where a move stands.
+type Phase string
+
+// The phases of a move.
+const (
+	Moving    Phase = "moving"    // steps are being done
+	Waiting   Phase = "waiting"   // all done; the gateway has to answer and the operator to confirm
+	Confirmed Phase = "confirmed" // it stays until it is released or the machine starts again
+	Reverting Phase = "reverting" // steps are being undone
+	Released  Phase = "released"  // all undone on demand; the gateway has to answer by the device
+)
+
+// Record is one move, as it is written down. Times are CLOCK_BOOTTIME's, which counts for one boot, as all of it does (Place).
+type Record struct {
+	Phase Phase `json:"phase"`
+	// Step is how many steps have been begun.
+	Step int `json:"step"`
+	// Port is the host port that takes the device's place.
+	Port spec.Port `json:"port"`
+	// Place is the boot and the network namespace that the record counts for.
+	Place string `json:"place"`
+	// Config is what the device had, Settings its kernel parameters, Quieted those of them that Quiet changes.
+	Config   *hostnet.Config   `json:"config"`
+	Settings []hostnet.Setting `json:"settings"`
+	Quieted  []hostnet.Setting `json:"quieted"`
+	// Gateways have to answer, all of them where they were Named by the operator, else one of each address family. Answered have.
+	Gateways []netip.Addr `json:"gateways"`
+	Named    bool         `json:"named,omitzero"`
+	Answered []netip.Addr `json:"answered,omitempty"`
+	// MovedAt is when the last step was done, or undone on demand.
+	MovedAt       time.Duration `json:"movedAt"`
+	GatewayWithin time.Duration `json:"gatewayWithin"`
+	ConfirmWithin time.Duration `json:"confirmWithin"`
+	// Agreed: the operator has confirmed.
+	Agreed bool `json:"agreed,omitzero"`
+	// Reason says why it is being taken back, or why it could not be released.
+	Reason string `json:"reason,omitzero"`
+}
+
+// Verdict is what is to become of a move.
+type Verdict int
+
+// The verdicts.
+const (
+	Wait   Verdict = iota // ask the gateways, or the operator, a little longer
+	Keep                  // it stays
+	Revert                // it is taken back
+)
+
+// Missing are the gateways that have yet to answer.
+func (r *Record) Missing() (missing []netip.Addr) {
+	for _, g := range r.Gateways {
+		family := func(a netip.Addr) bool { return a == g || !r.Named && a.Is4() == g.Is4() }
+		if !slices.ContainsFunc(r.Answered, family) {
+			missing = append(missing, g)
+		}
+	}
+	return missing
+}
+
+// Judge says what is to become of a move whose steps are all done, at the instant now, and why it is taken back.
+func (r *Record) Judge(now time.Duration) (Verdict, string) {
+	if r.Phase != Waiting {
+		return Wait, ""
+	}
+	missing := r.Missing()
+	switch {
+	case len(missing) > 0 && now >= r.MovedAt+r.GatewayWithin:
+		return Revert, fmt.Sprintf("gateway %s did not answer within %s", join(missing), r.GatewayWithin)
+	case !r.Agreed && now >= r.MovedAt+r.ConfirmWithin:
+		return Revert, fmt.Sprintf("it was not confirmed within %s", r.ConfirmWithin)
+	case r.Agreed && len(missing) == 0:
+		return Keep, ""
+	}
+	return Wait, ""
+}
+
+// JudgeRelease says what is to become of a move that was undone on demand, at the instant now, and why it is done again: Keep is that the device
+// keeps everything.
+func (r *Record) JudgeRelease(now time.Duration) (Verdict, string) {
+	missing := r.Missing()
+	switch {
+	case r.Phase != Released:
+		return Wait, ""
+	case len(missing) == 0:
+		return Keep, ""
+	case now >= r.MovedAt+r.GatewayWithin:
+		return Revert, fmt.Sprintf("gateway %s did not answer by device %s within %s", join(missing), r.Config.Device, r.GatewayWithin)
+	}
+	return Wait, ""
+}
+
+// Left is how long the operator has to confirm, 0 when that is not waited for.
+func (r *Record) Left(now time.Duration) time.Duration {
+	if r.Phase != Waiting || r.Agreed {
+		return 0
+	}
+	return max(0, r.MovedAt+r.ConfirmWithin-now)
+}
+
+func join(all []netip.Addr) string {
+	var texts []string
+	for _, a := range all {
+		texts = append(texts, a.String())
+	}
+	return strings.Join(texts, ", ")
+}
+
+// Describe is what the steps will do, a line each.
+func (r *Record) Describe() []string {
+	from, to := r.Config.Device, r.Port.Device
+	lines := []string{fmt.Sprintf("make interface %s with the MAC %s and the MTU %d", to, r.Port.MAC, r.Port.MTU)}
+	for _, o := range r.Config.Addresses {
+		lines = append(lines, fmt.Sprintf("move %s from %s to %s", o.Text, from, to))
+	}
+	lines = append(lines, fmt.Sprintf("connect %s to port group %s of switch %s", to, r.Port.PortGroup, r.Port.Switch))
+	for _, list := range [][]hostnet.Object{r.Config.Routes, r.Config.Neighbours, r.Config.Rules} {
+		for _, o := range list {
+			lines = append(lines, fmt.Sprintf("move %s from %s to %s", o.Text, from, to))
+		}
+	}
+	for _, s := range r.Quieted {
+		lines = append(lines, fmt.Sprintf("set %s of %s, which is %s, to %s", s.Name, from, s.Value, quiet(s).Value))
+	}
+	what := "nobody: no gateway is known"
+	if len(r.Gateways) > 0 {
+		what = join(r.Gateways)
+	}
+	return append(lines, fmt.Sprintf("ask %s by %s; go back without an answer within %s", what, to, r.GatewayWithin),
+		fmt.Sprintf("go back unless \"heddle host-port confirm %s\" is given within %s", r.Port.Name, r.ConfirmWithin))
+}
+
+// QuietedOf are those of a device's parameters that Quiet changes: router advertisements and broadcasts reach the device as they reach the
+// interface, and are to count once.
+func QuietedOf(settings []hostnet.Setting) (some []hostnet.Setting) {
+	for _, s := range settings {
+		if q := quiet(s); q != s {
+			some = append(some, s)
+		}
+	}
+	return some
+}
+
+// quiet is a parameter as Quiet sets it.
+func quiet(s hostnet.Setting) hostnet.Setting {
+	switch s.Family + " " + s.Name {
+	case "ipv6 accept_ra":
+		s.Value = "0"
+	case "ipv4 rp_filter":
+		s.Value = "1"
+	}
+	return s
+}
+
+// QuietSettings are what Quiet sets on the device.
+func (r *Record) QuietSettings() (all []hostnet.Setting) {
+	for _, s := range r.Quieted {
+		all = append(all, quiet(s))
+	}
+	return all
+}
+
+// LooseSettings are what the interface has during the move: what arrives is accepted though the way back leads by the other device, and
+// nothing is searched for duplicates, of which the device itself would be one.
+func LooseSettings() []hostnet.Setting {
+	return []hostnet.Setting{{Family: "ipv4", Name: "rp_filter", Value: "2"}, {Family: "ipv6", Name: "accept_dad", Value: "0"}, {Family: "ipv6", Name: "accept_ra", Value: "0"}}
+}

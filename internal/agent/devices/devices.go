@@ -1,0 +1,115 @@
+// Package devices is what a host's devices are to a switch: whether one can serve, what it shows of itself, and the names of those
+// that an agent makes. It is pure.
+package devices
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+
+	"heddle/internal/dataplane"
+	"heddle/internal/host/hostdev"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// Fact is what a device shows. The state of the other end counts where it can be seen: its going down is told at once, the
+// loss of carrier that follows may be told a second later.
+func Fact(d hostdev.Device) plan.Fact {
+	f := plan.Fact{Up: d.Up(), MTU: d.MTU}
+	if d.Peer.Seen {
+		f.Up = f.Up && d.Peer.AdminUp
+		f.MTU = min(f.MTU, d.Peer.MTU)
+	}
+	return f
+}
+
+// PortFact adds what the owner's adapter shows (D1, D2). A tap's owner cannot be seen.
+func PortFact(d hostdev.Device) plan.Fact {
+	f := Fact(d)
+	if d.Peer.Seen {
+		f.SeenMAC = d.Peer.MAC
+		f.Promiscuous = plan.AsksNo
+		if d.Peer.Promiscuous {
+			f.Promiscuous = plan.AsksYes
+		}
+	}
+	return f
+}
+
+// UplinkFact adds the device's own MAC (S96).
+func UplinkFact(d hostdev.Device) plan.Fact {
+	f := Fact(d)
+	f.DeviceMAC, f.HostTraffic = d.MAC, d.HostTraffic
+	return f
+}
+
+// Attachment says how frames reach the owner: straight into the other namespace where there is one (K13).
+func Attachment(d hostdev.Device) dataplane.Attachment {
+	return dataplane.Attachment{Ifindex: d.Index, PeerRedirect: d.Kind == hostdev.Veth && d.Peer.Elsewhere}
+}
+
+// Unusable says why a device cannot be what it is meant to be; "" when it can.
+func Unusable(d hostdev.Device, role spec.Role) string {
+	switch {
+	case d.Name == "lo":
+		return "lo is the loopback device: it has no wire to switch"
+	case strings.HasPrefix(d.Alias, "heddle/") && strings.HasPrefix(d.Name, switchEndPrefix):
+		return fmt.Sprintf("device %s is the switch's end of a host port's interface (%s): it is connected already", d.Name, d.Alias)
+	case memberOf(d) != "":
+		return memberOf(d)
+	case role == spec.VNIC && d.Kind == hostdev.Other && d.Driver == "vlan":
+		return fmt.Sprintf("device %s is a VLAN interface: make the device under it an uplink, and set the VLAN at the port group (vlan: {access: ID}); "+
+			"a vNIC is a veth or a tap (docs/how-to/uplinks.md)", d.Name)
+	case role == spec.VNIC && d.Kind == hostdev.Other:
+		kind := d.Driver
+		if kind == "" {
+			kind = "physical"
+		}
+		return fmt.Sprintf("device %s is a %s device: a vNIC is a veth or a tap; a physical device is an uplink", d.Name, kind)
+	}
+	return ""
+}
+
+// memberOf says why a device that belongs to another cannot be used: the other takes its frames. A VRF does not.
+func memberOf(d hostdev.Device) string {
+	m := d.Master
+	if m == (hostdev.Master{}) || m.Driver == "vrf" {
+		return ""
+	}
+	switch m.Driver {
+	case "bond", "team":
+		return fmt.Sprintf("device %s is a member of %s %s: use %s as the uplink's device, or take %s out of it (ip link set %s nomaster)", d.Name, m.Driver, m.Name, m.Name, d.Name, d.Name)
+	case "bridge":
+		return fmt.Sprintf("device %s is in bridge %s: take it out (ip link set %s nomaster), a device has one switch", d.Name, m.Name, d.Name)
+	default:
+		return fmt.Sprintf("device %s is a member of device %s: take it out, a device has one switch", d.Name, m.Name)
+	}
+}
+
+// DerivedMAC is a host interface's address where none is configured: locally administered, and the same for the same port at
+// every start.
+func DerivedMAC(id plan.PortID, place string) plan.MAC {
+	h := sha256.Sum256([]byte("heddle host port\x00" + place + "\x00" + id.Switch + "\x00" + id.Name))
+	m := plan.MAC(h[:6])
+	m[0] = m[0]&^1 | 2
+	return m
+}
+
+const switchEndPrefix = "sw-"
+
+// SwitchEnd is the name of the switch's end of a host interface's pair: recognisable, at most 15 bytes, and the same at
+// every start.
+func SwitchEnd(device string) string {
+	if len(switchEndPrefix)+len(device) <= hostdev.NameMax {
+		return switchEndPrefix + device
+	}
+	h := sha256.Sum256([]byte(device))
+	return fmt.Sprintf("%s%s%x", switchEndPrefix, strings.ToValidUTF8(device[:hostdev.NameMax-len(switchEndPrefix)-4], ""), h[:2])
+}
+
+// AliasPrefix begins the alias of every device the agent of that name makes.
+func AliasPrefix(agent string) string { return "heddle/" + agent + "/" }
+
+// Alias is that of the device made for a port.
+func Alias(agent string, id plan.PortID) string { return AliasPrefix(agent) + id.String() }

@@ -1,0 +1,143 @@
+package state
+
+import (
+	"slices"
+
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+	"heddle/internal/uplinks/lacp"
+)
+
+// LAG is what is remembered of a LAG, so that a restart of the agent does not take it apart.
+type LAG struct {
+	ID plan.PortID `json:"id"` // switch and LAG
+	// Devices are the indexes of the members' devices that Snapshot is about, by the uplink's name.
+	Devices map[string]uint32 `json:"devices,omitzero"`
+	// Snapshot also holds the LAG's system and its members' port numbers, which stay as they are once they were given.
+	Snapshot lacp.Snapshot `json:"snapshot"`
+}
+
+// LAGDevice is what a LAG needs to know of a member's device.
+type LAGDevice struct {
+	Index uint32 // ifindex
+	MAC   plan.MAC
+}
+
+// portPriority is the LACP port priority of every member, and systemPriority that of every LAG: the usual default.
+const (
+	portPriority   = 255
+	systemPriority = 32768
+)
+
+// LAG finds what is remembered of a LAG, nil for nothing.
+func (s *State) LAG(id plan.PortID) *LAG {
+	for i := range s.LAGs {
+		if s.LAGs[i].ID == id {
+			return &s.LAGs[i]
+		}
+	}
+	return nil
+}
+
+// KeepLAGs gives every LAG of the plan its system and port numbers. It takes nothing away, because the plan may yet be refused.
+func (s *State) KeepLAGs(p *plan.Plan, devices map[plan.PortID]LAGDevice) {
+	for _, sw := range p.Switches {
+		for _, g := range sw.LAGs {
+			id := plan.PortID{Switch: sw.Name, Name: g.Name}
+			if s.LAG(id) == nil {
+				s.LAGs = append(s.LAGs, LAG{ID: id})
+			}
+			st := s.LAG(id)
+			st.number(g)
+			st.chooseSystem(g, devices)
+			s.chooseKey(st)
+		}
+	}
+}
+
+// ForgetLAGs forgets the LAGs and members that a plan in force does not have.
+func (s *State) ForgetLAGs(p *plan.Plan) {
+	s.LAGs = slices.DeleteFunc(s.LAGs, func(st LAG) bool {
+		sw := p.Switch(st.ID.Switch)
+		return sw == nil || sw.LAG(st.ID.Name) == nil
+	})
+	for i := range s.LAGs {
+		st := &s.LAGs[i]
+		g := p.Switch(st.ID.Switch).LAG(st.ID.Name)
+		st.Snapshot.Members = slices.DeleteFunc(st.Snapshot.Members, func(m lacp.MemberSnapshot) bool { return !slices.Contains(g.Uplinks, m.Name) })
+	}
+}
+
+// number gives members port numbers from 1. A member keeps its number as long as it is one.
+func (st *LAG) number(g *plan.LAG) {
+	for _, name := range g.Uplinks {
+		if slices.ContainsFunc(st.Snapshot.Members, func(m lacp.MemberSnapshot) bool { return m.Name == name }) {
+			continue
+		}
+		n := uint16(1)
+		for slices.ContainsFunc(st.Snapshot.Members, func(m lacp.MemberSnapshot) bool { return m.Port.Number == n }) {
+			n++
+		}
+		st.Snapshot.Members = append(st.Snapshot.Members, lacp.MemberSnapshot{Name: name, Port: lacp.Port{Priority: portPriority, Number: n}})
+	}
+}
+
+// chooseSystem takes the MAC of the first member that has a device as the LAG's system id: no other host has it, unlike one derived
+// from a machine id that a cloned image may share. It stays, even without that device, so that the other members stay in use.
+func (st *LAG) chooseSystem(g *plan.LAG, devices map[plan.PortID]LAGDevice) {
+	for _, name := range g.Uplinks {
+		if !st.Snapshot.System.MAC.IsZero() {
+			return
+		}
+		st.Snapshot.System = lacp.System{Priority: systemPriority, MAC: devices[plan.PortID{Switch: st.ID.Switch, Name: name}].MAC}
+	}
+}
+
+// chooseKey takes the lowest key that no other LAG has: a device may move from one LAG to another, whose system id it then is.
+func (s *State) chooseKey(st *LAG) {
+	taken := func(k uint16) bool {
+		return slices.ContainsFunc(s.LAGs, func(o LAG) bool { return o.ID != st.ID && o.Snapshot.Key == k })
+	}
+	for st.Snapshot.Key == 0 || taken(st.Snapshot.Key) {
+		st.Snapshot.Key++
+	}
+}
+
+// Config is what LACP is asked to do for a LAG.
+func (st *LAG) Config(g *plan.LAG) lacp.Config {
+	c := lacp.Config{System: st.Snapshot.System, Key: st.Snapshot.Key, Active: g.Mode == spec.LACPActive, Fast: g.Timeout == spec.LACPFast,
+		Fallback: lacp.Fallback(g.Fallback)}
+	for _, name := range g.Uplinks {
+		for _, m := range st.Snapshot.Members {
+			if m.Name == name {
+				c.Members = append(c.Members, lacp.Member{Name: name, Port: m.Port})
+			}
+		}
+	}
+	return c
+}
+
+// Saved is the part of the snapshot whose members still have the device they had.
+func (st *LAG) Saved(devices map[plan.PortID]LAGDevice) lacp.Snapshot {
+	s := st.Snapshot
+	s.Members = slices.DeleteFunc(slices.Clone(s.Members), func(m lacp.MemberSnapshot) bool {
+		d, ok := devices[plan.PortID{Switch: st.ID.Switch, Name: m.Name}]
+		return !ok || d.Index == 0 || st.Devices[m.Name] != d.Index
+	})
+	return s
+}
+
+// Remember takes in what LACP found out of the members that are still the same.
+func (st *LAG) Remember(s lacp.Snapshot, devices map[string]uint32) {
+	if s.System != st.Snapshot.System || s.Key != st.Snapshot.Key {
+		return
+	}
+	for i, old := range st.Snapshot.Members {
+		for _, m := range s.Members {
+			if m.Name == old.Name && m.Port == old.Port {
+				st.Snapshot.Members[i] = m
+			}
+		}
+	}
+	st.Devices = devices
+}

@@ -1,0 +1,72 @@
+package view
+
+import (
+	"heddle/internal/api"
+	"heddle/internal/plan"
+	"heddle/internal/uplinks/lacp"
+	"heddle/internal/uplinks/linkproto"
+	"heddle/internal/uplinks/lldp"
+)
+
+// Links are what is known of the physical network at the uplinks.
+type Links struct {
+	// Out is why an uplink is not used though its link is up, "" for nothing.
+	Out func(uplink plan.PortID) string
+	// LAG and LLDP are what is known of a LAG and of an uplink's neighbours; false where the protocol is not spoken.
+	LAG  func(lag plan.PortID) (lacp.Status, bool)
+	LLDP func(uplink plan.PortID) (linkproto.LLDPStatus, bool)
+}
+
+// add adds what LACP and LLDP know of an uplink.
+func (l Links) add(sw *plan.Switch, v *api.Uplink) {
+	id := plan.PortID{Switch: v.Switch, Name: v.Name}
+	if g := sw.LAGOf(v.Name); g != nil {
+		v.LAG = &api.LAGMember{Name: g.Name, Reason: l.Out(id)}
+		l.member(plan.PortID{Switch: sw.Name, Name: g.Name}, v.Name, v.LAG)
+	}
+	if s, ok := l.LLDP(id); ok {
+		v.LLDP = &api.LLDP{Neighbours: []api.Neighbour{}, In: s.In, Out: s.Out, Bad: s.Bad, Refused: s.Refused}
+		for _, n := range s.Neighbours {
+			v.LLDP.Neighbours = append(v.LLDP.Neighbours, neighbour(n))
+		}
+	}
+}
+
+func (l Links) member(lag plan.PortID, name string, v *api.LAGMember) {
+	s, ok := l.LAG(lag)
+	if !ok {
+		return
+	}
+	for _, m := range s.Members {
+		if m.Name != name {
+			continue
+		}
+		v.Used, v.Single, v.Reason, v.Receive, v.Mux = m.Usable, m.Single, m.Reason, m.Receive, m.Mux
+		v.Actor = info(m.Actor)
+		if !m.Partner.System.MAC.IsZero() {
+			p := info(m.Partner)
+			v.Partner = &p
+		}
+		v.In, v.Out, v.Bad, v.Markers = m.Counters.In, m.Counters.Out, m.Counters.Bad, m.Counters.Markers
+	}
+}
+
+func info(i lacp.Info) api.LACPInfo {
+	return api.LACPInfo{SystemPriority: i.System.Priority, System: i.System.MAC.String(), Key: i.Key,
+		PortPriority: i.Port.Priority, Port: i.Port.Number, State: i.State.Words()}
+}
+
+func neighbour(n lldp.Neighbour) api.Neighbour {
+	p := n.PDU
+	v := api.Neighbour{Chassis: p.Chassis.String(), Port: p.Port.String(), PortDescription: lldp.Clean(p.PortDescription), SystemName: lldp.Clean(p.SystemName),
+		SystemDescription: lldp.Clean(p.SystemDescription), Source: n.Source.String(), Since: n.Since, Heard: n.Heard, TTL: p.TTL}
+	if p.Capabilities != nil {
+		v.Capabilities = p.Capabilities.Enabled.Words()
+	}
+	for _, m := range p.Management {
+		v.Management = append(v.Management, m.Address.String())
+	}
+	v.PVID, _ = p.PVID()
+	v.MaxFrame, _ = p.MaxFrame()
+	return v
+}

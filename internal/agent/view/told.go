@@ -1,0 +1,46 @@
+package view
+
+import (
+	"fmt"
+
+	"heddle/internal/abi"
+	"heddle/internal/dataplane"
+	"heddle/internal/observe/event"
+)
+
+// Told is what the switch program told as an event.
+func Told(e dataplane.Told) event.Event {
+	out := event.Event{Time: e.At, Switch: e.Port.Switch, Port: e.Port.Name, MAC: e.MAC.String(),
+		VLAN: vlanText(dataplane.MACEntry{VLAN: e.VLAN, AD: e.AD})}
+	where := "VLAN " + out.VLAN
+	if e.VLAN == 0 {
+		where = "the untagged segment"
+	}
+	switch e.Kind {
+	case abi.TellLearned:
+		out.Kind, out.Text = event.Learned, fmt.Sprintf("%s learned in %s on port %s", out.MAC, where, out.Port)
+	case abi.TellMoved:
+		out.Kind, out.From, out.To = event.Moved, e.Was.Name, out.Port
+		out.Text = fmt.Sprintf("%s in %s moved from port %s to port %s", out.MAC, where, orElse(e.Was.Name, "one that is gone"), out.Port)
+	case abi.TellLimit:
+		out.Kind = event.LimitReached
+		out.Text = fmt.Sprintf("port %s holds as many learned MACs as it may; %s in %s is not learned", out.Port, out.MAC, where)
+		if e.Reason == abi.ReasonMACTableFull {
+			out.Text = fmt.Sprintf("port %s holds its share of the host's table of learned MACs; %s in %s is not learned", out.Port, out.MAC, where)
+		}
+	default:
+		out.Kind, out.VLAN = event.Violation, ""
+		out.Text = fmt.Sprintf("port %s sent a frame from %s that its policy refuses: %s", out.Port, out.MAC, e.Reason)
+	}
+	if e.Untold > 0 {
+		out.Text += fmt.Sprintf(" (%d events of this port before it were too many to be told)", e.Untold)
+	}
+	return out
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

@@ -1,0 +1,184 @@
+// Package view is what is in force in the words of the command line: switches, uplinks, port groups, ports, counters, MACs and events. It
+// reads and changes nothing.
+package view
+
+import (
+	"fmt"
+	"slices"
+
+	"heddle/internal/agent/state"
+	"heddle/internal/api"
+	"heddle/internal/dataplane"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// Source is what a host is shown from.
+type Source struct {
+	Agent      api.AgentInfo
+	Config     *spec.Config // in force
+	Plan       *plan.Plan   // of Config
+	Applied    *dataplane.Desired
+	Remembered *state.State
+	Problems   map[plan.PortID]string
+	// Unattached says why frames of a port do not reach the switch yet, "" when they do.
+	Unattached func(plan.PortID) string
+	// Before is what runs before the switch on the devices of ports and uplinks.
+	Before map[plan.PortID][]api.ProgramBefore
+	// Device says what is wrong with an uplink's device, and what the agent has set on it.
+	Device func(uplink plan.PortID) (warnings, changed []string)
+	Links  Links
+}
+
+// State is everything in force.
+func (src Source) State() *api.State {
+	s := &api.State{Agent: src.Agent, Switches: []api.Switch{}, PortGroups: []api.PortGroup{}, Uplinks: []api.Uplink{}, Ports: []api.Port{}}
+	for _, sw := range src.Plan.Switches {
+		v := api.Switch{Name: sw.Name, Kind: sw.Kind, MTU: sw.MTU, Uplinks: []string{}, ReversePath: sw.ReversePath,
+			ReversePathPromiscuous: sw.ReversePathPromiscuous, BlockGuestBPDU: sw.BlockGuestBPDU, IPFIX: sw.IPFIX.Rows()}
+		for _, u := range sw.Uplinks {
+			uv := src.uplink(sw, u)
+			v.Uplinks = append(v.Uplinks, u.ID.Name)
+			v.UplinksUp += one(uv.State == api.Up)
+			s.Uplinks = append(s.Uplinks, uv)
+		}
+		perGroup := map[string][2]int{}
+		own := dataplane.EffectiveMACs(sw, src.Applied.Facts)
+		for i, p := range sw.Ports {
+			pv := src.Port(sw, p, own[i].Violation)
+			up := one(pv.State == api.Up)
+			n := perGroup[p.PortGroup]
+			perGroup[p.PortGroup] = [2]int{n[0] + 1, n[1] + up}
+			v.Ports, v.PortsUp = v.Ports+1, v.PortsUp+up
+			s.Ports = append(s.Ports, pv)
+		}
+		groups := src.groups(sw.Name, perGroup)
+		v.PortGroups = len(groups)
+		s.PortGroups = append(s.PortGroups, groups...)
+		s.Switches = append(s.Switches, v)
+	}
+	return s
+}
+
+func one(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// StateOf is what has become of a port or uplink, and why where it is not up.
+func (src Source) StateOf(id plan.PortID, blocked bool) (api.PortState, string) {
+	f, connected := src.Applied.Facts[id]
+	why, waits := src.Problems[id], src.Unattached(id)
+	switch {
+	case !connected:
+		return api.Pending, why
+	case waits != "":
+		return api.Pending, waits
+	case blocked || f.LoopBlocked != "":
+		return api.Blocked, why
+	case !f.Up && why == "":
+		return api.Down, "its device, or its owner's end, is down or has no carrier"
+	case !f.Up:
+		return api.Down, why
+	case f.Waits() && why == "":
+		return api.Waiting, src.Remembered.WaitOf(id).Text()
+	case f.Waits():
+		return api.Waiting, why
+	case f.Out != "":
+		return api.Out, f.Out
+	}
+	return api.Up, why
+}
+
+// withBefore adds what runs before the switch to the reason why a port is not in full service.
+func withBefore(reason string, list []api.ProgramBefore) string {
+	if before := api.Before(list); reason == "" || before == "" {
+		return reason + before
+	}
+	return reason + "; " + api.Before(list)
+}
+
+func (src Source) uplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
+	v := api.Uplink{Switch: sw.Name, Name: u.ID.Name, Device: u.Device, VLANs: u.VLANs.String(), Number: u.Number, Monitoring: u.Monitoring.String()}
+	v.State, v.Reason = src.StateOf(u.ID, u.Blocked)
+	v.RunsBefore = src.Before[u.ID]
+	v.Reason = withBefore(v.Reason, v.RunsBefore)
+	if f, ok := src.Applied.Facts[u.ID]; ok {
+		v.MAC, v.MTU = f.DeviceMAC.String(), f.MTU
+	}
+	v.Warnings, v.Changed = src.Device(u.ID)
+	src.Links.add(sw, &v)
+	return v
+}
+
+// Port is one port; violation says what its owner does against its policy, "" for nothing.
+func (src Source) Port(sw *plan.Switch, p *plan.Port, violation string) api.Port {
+	v := api.Port{
+		Switch: p.ID.Switch, Name: p.ID.Name, PortGroup: p.PortGroup, Role: p.Role, Origin: api.FromFile, Number: p.Number,
+		Device: p.Device, VLAN: p.Policy.VLAN.V.String(), Addresses: p.Addresses, Promiscuous: "unknown",
+		Overrides: src.Remembered.Overrides[p.ID.Name].Texts(), Effective: p.Rows(),
+	}
+	if slices.ContainsFunc(src.Remembered.Ports, func(o spec.Port) bool { return o.Name == p.ID.Name }) {
+		v.Origin = api.FromRun
+	}
+	v.State, v.Reason = src.StateOf(p.ID, p.Policy.Blocked.V)
+	v.RunsBefore = src.Before[p.ID]
+	v.Reason = withBefore(v.Reason, v.RunsBefore)
+	if !p.InitialMAC.IsZero() {
+		v.MAC = p.InitialMAC.String()
+	}
+	f, ok := src.Applied.Facts[p.ID]
+	if !ok {
+		return v
+	}
+	v.MTU = f.MTU
+	v.Uplinks = src.Applied.UplinksInUse(sw, p)
+	v.Violation = violation
+	v.Promiscuous = map[plan.Asks]string{plan.AsksYes: "yes", plan.AsksNo: "no", plan.AsksUnknown: "unknown"}[f.Promiscuous]
+	if !f.SeenMAC.IsZero() {
+		v.SeenMAC = f.SeenMAC.String()
+	}
+	return v
+}
+
+// groups shows the port groups of a switch with what their ports inherit: the effective policy of a port that sets nothing
+// for itself.
+func (src Source) groups(name string, ports map[string][2]int) []api.PortGroup {
+	k := slices.IndexFunc(src.Config.Switches, func(s spec.Switch) bool { return s.Name == name })
+	if k < 0 {
+		return nil
+	}
+	s := &src.Config.Switches[k]
+	bare := &spec.Config{Switches: []spec.Switch{*s}}
+	for i, g := range s.PortGroups {
+		bare.Ports = append(bare.Ports, spec.Port{Name: fmt.Sprintf("_group-%d", i), Switch: s.Name, PortGroup: g.Name})
+	}
+	resolved, err := plan.Resolve(bare, nil)
+	groups := make([]api.PortGroup, len(s.PortGroups))
+	for i, g := range s.PortGroups {
+		groups[i] = api.PortGroup{Switch: s.Name, Name: g.Name, Ports: ports[g.Name][0], PortsUp: ports[g.Name][1],
+			Overrides: overridable(g.Overrides), Reset: g.Overrides.Resets(), Policy: []plan.Row{}}
+		if err == nil {
+			p := resolved.Switches[0].Ports[i]
+			groups[i].VLAN, groups[i].Policy = p.Policy.VLAN.V.String(), p.Rows()
+		}
+	}
+	return groups
+}
+
+// overridable names what a single port may set for itself.
+func overridable(o spec.Overrides) []string {
+	names := []string{}
+	for _, c := range []struct {
+		name string
+		ok   bool
+	}{{"blocked", o.AllowsBlocked()}, {"vlan", o.VLAN}, {"security", o.Security}, {"teaming", o.Teaming}, {"monitoring", o.Monitoring},
+		{"stormControl", o.StormControl}} {
+		if c.ok {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}

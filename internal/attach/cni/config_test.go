@@ -1,0 +1,76 @@
+package cni
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/containernetworking/cni/pkg/skel"
+	"github.com/containernetworking/cni/pkg/types"
+
+	"heddle/internal/host/hostdev"
+)
+
+func TestNamesFitAndTellAttachmentsApart(t *testing.T) {
+	long := strings.Repeat("f", 64)
+	seen := map[string]bool{}
+	for _, c := range [][3]string{{"net", long, "eth0"}, {"net", long, "eth1"}, {"net", long[:63] + "e", "eth0"}, {"net2", long, "eth0"}, {"net", "short", "eth0"}} {
+		d, p := hostDevice(c[0], c[1], c[2]), port(c[0], c[1], c[2])
+		if len(d) > hostdev.NameMax {
+			t.Errorf("device name %s is too long", d)
+		}
+		if seen[d] || seen[p] {
+			t.Errorf("%v: %s or %s is another's", c, d, p)
+		}
+		seen[d], seen[p] = true, true
+		if !strings.HasPrefix(p, portPrefix(c[0])) {
+			t.Errorf("port %s is not the network's", p)
+		}
+	}
+}
+
+func TestWhereTheMACAndThePortGroupComeFrom(t *testing.T) {
+	for _, c := range []struct {
+		conf, args, mac, group string
+		code                   uint
+	}{
+		{conf: `{"portGroup": "web"}`, group: "web"},
+		{conf: `{"portGroup": "web"}`, args: "MAC=02:00:00:00:00:01;HEDDLE_PORT_GROUP=db;OTHER=x", mac: "02:00:00:00:00:01", group: "db"},
+		{conf: `{"portGroup": "web", "runtimeConfig": {"mac": "02:00:00:00:00:02"}}`, args: "MAC=02:00:00:00:00:01", mac: "02:00:00:00:00:02", group: "web"},
+		{conf: `{`, code: types.ErrDecodingFailure},
+		{conf: `{}`, args: "MAC=rubbish", code: types.ErrInvalidEnvironmentVariables},
+		{conf: `{}`, args: "MAC=01:00:00:00:00:01", code: types.ErrInvalidEnvironmentVariables},
+	} {
+		a, err := parse(&skel.CmdArgs{StdinData: []byte(c.conf), Args: c.args})
+		var e *types.Error
+		if c.code != 0 {
+			if !errors.As(err, &e) || e.Code != c.code {
+				t.Errorf("%s %s: %v, want code %d", c.conf, c.args, err, c.code)
+			}
+			continue
+		}
+		if err != nil || a.mac.String() != c.mac || a.conf.PortGroup != c.group {
+			t.Errorf("%s %s: %v %+v", c.conf, c.args, err, a)
+		}
+	}
+}
+
+func TestAPluginIsLookedForByNameAlone(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "host-local"), nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "readme"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if path, err := findPlugin("/nowhere:"+dir, "host-local"); err != nil || path != filepath.Join(dir, "host-local") {
+		t.Errorf("%s %v", path, err)
+	}
+	for _, name := range []string{"readme", "missing", "../host-local", "..", ""} {
+		if path, err := findPlugin(dir, name); err == nil {
+			t.Errorf("%q: %s", name, path)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+// Package stats sums the counters of ports by port group and switch, and makes rates of two readings. Pure.
+package stats
+
+import (
+	"slices"
+	"strings"
+
+	"heddle/internal/abi"
+	"heddle/internal/api"
+	"heddle/internal/diagnose/reasons"
+)
+
+// Counts are what passed and what did not. In is from the owners into the switch; a frame counts in once, and out once for every
+// copy handed over.
+type Counts struct {
+	PacketsIn  uint64 `json:"packetsIn"`
+	BytesIn    uint64 `json:"bytesIn"`
+	PacketsOut uint64 `json:"packetsOut"`
+	BytesOut   uint64 `json:"bytesOut"`
+	// InDropped are frames that went nowhere, OutDropped copies refused for their receiver; both without Filtered.
+	InDropped  uint64 `json:"inDropped"`
+	OutDropped uint64 `json:"outDropped"`
+	// Filtered are frames and copies that are left out in normal operation (reasons.ByDesign): duplicates, and what is for nobody here.
+	Filtered uint64 `json:"filtered"`
+	// DeviceLost are frames that a receiver could not take, by its devices' own account (api.DeviceLosses.Lost).
+	DeviceLost uint64 `json:"deviceLost"`
+}
+
+// Rates are Counts a second.
+type Rates struct {
+	PacketsIn  float64 `json:"packetsIn"`
+	BytesIn    float64 `json:"bytesIn"`
+	PacketsOut float64 `json:"packetsOut"`
+	BytesOut   float64 `json:"bytesOut"`
+	InDropped  float64 `json:"inDropped"`
+	OutDropped float64 `json:"outDropped"`
+	Filtered   float64 `json:"filtered"`
+	DeviceLost float64 `json:"deviceLost"`
+}
+
+// Line is a port or uplink, a port group, or a switch with its counts.
+type Line struct {
+	Switch    string `json:"switch"`
+	PortGroup string `json:"portGroup,omitempty"`
+	// Port is the port's or uplink's name; "" of a sum.
+	Port   string `json:"port,omitempty"`
+	Uplink bool   `json:"uplink,omitempty"`
+	// Ports is how many ports and uplinks are in it.
+	Ports  int    `json:"ports"`
+	Counts Counts `json:"counts"`
+	// Rates are nil where they are not known: without a reading before, and when the counters began anew.
+	Rates *Rates `json:"rates,omitempty"`
+}
+
+// By says what the lines are of.
+type By string
+
+// The kinds of line.
+const (
+	Port      By = "port"
+	PortGroup By = "portgroup"
+	Switch    By = "switch"
+)
+
+// Uplinks is what stands for the port group of the lines that sum uplinks, which are in none.
+const Uplinks = "(uplinks)"
+
+// Of are the counts of one port.
+func Of(s *api.Stats) Counts {
+	var c Counts
+	for _, n := range s.Counters {
+		class := strings.HasSuffix(n.Name, "cast") // Unicast, Multicast, Broadcast
+		switch {
+		case class && strings.HasPrefix(n.Name, "packetsIn"):
+			c.PacketsIn += n.Value
+		case class && strings.HasPrefix(n.Name, "bytesIn"):
+			c.BytesIn += n.Value
+		case class && strings.HasPrefix(n.Name, "packetsOut"):
+			c.PacketsOut += n.Value
+		case class && strings.HasPrefix(n.Name, "bytesOut"):
+			c.BytesOut += n.Value
+		case n.Name == "packetsInDropped" || n.Name == "packetsInException":
+			c.InDropped += n.Value
+		case n.Name == "packetsOutDropped" || n.Name == "packetsOutException":
+			c.OutDropped += n.Value
+		}
+	}
+	in, out := filtered(s.Drops, s.Uplink), filtered(s.Refused, s.Uplink)
+	c.InDropped -= min(in, c.InDropped)
+	c.OutDropped -= min(out, c.OutDropped)
+	c.Filtered = in + out
+	c.DeviceLost = s.Device.Lost() + s.Peer.Lost()
+	return c
+}
+
+func filtered(counts []api.ReasonNo, uplink bool) (n uint64) {
+	for _, c := range counts {
+		if r, ok := abi.ParseReason(c.Reason); ok && reasons.ByDesign(r, uplink) {
+			n += c.Value
+		}
+	}
+	return n
+}
+
+// Key names a port or uplink.
+type Key struct{ Switch, Name string }
+
+// Reading is one reading of every port.
+type Reading map[Key]*api.Stats
+
+// Read makes a reading of what an agent answered.
+func Read(all []api.Stats) Reading {
+	r := make(Reading, len(all))
+	for i := range all {
+		r[Key{all[i].Switch, all[i].Name}] = &all[i]
+	}
+	return r
+}
+
+// Lines are the ports in the order given, with their rates since before, which may be nil.
+func Lines(before Reading, now []api.Stats) []Line {
+	out := make([]Line, len(now))
+	for i := range now {
+		s := &now[i]
+		out[i] = Line{Switch: s.Switch, PortGroup: s.PortGroup, Port: s.Name, Uplink: s.Uplink, Ports: 1, Counts: Of(s)}
+		if b := before[Key{s.Switch, s.Name}]; b != nil {
+			out[i].Rates = between(Of(b), out[i].Counts, s.ReadAt-b.ReadAt)
+		}
+	}
+	return out
+}
+
+// between are the rates over a time in nanoseconds; nil when a counter went back.
+func between(a, b Counts, ns int64) *Rates {
+	if ns <= 0 {
+		return nil
+	}
+	back := false
+	per := func(x, y uint64) float64 {
+		back = back || y < x
+		return float64(y-x) * 1e9 / float64(ns)
+	}
+	r := &Rates{PacketsIn: per(a.PacketsIn, b.PacketsIn), BytesIn: per(a.BytesIn, b.BytesIn), PacketsOut: per(a.PacketsOut, b.PacketsOut),
+		BytesOut: per(a.BytesOut, b.BytesOut), InDropped: per(a.InDropped, b.InDropped), OutDropped: per(a.OutDropped, b.OutDropped), Filtered: per(a.Filtered, b.Filtered)}
+	if back {
+		return nil
+	}
+	if b.DeviceLost >= a.DeviceLost { // another device, which counts from 0, is no reason to show nothing
+		r.DeviceLost = per(a.DeviceLost, b.DeviceLost)
+	}
+	return r
+}
+
+// Sum adds lines up: by port group, with the uplinks of a switch in one line of their own, or by switch. The order is that of the
+// first of each. A sum has rates where all its ports have them.
+func Sum(lines []Line, by By) []Line {
+	if by == Port {
+		return lines
+	}
+	var out []Line
+	at := map[Key]int{}
+	for _, l := range lines {
+		k := Key{Switch: l.Switch}
+		if by == PortGroup {
+			k.Name = l.PortGroup
+			if l.Uplink {
+				k.Name = Uplinks
+			}
+		}
+		i, seen := at[k]
+		if !seen {
+			i = len(out)
+			at[k] = i
+			out = append(out, Line{Switch: k.Switch, PortGroup: k.Name, Uplink: l.Uplink && by == PortGroup, Rates: &Rates{}})
+		}
+		out[i].add(l)
+	}
+	return out
+}
+
+func (l *Line) add(m Line) {
+	l.Ports += m.Ports
+	a, b := &l.Counts, &m.Counts
+	a.PacketsIn += b.PacketsIn
+	a.BytesIn += b.BytesIn
+	a.PacketsOut += b.PacketsOut
+	a.BytesOut += b.BytesOut
+	a.InDropped += b.InDropped
+	a.OutDropped += b.OutDropped
+	a.Filtered += b.Filtered
+	a.DeviceLost += b.DeviceLost
+	if l.Rates == nil || m.Rates == nil {
+		l.Rates = nil
+		return
+	}
+	r, s := l.Rates, m.Rates
+	r.PacketsIn += s.PacketsIn
+	r.BytesIn += s.BytesIn
+	r.PacketsOut += s.PacketsOut
+	r.BytesOut += s.BytesOut
+	r.InDropped += s.InDropped
+	r.OutDropped += s.OutDropped
+	r.Filtered += s.Filtered
+	r.DeviceLost += s.DeviceLost
+}
+
+// Kinds are the words for By.
+func Kinds() []string { return []string{string(Port), string(PortGroup), string(Switch)} }
+
+// Valid says whether by is one of them.
+func (by By) Valid() bool { return slices.Contains(Kinds(), string(by)) }

@@ -1,0 +1,197 @@
+// Package top is a live view of ports by rate and drops for a terminal: what keys do, what is shown and in which order is pure; Run
+// joins it to a terminal, and leaves that as it was.
+package top
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"heddle/internal/abi"
+	"heddle/internal/api"
+	"heddle/internal/cli/stats"
+	"heddle/internal/diagnose/reasons"
+)
+
+// Column is what ports are shown and sorted by.
+type Column int
+
+// The columns, in their order; the first has the key 1.
+const (
+	Name Column = iota
+	BitsIn
+	BitsOut
+	PacketsIn
+	PacketsOut
+	DropRate
+	Drops
+	LastDrop
+	columns
+)
+
+// words are what --sort calls the columns.
+var words = [columns]string{"port", "in-bits", "out-bits", "in-packets", "out-packets", "drop-rate", "drops", "last-drop"}
+
+// Columns are the words for the columns.
+func Columns() []string { return slices.Clone(words[:]) }
+
+// ColumnOf finds a column by its word.
+func ColumnOf(word string) (Column, bool) {
+	i := slices.Index(words[:], word)
+	return Column(i), i >= 0
+}
+
+// Row is one port or uplink.
+type Row struct {
+	stats.Line
+	// Last is the last drop seen since the view began; its Reason is "" before the first.
+	Last Drop `json:"lastDrop,omitzero"`
+}
+
+// Drop is when frames went nowhere, or copies were refused, and why: the reason of most of them in that interval.
+type Drop struct {
+	Reason string `json:"reason"`
+	// Refused: copies to this port; otherwise frames from it.
+	Refused bool      `json:"refused,omitempty"`
+	Count   uint64    `json:"count"`
+	At      time.Time `json:"at"`
+}
+
+// Model is the state of a view.
+type Model struct {
+	// Title says whose ports these are.
+	Title string
+	// Interval is the time between two readings.
+	Interval time.Duration
+	Sort     Column
+	// Up: the least comes first.
+	Up     bool
+	Filter string
+	Paused bool
+	// Width and Height are the terminal's, in characters.
+	Width, Height int
+	// Fault says why there was no new reading.
+	Fault string
+
+	typing  bool // the filter is being typed
+	offset  int  // of the first row shown
+	now     time.Time
+	rows    []Row // all, in the agent's order
+	before  stats.Reading
+	last    map[stats.Key]Drop
+	several bool // switches
+}
+
+// Update takes a reading in, made at that time.
+func (m *Model) Update(all []api.Stats, now time.Time) {
+	m.now, m.Fault = now, ""
+	if m.last == nil {
+		m.last = map[stats.Key]Drop{}
+	}
+	lines := stats.Lines(m.before, all)
+	m.rows, m.several = make([]Row, len(lines)), false
+	there := make(map[stats.Key]bool, len(lines))
+	for i, l := range lines {
+		k := stats.Key{Switch: l.Switch, Name: l.Port}
+		there[k] = true
+		if d, dropped := newest(m.before[k], &all[i], now); dropped {
+			m.last[k] = d
+		}
+		m.rows[i] = Row{Line: l, Last: m.last[k]}
+		m.several = m.several || l.Switch != lines[0].Switch
+	}
+	for k := range m.last {
+		if !there[k] {
+			delete(m.last, k)
+		}
+	}
+	m.before = stats.Read(all)
+}
+
+// newest is what was dropped, or refused, between two readings, most of it for one reason.
+func newest(before, now *api.Stats, at time.Time) (d Drop, dropped bool) {
+	if before == nil {
+		return Drop{}, false
+	}
+	look := func(was, is []api.ReasonNo, refused bool) { // what is left out by design is no drop
+		old := make(map[string]uint64, len(was))
+		for _, r := range was {
+			old[r.Reason] = r.Value
+		}
+		for _, r := range is {
+			if why, ok := abi.ParseReason(r.Reason); ok && reasons.ByDesign(why, now.Uplink) {
+				continue
+			}
+			if o := old[r.Reason]; r.Value > o && r.Value-o > d.Count {
+				d, dropped = Drop{Reason: r.Reason, Refused: refused, Count: r.Value - o, At: at}, true
+			}
+		}
+	}
+	look(before.Drops, now.Drops, false)
+	look(before.Refused, now.Refused, true)
+	return d, dropped
+}
+
+// Rated says whether there are rates: a view needs two readings for its first ones.
+func (m *Model) Rated() bool {
+	return slices.ContainsFunc(m.rows, func(r Row) bool { return r.Rates != nil })
+}
+
+// Rows are the ports that the filter lets through, in order.
+func (m *Model) Rows() []Row {
+	out := make([]Row, 0, len(m.rows))
+	want := strings.ToLower(m.Filter)
+	for _, r := range m.rows {
+		if strings.Contains(strings.ToLower(r.Switch+"/"+r.Port+" "+r.PortGroup+" "+r.Last.Reason), want) {
+			out = append(out, r)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Row) int {
+		n := m.compare(a, b)
+		if m.Up == (m.Sort == Name) { // names go from A to Z, numbers from the greatest down
+			n = -n
+		}
+		if n == 0 {
+			n = natural(a, b)
+		}
+		return n
+	})
+	return out
+}
+
+func natural(a, b Row) int {
+	return cmp.Or(cmp.Compare(a.Switch, b.Switch), cmp.Compare(a.Port, b.Port))
+}
+
+// compare puts the lesser first.
+func (m *Model) compare(a, b Row) int {
+	if m.Sort == Name {
+		return natural(a, b)
+	}
+	if m.Sort == LastDrop {
+		return a.Last.At.Compare(b.Last.At)
+	}
+	return cmp.Compare(a.value(m.Sort), b.value(m.Sort))
+}
+
+// value is a number of the row; below 0 when it is not known.
+func (r *Row) value(c Column) float64 {
+	if c == Drops {
+		return float64(r.Counts.InDropped + r.Counts.OutDropped)
+	}
+	if r.Rates == nil {
+		return -1
+	}
+	switch c {
+	case BitsIn:
+		return 8 * r.Rates.BytesIn
+	case BitsOut:
+		return 8 * r.Rates.BytesOut
+	case PacketsIn:
+		return r.Rates.PacketsIn
+	case PacketsOut:
+		return r.Rates.PacketsOut
+	}
+	return r.Rates.InDropped + r.Rates.OutDropped
+}

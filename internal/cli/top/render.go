@@ -1,0 +1,208 @@
+package top
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"heddle/internal/cli/stats"
+)
+
+// Line is one line of the screen.
+type Line struct {
+	Text string
+	// Head: the headings of the columns. Loud: something was dropped within the last interval.
+	Head, Loud bool
+}
+
+// above is how many lines are above the ports.
+const above = 4
+
+// body is how many ports there is room for.
+func (m *Model) body() int { return max(0, m.Height-above) }
+
+var headings = [columns]string{"PORT", "IN bit/s", "OUT bit/s", "IN pkt/s", "OUT pkt/s", "DROP/s", "DROPS", "LAST DROP"}
+
+// widths of the columns of numbers, with the space before them, and of the last drop; the port has the rest.
+const (
+	numberWidth = 10
+	lastWidth   = 28
+	leastName   = 12
+)
+
+// Screen is what the terminal shows: Height lines at most, none longer than Width.
+func (m *Model) Screen() []Line {
+	rows := m.Rows()
+	m.offset = max(0, min(m.offset, len(rows)-m.body()))
+	lines := []Line{{Text: m.first(rows)}, {Text: m.sums(rows)}, {Text: m.status()}, {Text: m.heading(), Head: true}}
+	for _, r := range rows[m.offset:min(len(rows), m.offset+m.body())] {
+		lines = append(lines, Line{Text: m.row(&r), Loud: r.Rates != nil && r.value(DropRate) > 0})
+	}
+	for i := range lines {
+		lines[i].Text = cut(lines[i].Text, m.Width)
+	}
+	return lines[:min(len(lines), m.Height)]
+}
+
+func (m *Model) first(rows []Row) string {
+	shown := fmt.Sprintf("%d ports", len(rows))
+	if n := m.body(); len(rows) > n {
+		shown = fmt.Sprintf("%d-%d of %d ports", m.offset+1, m.offset+n, len(rows))
+	}
+	return fmt.Sprintf("heddle top  %s  %s  every %v  %s", clean(m.Title), m.now.Format(time.TimeOnly), m.Interval, shown)
+}
+
+func (m *Model) sums(rows []Row) string {
+	var r stats.Rates
+	for _, row := range rows {
+		if row.Rates != nil {
+			r.BytesIn += row.Rates.BytesIn
+			r.BytesOut += row.Rates.BytesOut
+			r.PacketsIn += row.Rates.PacketsIn
+			r.PacketsOut += row.Rates.PacketsOut
+			r.InDropped += row.Rates.InDropped + row.Rates.OutDropped
+		}
+	}
+	return fmt.Sprintf("in %sbit/s %s pkt/s   out %sbit/s %s pkt/s   dropped and refused %s/s", stats.Short(8*r.BytesIn), stats.Short(r.PacketsIn),
+		stats.Short(8*r.BytesOut), stats.Short(r.PacketsOut), stats.Short(r.InDropped))
+}
+
+func (m *Model) status() string {
+	var parts []string
+	if m.Fault != "" {
+		parts = append(parts, "no answer: "+clean(m.Fault))
+	}
+	if m.Paused {
+		parts = append(parts, "paused (p)")
+	}
+	switch {
+	case m.typing:
+		parts = append(parts, "show only: "+clean(m.Filter)+"_")
+	case m.Filter != "":
+		parts = append(parts, "only "+clean(m.Filter)+" (Esc: all)")
+	}
+	if len(parts) == 0 {
+		return "q quit  1-8 s r sort  / only some  p pause  arrows scroll"
+	}
+	return strings.Join(parts, "   ")
+}
+
+func (m *Model) nameWidth() int {
+	return max(leastName, m.Width-numberWidth*int(columns-2)-lastWidth-2)
+}
+
+func (m *Model) heading() string {
+	cells := headings
+	mark := "↓"
+	if m.Up != (m.Sort == Name) {
+		mark = "↑"
+	}
+	cells[m.Sort] += mark
+	return m.join(cells)
+}
+
+func (m *Model) join(cells [columns]string) string {
+	var b strings.Builder
+	b.WriteString(fit(cells[Name], m.nameWidth(), false))
+	for _, c := range cells[BitsIn:LastDrop] {
+		b.WriteString(fit(c, numberWidth, true))
+	}
+	b.WriteString("  " + fit(cells[LastDrop], lastWidth, false))
+	return b.String()
+}
+
+func (m *Model) row(r *Row) string {
+	name := r.Port
+	if m.several {
+		name = r.Switch + "/" + r.Port
+	}
+	if r.Uplink {
+		name += " ^"
+	}
+	cells := [columns]string{Name: clean(name)}
+	for c := BitsIn; c < LastDrop; c++ {
+		cells[c] = stats.Short(r.value(c))
+	}
+	cells[LastDrop] = m.lastDrop(r.Last)
+	return m.join(cells)
+}
+
+// lastDrop is the reason of the last drop and its age: "in forged-transmit 3s".
+func (m *Model) lastDrop(d Drop) string {
+	if d.Reason == "" {
+		return "-"
+	}
+	way := "in "
+	if d.Refused {
+		way = "out "
+	}
+	return way + d.Reason + " " + age(m.now.Sub(d.At))
+}
+
+func age(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "now"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	}
+	return fmt.Sprintf("%dh", d/time.Hour)
+}
+
+// clean replaces what a terminal could take for a command.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 0x20 || r >= 0x7f && r < 0xa0 || r == utf8.RuneError {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// fit makes a text as wide as its column.
+func fit(s string, width int, right bool) string {
+	s = cut(s, width)
+	pad := strings.Repeat(" ", width-utf8.RuneCountInString(s))
+	if right {
+		return pad + s
+	}
+	return s + pad
+}
+
+func cut(s string, width int) string {
+	if utf8.RuneCountInString(s) <= width {
+		return s
+	}
+	return string([]rune(s)[:max(width, 0)])
+}
+
+// Batch writes the view as lines, for who reads it without a terminal.
+func (m *Model) Batch(w io.Writer) error {
+	m.Width, m.Height = batchWidth, above+len(m.rows)
+	lines := m.Screen()
+	for i, l := range lines {
+		if i == 2 && m.Filter == "" { // the keys do nothing here
+			continue
+		}
+		if _, err := fmt.Fprintln(w, strings.TrimRight(l.Text, " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// batchWidth leaves 30 characters for a port's name.
+const batchWidth = 120
+
+// JSON writes the view as one line: when, and the rows.
+func (m *Model) JSON(w io.Writer) error {
+	return json.NewEncoder(w).Encode(struct {
+		Time time.Time `json:"time"`
+		Rows []Row     `json:"rows"`
+	}{m.now, m.Rows()})
+}

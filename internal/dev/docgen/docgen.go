@@ -1,0 +1,56 @@
+// Package docgen makes the reference pages that can be made: from the statements and the tests' names, from the reasons,
+// the metrics, and the command tree. Its tests fail when a committed page differs from what it makes, and when an
+// example in a hand-written page is no valid configuration.
+package docgen
+
+//go:generate go run ./cmd/docgen ../../..
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Page is a generated file: its path below the repository's root, with slashes, and its text.
+type Page struct {
+	Path string
+	Text string
+}
+
+// Pages makes every generated page from the repository at root.
+func Pages(root string) ([]Page, error) {
+	behaviour, err := behaviourPage(root)
+	if err != nil {
+		return nil, err
+	}
+	advice, err := advisePage(root)
+	if err != nil {
+		return nil, err
+	}
+	return []Page{
+		{advisePath, advice},
+		{"docs/reference/behaviour.md", behaviour},
+		{"docs/reference/reasons.md", reasonsPage()},
+		{"docs/reference/cli.md", cliPage()},
+		{"docs/reference/metrics.md", metricsPage()},
+	}, nil
+}
+
+// Write makes every generated page and writes it below root.
+func Write(root string) error {
+	pages, err := Pages(root)
+	if err != nil {
+		return err
+	}
+	for _, p := range pages {
+		if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(p.Path)), []byte(p.Text), 0o644); err != nil {
+			return fmt.Errorf("write a reference page: %w", err)
+		}
+	}
+	return nil
+}
+
+// generated is the line that tells a reader where a page comes from.
+func generated(from string) string {
+	return fmt.Sprintf("<!-- Generated from %s by internal/dev/docgen (make generate); do not edit. -->\n\n", from)
+}

@@ -1,0 +1,77 @@
+// Package advise says what is misconfigured on a host: rules read the plan, what is seen of the devices, the counters, the MAC
+// tables, the events and what LACP and LLDP tell, and each finding has the measured sign and the command that mends it. Pure.
+package advise
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"heddle/internal/api"
+	"heddle/internal/diagnose/trace"
+	"heddle/internal/observe/event"
+)
+
+// Snapshot is what the rules read. Nothing in it is changed.
+type Snapshot struct {
+	// Host is the plan with its port groups, what is seen of the devices, and the ports connected by command.
+	Host *trace.Host
+	// State is the same host as the command line shows it.
+	State *api.State
+	// Stats are the counters since each port was connected or, with a Window, what Since gives.
+	Stats  []api.Stats
+	Window time.Duration
+	MACs   []api.MAC
+	// Flows are how metering and export do; with a Window, what FlowsSince gives. nil where it is not known.
+	Flows *api.FlowStatus
+	// Events are those that are kept, in order.
+	Events []event.Event
+	Now    time.Time
+}
+
+// Rule is one rule. Its words are also its line of the how-to.
+type Rule struct {
+	ID    string
+	Level api.FindingLevel
+	// About says in a few words what is misconfigured, Sign what the rule measures, Why what comes of it.
+	About, Sign, Why string
+	find             func(*look) []api.Finding
+}
+
+// mostOfARule bounds the findings of one rule: one wrong line of a port group shows on all its ports.
+const mostOfARule = 16
+
+// Examine asks every rule.
+func Examine(s *Snapshot) *api.Advice {
+	l := newLook(s)
+	a := &api.Advice{MeasuredSeconds: s.Window.Seconds(), Ports: len(s.State.Ports), Uplinks: len(s.State.Uplinks), Findings: []api.Finding{}}
+	for _, r := range Rules() {
+		a.Rules++
+		found := r.find(l)
+		if more := len(found) - mostOfARule; more > 0 {
+			if a.More == nil {
+				a.More = map[string]int{}
+			}
+			a.More[r.ID], found = more, found[:mostOfARule]
+		}
+		for _, f := range found {
+			f.Rule, f.Why = r.ID, cmp.Or(f.Why, r.Why)
+			f.Level = cmp.Or(f.Level, r.Level)
+			a.Findings = append(a.Findings, f)
+		}
+	}
+	slices.SortStableFunc(a.Findings, func(x, y api.Finding) int { return rank(x.Level) - rank(y.Level) })
+	return a
+}
+
+func rank(l api.FindingLevel) int {
+	if l == api.FindingWrong {
+		return 0
+	}
+	return 1
+}
+
+// Rules are all rules, in the order they are told.
+func Rules() []Rule {
+	return slices.Concat(securityRules(), loopRules(), addressRules(), uplinkRules(), redundancyRules(), deviceRules(), flowRules())
+}

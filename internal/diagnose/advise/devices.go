@@ -1,0 +1,212 @@
+package advise
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"heddle/internal/abi"
+	"heddle/internal/api"
+	"heddle/internal/diagnose/trace"
+	"heddle/internal/observe/event"
+	"heddle/internal/plan"
+)
+
+func deviceRules() []Rule {
+	return []Rule{
+		{"mtu", api.FindingWrong, "an MTU is smaller than what is sent", "frames dropped and copies refused as `mtu-exceeded`, and the devices' MTUs",
+			"long packets are lost, and short ones pass: connections open and then hang", mtu},
+		{"neighbour-mtu", api.FindingWrong, "the physical switch takes shorter frames than this one sends", "the longest frame that the neighbour tells by LLDP, against the switch's MTU",
+			"long packets are lost beyond the uplink, where nothing counts them", neighbourMTU},
+		{"device-missing", api.FindingNote, "a port's or uplink's device is not there", "how long it has not been there", "the port does not exist for the switch until its device does", deviceMissing},
+		{"program-before", api.FindingWrong, "somebody else's program runs before the switch on a device", "the programs on the device (tcx, XDP), by the kernel's ids",
+			"it may take frames, change them or pass them on: block, security policy and VLANs hold for what it lets through alone", programBefore},
+		{"device-losses", api.FindingNote, "an uplink's device loses frames", "the device's own counters: errors, overruns, and frames it did not send",
+			"no program of the switch saw these frames: cable, optics, ring sizes or CPU", deviceLosses},
+		{"device-refused", api.FindingNote, "a device does not take what the switch hands it", "copies refused as `device-refused`: 1 % and more",
+			"the guest is too slow, or its queue too short", deviceRefused},
+	}
+}
+
+func mtu(l *look) (found []api.Finding) {
+	for _, sw := range l.Host.Plan.Switches {
+		longest, byReceivers := l.longest(sw), false
+		members := l.members(sw)
+		for _, m := range members {
+			c, own := l.of(m.id), l.Host.Facts[m.id].MTU
+			n := c.kept(abi.ReasonMTUExceeded)
+			if n == 0 {
+				continue
+			}
+			byReceivers = true
+			m.at.Sign = fmt.Sprintf("%s longer than its MTU of %d were refused %s; others send up to %d", frames(n), own, l.period(), longest)
+			cause, _ := l.explain.Explain(m.id, abi.ReasonMTUExceeded, trace.Known{Layer3: max(longest, own+1)})
+			found = append(found, remedy(m.at, cause))
+		}
+		for _, m := range members {
+			c, own := l.of(m.id), l.Host.Facts[m.id].MTU
+			n := c.dropped(abi.ReasonMTUExceeded)
+			if n == 0 || byReceivers && own <= sw.MTU { // what its only receiver refuses counts as dropped, too
+				continue
+			}
+			m.at.Sign = fmt.Sprintf("%s longer than the switch's MTU of %d were dropped %s; its own MTU is %d", frames(n), sw.MTU, l.period(), own)
+			cause, _ := l.explain.Explain(m.id, abi.ReasonMTUExceeded, trace.Known{Layer3: max(own, sw.MTU+1)})
+			found = append(found, remedy(m.at, cause))
+		}
+	}
+	return found
+}
+
+// member is a connected port or uplink, and a finding about it.
+type member struct {
+	id plan.PortID
+	at api.Finding
+}
+
+func (l *look) members(sw *plan.Switch) (out []member) {
+	for _, u := range sw.Uplinks {
+		if l.connected(u.ID) {
+			out = append(out, member{u.ID, onUplink(u, "")})
+		}
+	}
+	for _, p := range sw.Ports {
+		if l.connected(p.ID) {
+			out = append(out, member{p.ID, onPort(p, "")})
+		}
+	}
+	return out
+}
+
+// longest is the longest packet the switch lets its members send, in bytes.
+func (l *look) longest(sw *plan.Switch) (n int) {
+	for _, u := range sw.Uplinks {
+		n = max(n, l.Host.Facts[u.ID].MTU)
+	}
+	for _, p := range sw.Ports {
+		n = max(n, l.Host.Facts[p.ID].MTU)
+	}
+	return min(n, sw.MTU)
+}
+
+// frameOverhead is what the longest frame of IEEE 802.3's TLV has beside its packet: the header and the check sequence, in bytes.
+const frameOverhead = 18
+
+func neighbourMTU(l *look) (found []api.Finding) {
+	l.eachUplink(func(sw *plan.Switch, u *plan.Uplink, _ *counts) {
+		v := l.uplink[u.ID]
+		if v == nil || v.LLDP == nil {
+			return
+		}
+		i := slices.IndexFunc(v.LLDP.Neighbours, func(n api.Neighbour) bool { return n.MaxFrame > 0 && int(n.MaxFrame) < l.longest(sw)+frameOverhead })
+		if i < 0 {
+			return
+		}
+		n := &v.LLDP.Neighbours[i]
+		f := onUplink(u, "port %s of %s takes frames of %d bytes, and packets of up to %d bytes are sent here, which makes %d", n.Port, name(n), n.MaxFrame, l.longest(sw), l.longest(sw)+frameOverhead)
+		cause := l.explain.MendSwitch(sw.Name, "Raise the MTU of the physical switch's port; or lower this switch's, and that of the guests.", fmt.Sprintf("mtu: %d", int(n.MaxFrame)-frameOverhead))
+		found = append(found, remedy(f, cause))
+	})
+	return found
+}
+
+func name(n *api.Neighbour) string {
+	if n.SystemName != "" {
+		return n.SystemName
+	}
+	return n.Chassis
+}
+
+func deviceMissing(l *look) (found []api.Finding) {
+	add := func(f api.Finding, kind, device, reason string) {
+		f.Sign = fmt.Sprintf("%s; for %v at least", reason, l.absent(f))
+		f.Change = "Make the device " + device + ", or correct its name."
+		if device == "" {
+			f.Change = "Bind a device to it."
+		}
+		f.Command = "heddle " + kind + " show " + f.Port + f.Uplink
+		found = append(found, f)
+	}
+	for i := range l.State.Uplinks {
+		if u := &l.State.Uplinks[i]; u.State == api.Pending {
+			add(api.Finding{Switch: u.Switch, Uplink: u.Name}, "uplink", u.Device, u.Reason)
+		}
+	}
+	for i := range l.State.Ports {
+		if p := &l.State.Ports[i]; p.State == api.Pending {
+			add(api.Finding{Switch: p.Switch, Port: p.Name}, "port", p.Device, p.Reason)
+		}
+	}
+	return found
+}
+
+func programBefore(l *look) (found []api.Finding) {
+	add := func(list []api.ProgramBefore) {
+		for _, p := range list {
+			found = append(found, api.Finding{Switch: p.Switch, Port: p.Port, Uplink: p.Uplink,
+				Sign:   fmt.Sprintf("%s runs on device %s (%s) before the switch's", p.What(), p.Device, p.Hook),
+				Change: "Take it off the device, or have it attach behind the switch's program.", Command: p.Command()})
+		}
+	}
+	for i := range l.State.Uplinks {
+		add(l.State.Uplinks[i].RunsBefore)
+	}
+	for i := range l.State.Ports {
+		add(l.State.Ports[i].RunsBefore)
+	}
+	return found
+}
+
+// absent is since when a port or uplink has had no device, as far back as the agent knows.
+func (l *look) absent(f api.Finding) time.Duration {
+	since := l.State.Agent.Started
+	for i := range l.Events {
+		if e := &l.Events[i]; e.Kind == event.Disconnected && e.Switch == f.Switch && e.Port == f.Port && e.Uplink == f.Uplink {
+			since = e.Time
+		}
+	}
+	return max(0, l.Now.Sub(since)).Round(time.Second)
+}
+
+func deviceLosses(l *look) (found []api.Finding) {
+	l.eachUplink(func(_ *plan.Switch, u *plan.Uplink, c *counts) {
+		d := c.Device
+		if d == nil || d.RxErrors+d.TxErrors+d.RxMissed+d.TxDropped == 0 {
+			return
+		}
+		f := onUplink(u, "device %s counts %s receiving and %s sending, %s missed, and %s not sent, %s", u.Device, many(d.RxErrors, "error"), many(d.TxErrors, "error"), frames(d.RxMissed), frames(d.TxDropped), l.lossPeriod())
+		f.Change = "Look at the cable and the optics; for frames that were missed, make the device's rings longer."
+		f.Command = "ethtool -S " + u.Device
+		found = append(found, f)
+	})
+	return found
+}
+
+// lossPeriod says since when a device counts.
+func (l *look) lossPeriod() string {
+	if l.Window > 0 {
+		return l.period()
+	}
+	return "since it was made"
+}
+
+// refusedEvery is how many copies are taken for each one refused when that is a finding; refusedLeast is the least number of them.
+const (
+	refusedEvery = 100
+	refusedLeast = 10
+)
+
+func deviceRefused(l *look) (found []api.Finding) {
+	for _, sw := range l.Host.Plan.Switches {
+		for _, m := range l.members(sw) {
+			c := l.of(m.id)
+			n := c.kept(abi.ReasonDeviceRefused)
+			if n < refusedLeast || n*refusedEvery < c.out() {
+				continue
+			}
+			m.at.Sign = fmt.Sprintf("%s were refused %s, and %s taken", many(n, "copy"), l.period(), many(c.out(), "frame"))
+			cause, _ := l.explain.Explain(m.id, abi.ReasonDeviceRefused, trace.Known{})
+			found = append(found, remedy(m.at, cause))
+		}
+	}
+	return found
+}

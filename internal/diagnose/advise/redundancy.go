@@ -1,0 +1,102 @@
+package advise
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"heddle/internal/abi"
+	"heddle/internal/api"
+	"heddle/internal/diagnose/trace"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+func redundancyRules() []Rule {
+	return []Rule{
+		{"no-uplink", api.FindingWrong, "none of the uplinks that a port group's teaming names can be used", "frames refused as `no-uplink`, and the state of each uplink",
+			"its ports are cut off from the physical network", noUplink},
+		{"team-degraded", api.FindingNote, "some uplinks that a port group's teaming names cannot be used", "the state of each uplink",
+			"it works with what is left, and the next failure cuts the ports off", teamDegraded},
+		{"single-uplink", api.FindingNote, "a port group has one uplink, and the switch has more", "uplinks named by the teaming, uplinks that can be used",
+			"when that uplink fails, the others that carry its VLAN do not take over", singleUplink},
+		{"lag-member", api.FindingWrong, "a member of a LAG is up and not in the bundle", "what LACP says of the member, and its PDUs received and sent",
+			"the LAG has less than its width, or the other end is set up otherwise", lagMember},
+	}
+}
+
+func noUplink(l *look) (found []api.Finding) {
+	for _, t := range l.teams() {
+		lost := l.sum(t, func(c *counts) uint64 { return c.dropped(abi.ReasonNoUplink) + c.kept(abi.ReasonNoUplink) })
+		if len(l.usable(t.all())) > 0 {
+			continue
+		}
+		f := t.on("%s", strings.Join(l.unusable(t.all()), ", "))
+		if lost > 0 {
+			f.Sign += fmt.Sprintf("; %s found no uplink %s", frames(lost), l.periodOfMany())
+		}
+		cause, _ := l.explain.Explain(t.first.ID, abi.ReasonNoUplink, trace.Known{})
+		found = append(found, remedy(f, cause))
+	}
+	return found
+}
+
+func teamDegraded(l *look) (found []api.Finding) {
+	for _, t := range l.teams() {
+		out, usable := l.unusable(t.all()), l.usable(t.all())
+		if len(out) == 0 || len(usable) == 0 {
+			continue
+		}
+		f := t.on("%d of %d can be used; not %s", len(usable), len(t.all()), strings.Join(out, ", "))
+		f.Change = "Bring the uplink back, or take it out of the teaming."
+		f.Command = "heddle uplink list --switch " + t.sw.Name
+		found = append(found, f)
+	}
+	return found
+}
+
+func singleUplink(l *look) (found []api.Finding) {
+	for _, t := range l.teams() {
+		vlans := vlansOf(&t.first.Policy.VLAN.V)
+		all, on := t.all(), slices.DeleteFunc(l.usable(links(t.sw, choices(t.sw))), func(k link) bool {
+			carries := k.vlans()
+			return !overlap(&carries, &vlans)
+		})
+		if len(all) != 1 || all[0].lag || len(on) < 2 {
+			continue
+		}
+		spare := ""
+		for _, k := range on {
+			if k.name != all[0].name {
+				spare = k.name
+				break
+			}
+		}
+		f := t.on("its teaming names %s alone, and %d can be used: %s", all[0].name, len(on), linkNames(on))
+		as := trace.Setting{Policy: "teaming.standby", Level: t.policy().Standby.From, Set: "teaming: {standby: [" + spare + "]}", Flags: "--standby " + spare}
+		if t.policy().Policy.V == spec.IPHash { // which has no standby
+			both := all[0].name + ", " + spare
+			as = trace.Setting{Policy: "teaming.active", Level: t.policy().Active.From, Set: "teaming: {active: [" + both + "]}", Flags: "--active " + strings.ReplaceAll(both, " ", "")}
+		}
+		found = append(found, remedy(f, l.explain.Mend(t.first, "Name another, too, unless the ports are meant to stay on that one.", as)))
+	}
+	return found
+}
+
+func lagMember(l *look) (found []api.Finding) {
+	l.eachUplink(func(_ *plan.Switch, u *plan.Uplink, _ *counts) {
+		v := l.uplink[u.ID]
+		if v == nil || v.LAG == nil || v.LAG.Used || !l.up(u.ID) {
+			return
+		}
+		why := v.LAG.Reason
+		if why == "" {
+			why = "not bundled"
+		}
+		f := onUplink(u, "LAG %s: %s; %s received, %s sent", v.LAG.Name, why, many(v.LAG.In, "LACPDU"), many(v.LAG.Out, "LACPDU"))
+		f.Change = "Put the port at the other end into the same channel, with LACP on."
+		f.Command = "heddle uplink show " + u.ID.Name
+		found = append(found, f)
+	})
+	return found
+}

@@ -1,0 +1,243 @@
+package trace
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"heddle/internal/abi"
+	"heddle/internal/diagnose/reasons"
+	"heddle/internal/model"
+	"heddle/internal/plan"
+)
+
+// What may keep a frame from the port asked about without any rule refusing it.
+const (
+	otherSwitch  = "other-switch"
+	otherSegment = "other-segment"
+	otherUplink  = "other-uplink"
+	notAddressed = "not-addressed"
+	notConnected = "not-connected"
+)
+
+// maxCauses bounds the causes told of one frame: a broadcast may be refused a thousand times for one reason.
+const maxCauses = 8
+
+// subject is what causes are about: one frame and what the model made of it.
+type subject struct {
+	*tracer
+	from *place
+	to   *place // asked about, or the port that has the destination; may be nil
+	res  *model.Result
+
+	dst, src plan.MAC
+	vid      uint16
+	ad       bool
+	tags     int
+	inner    uint16 // the type behind the outermost tag
+	layer3   int
+}
+
+func (t *tracer) subject(from, to *place, b []byte, res *model.Result) *subject {
+	s := &subject{tracer: t, from: from, to: to, res: res}
+	if len(b) < 14 {
+		return s
+	}
+	s.dst, s.src = plan.MAC(b[:6]), plan.MAC(b[6:12])
+	rest := b[12:]
+	for len(rest) >= 6 && s.tags < 2 {
+		kind := binary.BigEndian.Uint16(rest)
+		if kind != typeQ && kind != typeAD {
+			break
+		}
+		if s.tags == 0 {
+			s.vid, s.ad = binary.BigEndian.Uint16(rest[2:])&0xfff, kind == typeAD
+		}
+		s.tags++
+		rest = rest[4:]
+	}
+	if at := 12 + 4*min(s.tags, 1); len(b) >= at+2 {
+		s.inner = binary.BigEndian.Uint16(b[at:])
+	}
+	s.layer3 = len(b) - 14 - 4*s.tags
+	if s.to == nil {
+		s.to = t.ownerOf(from, s.dst)
+	}
+	return s
+}
+
+// ownerOf is the port, of whatever switch, that has a MAC; the frame's own switch comes first. nil when nobody has it.
+func (t *tracer) ownerOf(from *place, mac plan.MAC) *place {
+	if mac.IsGroup() || mac.IsZero() {
+		return nil
+	}
+	if id, ok := t.model.Owner(from.id.Switch, mac); ok {
+		return t.places[id]
+	}
+	for _, sw := range t.Plan.Switches {
+		if id, ok := t.model.Owner(sw.Name, mac); ok {
+			return t.places[id]
+		}
+	}
+	for _, sw := range t.Plan.Switches {
+		for _, p := range sw.Ports {
+			if t.model.MACOf(p.ID) == mac {
+				return t.places[p.ID]
+			}
+		}
+	}
+	return nil
+}
+
+// causes explains what was refused, the port asked about first.
+func (t *tracer) causes(from, to *place, b []byte, res *model.Result) []Cause {
+	s := t.subject(from, to, b, res)
+	var list []Cause
+	if !res.Delivered && !slices.ContainsFunc(res.Refused, func(r model.Refusal) bool { return r.Reason == res.Reason }) {
+		list = append(list, s.explain(from, res.Reason))
+	}
+	if c := s.notForTo(); c != nil {
+		list = append(list, *c)
+	}
+	refused := slices.Clone(res.Refused)
+	slices.SortStableFunc(refused, func(a, b model.Refusal) int {
+		return cmp.Or(s.rank(a) - s.rank(b))
+	})
+	for _, r := range refused {
+		at := t.places[r.Port]
+		if r.Reason == abi.ReasonNoUplink || r.Reason == abi.ReasonStormControl { // no one receiver's
+			list = append(list, s.explain(from, r.Reason))
+			continue
+		}
+		if len(list) == maxCauses {
+			break
+		}
+		c := s.explain(at, r.Reason)
+		c.Port = at.id.Name
+		list = append(list, c)
+	}
+	return list
+}
+
+// rank puts the port asked about first, and the reason of the frame's drop before others.
+func (s *subject) rank(r model.Refusal) int {
+	switch {
+	case s.to != nil && r.Port == s.to.id:
+		return 0
+	case !s.res.Delivered && r.Reason == s.res.Reason:
+		return 1
+	}
+	return 2
+}
+
+// notForTo says why the port asked about was not even considered; nil when it was.
+func (s *subject) notForTo() *Cause {
+	to := s.to
+	if to == nil || to == s.from {
+		return nil
+	}
+	for _, c := range s.res.Copies {
+		if c.To == to.id && !c.HostStack {
+			return nil
+		}
+	}
+	if slices.ContainsFunc(s.res.Refused, func(r model.Refusal) bool { return r.Port == to.id }) {
+		return nil
+	}
+	c := s.absent(to)
+	if c != nil {
+		c.Port = to.id.Name
+	}
+	return c
+}
+
+// absent finds out why a place that got no copy was none of the receivers; nil when it is the frame that went nowhere.
+func (s *subject) absent(to *place) *Cause {
+	_, connected := s.Facts[to.id]
+	switch {
+	case to.sw != s.from.sw:
+		return &Cause{Reason: otherSwitch, Policy: "switch", From: "port " + to.id.Name, Value: to.id.Switch,
+			Why:     fmt.Sprintf("it is on switch %s, and switches of a host have no way to each other", to.id.Switch),
+			Change:  "Connect one of the two to the other's switch, or have a router that is on both.",
+			Command: "heddle port show " + to.id.Name}
+	case !connected:
+		return &Cause{Reason: notConnected, Policy: "none: the device", From: "the host's devices", Why: s.connected(to).Error(),
+			Change: "Make the device, or correct its name.", Command: fmt.Sprintf("heddle %s show %s", to.kind(), to.id.Name)}
+	case !s.res.Placed:
+		return nil // dropped before anybody was looked for
+	case to.uplink != nil:
+		return s.notThatUplink(to)
+	case !s.model.Admits(to.id, s.res.Segment):
+		c := s.elsewhere(to)
+		return &c
+	case slices.ContainsFunc(s.res.Refused, func(r model.Refusal) bool { return r.Reason == abi.ReasonStormControl }):
+		return nil
+	case s.res.Reason == abi.ReasonMACLimit, s.res.Reason == abi.ReasonMACTableFull, s.res.Reason == abi.ReasonOwnDestination, s.res.Reason == abi.ReasonStormControl:
+		return nil
+	}
+	return &Cause{Reason: notAddressed, Policy: "none: the frame's destination", From: "the frame",
+		Why:     fmt.Sprintf("the frame is for %s, and the port's MAC is %s; it neither floods nor is promiscuous", s.dst, s.model.MACOf(to.id)),
+		Change:  "Send to the port's address; for addresses behind the port, set `security: {macLearning: {enabled: true}}` on its port group.",
+		Command: "heddle mac list --port " + to.id.Name}
+}
+
+// explain says why a frame that came in at a place, or a copy for it, went no further.
+func (s *subject) explain(at *place, why abi.Reason) Cause {
+	general, _ := reasons.Lookup(why)
+	c := Cause{Reason: why.String(), Policy: general.Policy, From: "always", Why: general.Meaning, Change: general.Change}
+	if at.port != nil {
+		c.Command = "heddle port show " + at.id.Name
+	} else {
+		c.Command = "heddle uplink show " + at.id.Name
+	}
+	switch why {
+	case abi.ReasonPortBlocked, abi.ReasonReceiverBlocked:
+		s.blocked(&c, at)
+	case abi.ReasonLoopBlocked:
+		s.looped(&c, at)
+	case abi.ReasonGuestBPDU:
+		s.check(&c, "blockGuestBPDU", "guests of this switch may take part in spanning tree; for one port group add bpdu to its guestLinkControl")
+	case abi.ReasonGuestLinkControl:
+		s.linkControl(&c, at.port)
+	case abi.ReasonForgedTransmit:
+		s.forged(&c, at.port)
+	case abi.ReasonGuestTagged, abi.ReasonVLANNotAllowed:
+		s.tagged(&c, at.port, why)
+	case abi.ReasonMACLimit:
+		s.limit(&c, at.port)
+	case abi.ReasonMACTableFull:
+		s.tableFull(&c, at.port)
+	case abi.ReasonStormControl:
+		s.storm(&c, at.port)
+	case abi.ReasonOwnDestination:
+		c.Why = fmt.Sprintf("%s lives behind the very port the frame came from", s.dst)
+		c.Command = "heddle mac show " + s.dst.String()
+	case abi.ReasonUnknownUnicast, abi.ReasonNoReceiver:
+		s.nobody(&c, at, why)
+	case abi.ReasonMTUExceeded:
+		s.tooLong(&c, at)
+	case abi.ReasonUplinkVLAN:
+		s.uplinkVLAN(&c, at)
+	case abi.ReasonNoUplink:
+		s.noUplink(&c, at)
+	case abi.ReasonMACChange:
+		s.changedMAC(&c, at.port)
+	case abi.ReasonReversePath, abi.ReasonReflected:
+		s.loop(&c, at, why)
+	case abi.ReasonReceiverDown:
+		c.From = "the device's state"
+		c.Why = fmt.Sprintf("its device %s, or its owner's end, is down", at.device())
+		c.Command = "ip link set dev " + at.device() + " up"
+		c.Change = "Bring the device up, or the guest's adapter on its other end."
+	case abi.ReasonReceiverWaiting:
+		c.From = "the guest's migration"
+		c.Why = fmt.Sprintf("port %s waits: its guest runs elsewhere", at.id.Name)
+		c.Command = "heddle port activate " + at.id.Name
+	case abi.ReasonDeviceRefused:
+		c.From, c.Command = "the device's queue", "heddle stats "+at.id.Name
+	case abi.ReasonSourceGroup, abi.ReasonSourceZero:
+		c.Why = fmt.Sprintf("the source is %s, which is no sender's address", s.src)
+	}
+	return c
+}

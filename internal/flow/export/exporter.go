@@ -1,0 +1,172 @@
+package export
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"heddle/internal/flow"
+	"heddle/internal/flow/ipfix"
+	"heddle/internal/flow/meter"
+)
+
+// Exporter sends the records of one switch to its collectors. It is a meter.Exporter; one goroutine calls it, but for Status.
+type Exporter struct {
+	c       Config
+	options []*ipfix.Template
+	cancel  context.CancelFunc
+	ports   ports
+
+	mu       sync.Mutex // held by every call
+	sessions []*session
+	state    meter.State
+	ignored  ignored
+	tokens   float64
+	filled   time.Duration // when tokens were added, by meter.Instant.Up
+}
+
+var _ meter.Exporter = (*Exporter)(nil)
+
+// New begins a session for each collector. A collector that can't be reached is no error: see Status.
+func New(now meter.Instant, c Config) (*Exporter, error) {
+	c = c.withDefaults()
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	options, err := optionsTemplates()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	x := &Exporter{c: c, options: options, cancel: cancel, filled: now.Up, tokens: burst(c.Rate)}
+	for i, to := range c.Collectors {
+		shape, err := shapeOf(to.Shape)
+		if err != nil {
+			cancel()
+			return nil, fmt.Errorf("collector %s: %w", to.Address, err)
+		}
+		s := &session{x: x, process: uint32(i + 1), shape: shape, names: newResolver(ctx, to.Address, c.Lookup), since: now.Up, hold: now.Up + patience}
+		s.status = Status{Collector: to, State: Resolving, Since: now.Wall, Lost: c.Lost[to]}
+		s.status.Counted, s.lostBefore = counted(c.Counted, to, now), s.status.Lost
+		if to.streams() {
+			err = s.openStream(ctx)
+		} else {
+			s.open(now)
+		}
+		if err != nil {
+			cancel()
+			return nil, fmt.Errorf("collector %s: %w", to.Address, err)
+		}
+		x.sessions = append(x.sessions, s)
+	}
+	return x, nil
+}
+
+// counted is since when what a collector lacks is counted: since now for one that is new.
+func counted(before map[Collector]Span, to Collector, now meter.Instant) Span {
+	if span, known := before[to]; known {
+		return span
+	}
+	return Span{Since: stamp(now)}
+}
+
+// stamp is a time as it can be written down and compared.
+func stamp(now meter.Instant) time.Time { return now.Wall.Round(0).UTC() }
+
+// losing notes that something was lost since it was called before.
+func (s *session) losing(now meter.Instant) {
+	if s.sync(); s.status.Lost != s.lostBefore {
+		s.status.Counted.Latest, s.lostBefore = stamp(now), s.status.Lost
+	}
+}
+
+func shapeOf(s Shape) (shape, error) {
+	switch s {
+	case Standard, "":
+		return newStandard()
+	case VDS:
+		return newVDS()
+	}
+	return nil, fmt.Errorf("there is no record shape %q", s)
+}
+
+// burst is how many records may go at once: those of 10 ms.
+func burst(rate int) float64 { return max(256, float64(rate)/100) }
+
+// Budget is how many records may be sent now by the rate. It is 0 while a collector is waited for, for a few seconds at most.
+func (x *Exporter) Budget(now meter.Instant) int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, s := range x.sessions {
+		if s.status.State != Sending && now.Up < s.hold {
+			return 0
+		}
+	}
+	if len(x.sessions) == 0 {
+		return 1 << 20
+	}
+	x.tokens = min(burst(x.c.Rate), x.tokens+(now.Up-x.filled).Seconds()*float64(x.c.Rate))
+	x.filled = now.Up
+	return max(0, int(x.tokens))
+}
+
+// Export sends records to every collector, or counts them as lost.
+func (x *Exporter) Export(now meter.Instant, points flow.Points, records []flow.Record) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.ports.follow(points)
+	// What comes without being asked for is a debt, of half a second at most: what is asked for must not starve.
+	x.tokens = max(x.tokens-float64(len(records)), -float64(x.c.Rate)/2)
+	for _, s := range x.sessions {
+		s.export(now, records)
+		s.losing(now)
+	}
+}
+
+// Tick does what goes by time.
+func (x *Exporter) Tick(now meter.Instant, state func() meter.State) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	next := state()
+	others, resampled := changed(x.state.Points, next.Points), next.Sampling != x.state.Sampling
+	x.ignored.add(next.Losses)
+	x.state = next
+	for _, s := range x.sessions {
+		if s.shape.options() {
+			s.untold = append(s.untold, others...)
+			s.fresh = s.fresh || resampled
+		}
+		s.tick(now)
+		s.losing(now)
+	}
+}
+
+// Status is how each collector is doing, in the order of the configuration. Any goroutine may call it.
+func (x *Exporter) Status() []Status {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	all := make([]Status, 0, len(x.sessions))
+	for _, s := range x.sessions {
+		s.sync()
+		all = append(all, s.status)
+	}
+	return slices.Clip(all)
+}
+
+// Close tells the collectors a last time what was lost, and ends the sessions.
+func (x *Exporter) Close(now meter.Instant) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var ending sync.WaitGroup
+	for _, s := range x.sessions {
+		if s.sync(); (s.socket != nil || s.stream != nil) && s.status.State == Sending && s.shape.options() {
+			s.tellOptions(now)
+		}
+		ending.Go(s.close)
+	}
+	ending.Wait()
+	x.cancel()
+}

@@ -1,0 +1,154 @@
+package export
+
+import (
+	"slices"
+
+	"heddle/internal/flow"
+	"heddle/internal/flow/ipfix"
+)
+
+// shape chooses the form of each record.
+type shape interface {
+	// templates are all that records may have.
+	templates() []*ipfix.Template
+	// of is the layout of a record, which may be another view of it; nil when the shape has no form for it.
+	of(r *flow.Record) (*layout, *flow.Record)
+	// options is whether collectors of the shape are sent options records.
+	options() bool
+}
+
+// Template ids of the standard shape: family + what the protocol has, and biflowOffset for both directions.
+const (
+	idEther      = 300
+	idIPv4       = 310
+	idIPv6       = 320
+	withPorts    = 1
+	withICMP     = 2
+	withAllFlags = 3 // with ports, and TCP flags in two bytes
+	biflowOffset = 50
+)
+
+// standard is the shape of public elements: a template for each of IPv4 and IPv6 with ports, with ICMP and with neither, one for what is
+// told by MACs alone, and all of them for one direction and for both. TCP flags have one byte (RFC 7125 allows it), since
+// collectors are known that read no other; records with a flag beyond that byte have templates of their own.
+type standard struct {
+	ether, four, six [2][4]*layout // [both directions][none, ports, ICMP, all flags]
+	all              []*ipfix.Template
+}
+
+// Fields of the standard shape, in order.
+var (
+	// Totals are before deltas: some collectors keep one place for both, in which the last counts.
+	standardPoint = []string{"flowStartMilliseconds", "flowEndMilliseconds", "octetTotalCount", "packetTotalCount", "layer2OctetTotalCount",
+		"octetDeltaCount", "packetDeltaCount", "layer2OctetDeltaCount", "ingressInterface", "egressInterface", "flowDirection",
+		"flowEndReason", "flowId", "sourceMacAddress", "destinationMacAddress", "vlanId", "postVlanId", "dot1qVlanId", "ethernetType"}
+	standardIP      = []string{"protocolIdentifier", "ipClassOfService", "minimumTTL", "maximumTTL"}
+	standardPorts   = []string{"sourceTransportPort", "destinationTransportPort"}
+	standardReverse = []string{"biflowDirection", "reverseFlowStartMilliseconds", "reverseFlowEndMilliseconds", "reverseOctetTotalCount",
+		"reversePacketTotalCount", "reverseLayer2OctetTotalCount", "reverseOctetDeltaCount", "reversePacketDeltaCount", "reverseLayer2OctetDeltaCount"}
+	standardReverseIP = []string{"reverseIpClassOfService", "reverseMinimumTTL", "reverseMaximumTTL"}
+)
+
+func newStandard() (*standard, error) {
+	s := &standard{}
+	for both := range 2 {
+		for kind := range 4 {
+			var err error
+			if s.four[both][kind], err = s.layout(idIPv4, both, kind, "sourceIPv4Address", "destinationIPv4Address", "icmpTypeCodeIPv4"); err != nil {
+				return nil, err
+			}
+			if s.six[both][kind], err = s.layout(idIPv6, both, kind, "sourceIPv6Address", "destinationIPv6Address", "icmpTypeCodeIPv6"); err != nil {
+				return nil, err
+			}
+		}
+		var err error
+		if s.ether[both][0], err = s.layout(idEther, both, 0, "", "", ""); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(s.all, func(a, b *ipfix.Template) int { return int(a.ID()) - int(b.ID()) })
+	return s, nil
+}
+
+func (s *standard) layout(id, both, kind int, source, destination, icmp string) (*layout, error) {
+	fields := slices.Clone(standardPoint)
+	if source != "" {
+		fields = append(append(fields, source, destination), standardIP...)
+	}
+	flags := map[int]string{withPorts: "cpControlBits/1", withAllFlags: "cpControlBits"}[kind]
+	switch kind {
+	case withPorts, withAllFlags:
+		fields = append(append(fields, standardPorts...), "t"+flags)
+	case withICMP:
+		fields = append(fields, icmp)
+	}
+	if both == 1 {
+		id += biflowOffset
+		fields = append(fields, standardReverse...)
+		if source != "" {
+			fields = append(fields, standardReverseIP...)
+		}
+		if flags != "" {
+			fields = append(fields, "reverseT"+flags)
+		}
+	}
+	l, err := newLayout(uint16(id+kind), fields...)
+	if err == nil {
+		s.all = append(s.all, l.t)
+	}
+	return l, err
+}
+
+func (s *standard) templates() []*ipfix.Template { return s.all }
+func (s *standard) options() bool                { return true }
+
+func (s *standard) of(r *flow.Record) (*layout, *flow.Record) {
+	both := 0
+	if r.Reverse != nil {
+		both = 1
+	}
+	switch r.Key.EtherType {
+	case flow.IPv4:
+		return s.four[both][kindWithFlags(r)], r
+	case flow.IPv6:
+		return s.six[both][kindWithFlags(r)], r
+	}
+	return s.ether[both][0], r
+}
+
+// Protocols with ports in a flow.Key, and those of ICMP.
+const (
+	protoICMP    = 1
+	protoTCP     = 6
+	protoUDP     = 17
+	protoDCCP    = 33
+	protoICMPv6  = 58
+	protoSCTP    = 132
+	protoUDPLite = 136
+)
+
+// kindWithFlags is what the flow has beside its addresses, with the flags of TCP that the record tells of.
+func kindWithFlags(r *flow.Record) int {
+	kind := kindOf(&r.Key)
+	if kind == withPorts && (r.Delta.TCPFlags > 0xff || r.Reverse != nil && r.Reverse.Delta.TCPFlags > 0xff) {
+		return withAllFlags
+	}
+	return kind
+}
+
+// kindOf is what the flow has beside its addresses.
+func kindOf(k *flow.Key) int {
+	switch k.Protocol {
+	case protoTCP, protoUDP, protoDCCP, protoSCTP, protoUDPLite:
+		return withPorts
+	case protoICMP:
+		if k.EtherType == flow.IPv4 {
+			return withICMP
+		}
+	case protoICMPv6:
+		if k.EtherType == flow.IPv6 {
+			return withICMP
+		}
+	}
+	return 0
+}

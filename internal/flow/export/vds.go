@@ -1,0 +1,104 @@
+package export
+
+import (
+	"slices"
+
+	"heddle/internal/flow"
+	"heddle/internal/flow/ipfix"
+)
+
+// vds is the shape of vSphere's distributed switches (semantics §9.3): records of what leaves by a port, of IPv4 and IPv6, in templates
+// 256–259 and 264–268. Templates 260–263 are for traffic in tunnels, which the switch does not have.
+type vds struct {
+	byFamily [2]vdsFamily
+	all      []*ipfix.Template
+}
+
+type vdsFamily struct{ tcp, udp, ports, icmp, other *layout }
+
+// vdsFields are the fields of a template, in the order of a VDS. Elements of VMware end it.
+func vdsFields(source, destination string, ports bool) []string {
+	fields := []string{source, destination, "octetDeltaCount", "packetDeltaCount", "flowStartMilliseconds", "flowEndMilliseconds"}
+	if ports {
+		return append(fields, "sourceTransportPort", "destinationTransportPort", "ingressInterface", "egressInterface", "layer2SegmentId",
+			"protocolIdentifier", "flowEndReason", "tcpControlBits/1", "ipClassOfService", "maximumTTL", "flowDirection",
+			"ingressInterfaceAttr", "egressInterfaceAttr", "vxlanExportRole", "paddingOctets/1")
+	}
+	return append(fields, "ingressInterface", "egressInterface", "protocolIdentifier", "flowEndReason", "ipClassOfService", "maximumTTL",
+		"flowDirection", "layer2SegmentId", "ingressInterfaceAttr", "egressInterfaceAttr", "vxlanExportRole", "paddingOctets/2")
+}
+
+func newVDS() (*vds, error) {
+	v := &vds{}
+	four, six := &v.byFamily[0], &v.byFamily[1]
+	for _, x := range []struct {
+		id    uint16
+		to    *(*layout)
+		six   bool
+		ports bool
+	}{{256, &four.ports, false, true}, {257, &four.other, false, false}, {258, &six.ports, true, true}, {259, &six.other, true, false},
+		{264, &four.tcp, false, true}, {265, &six.tcp, true, true}, {266, &four.udp, false, true}, {267, &six.udp, true, true},
+		{268, &four.icmp, false, false}} {
+		source, destination := "sourceIPv4Address", "destinationIPv4Address"
+		if x.six {
+			source, destination = "sourceIPv6Address", "destinationIPv6Address"
+		}
+		l, err := newLayout(x.id, vdsFields(source, destination, x.ports)...)
+		if err != nil {
+			return nil, err
+		}
+		*x.to, v.all = l, append(v.all, l.t)
+	}
+	six.icmp = six.other
+	return v, nil
+}
+
+func (v *vds) templates() []*ipfix.Template { return slices.Clone(v.all) }
+func (v *vds) options() bool                { return false }
+
+// of shows of a conversation the direction that leaves by the port; of one that comes in at it there is no record (S63).
+func (v *vds) of(r *flow.Record) (*layout, *flow.Record) {
+	r = leaving(r)
+	if r == nil {
+		return nil, nil
+	}
+	var f *vdsFamily
+	switch r.Key.EtherType {
+	case flow.IPv4:
+		f = &v.byFamily[0]
+	case flow.IPv6:
+		f = &v.byFamily[1]
+	default:
+		return nil, nil
+	}
+	switch kindOf(&r.Key) {
+	case withICMP:
+		return f.icmp, r
+	case withPorts:
+		switch r.Key.Protocol {
+		case protoTCP:
+			return f.tcp, r
+		case protoUDP:
+			return f.udp, r
+		}
+		return f.ports, r
+	}
+	return f.other, r
+}
+
+// leaving is the egress direction of a record, nil when it has none.
+func leaving(r *flow.Record) *flow.Record {
+	if r.Key.Direction == flow.Egress {
+		return r
+	}
+	if r.Reverse == nil {
+		return nil
+	}
+	k := r.Key
+	k.Direction = flow.Egress
+	k.SrcMAC, k.DstMAC, k.Src, k.Dst = k.DstMAC, k.SrcMAC, k.Dst, k.Src
+	if kindOf(&k) == withPorts {
+		k.SrcPort, k.DstPort = k.DstPort, k.SrcPort
+	}
+	return &flow.Record{Key: k, Reason: r.Reason, Start: r.Reverse.Start, Delta: r.Reverse.Delta, Total: r.Reverse.Total}
+}

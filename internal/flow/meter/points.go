@@ -1,0 +1,151 @@
+package meter
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"heddle/internal/flow"
+	"heddle/internal/host/ownfile"
+)
+
+// pointsFile keeps whose slots those in the tables are, so that an agent that comes later tells what was counted at a port as that
+// port's, though its slot has another meanwhile.
+const pointsFile = "flows.points.json"
+
+func readPoints(dir string) (flow.Points, error) {
+	data, err := ownfile.Read(filepath.Join(dir, pointsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var p flow.Points
+	if err := json.Unmarshal(data, &p); err != nil {
+		return nil, fmt.Errorf("read %s: %w", filepath.Join(dir, pointsFile), err)
+	}
+	return p, nil
+}
+
+func writePoints(dir string, p flow.Points) error {
+	name := filepath.Join(dir, pointsFile)
+	if len(p) == 0 {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	data, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	if err := ownfile.Replace(name, data); err != nil {
+		return fmt.Errorf("keep the observation points: %w", err)
+	}
+	return nil
+}
+
+// reused are the slots that have another port now.
+func reused(old, now flow.Points) map[uint16]bool {
+	slots := map[uint16]bool{}
+	for slot, p := range old {
+		if q, ok := now[slot]; ok && (q.ID != p.ID || q.Number != p.Number) {
+			slots[slot] = true
+		}
+	}
+	return slots
+}
+
+// without are the slots that have no port now.
+func without(old, now flow.Points) map[uint16]bool {
+	slots := map[uint16]bool{}
+	for slot := range old {
+		if _, ok := now[slot]; !ok {
+			slots[slot] = true
+		}
+	}
+	return slots
+}
+
+// with are the points of now, and of old those whose slots have no port now.
+func with(now, old flow.Points) flow.Points {
+	all := maps.Clone(now)
+	if all == nil {
+		all = flow.Points{}
+	}
+	for slot := range without(old, now) {
+		all[slot] = old[slot]
+	}
+	return all
+}
+
+// setPoints takes over who has which slot; the file is written before anything is counted for them.
+func (m *Meter) setPoints(points flow.Points) error {
+	if maps.Equal(points, m.points) {
+		return nil
+	}
+	maps.DeleteFunc(m.gone, func(slot uint16, _ bool) bool { return points[slot] != m.points[slot] })
+	m.mu.Lock()
+	m.points = points
+	m.mu.Unlock()
+	return errors.Join(writePoints(m.o.Dir, points), m.route())
+}
+
+// route notes whose each slot is. A switch without settings has the default ones.
+func (m *Meter) route() error {
+	var bySlot []*kept
+	var errs []error
+	for slot, p := range m.points {
+		k, err := m.keep(p.ID.Switch, DefaultSettings())
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for len(bySlot) <= int(slot) {
+			bySlot = append(bySlot, nil)
+		}
+		bySlot[slot] = k
+	}
+	m.bySlot = bySlot
+	return errors.Join(errs...)
+}
+
+// at is the switch that a slot belongs to, nil if that is not known.
+func (m *Meter) at(slot uint16) *kept {
+	if int(slot) >= len(m.bySlot) {
+		return nil
+	}
+	return m.bySlot[slot]
+}
+
+// owner is like at, and asks the source for a point that has come since the drain began.
+func (m *Meter) owner(slot uint16) (*kept, error) {
+	if k := m.at(slot); k != nil {
+		return k, nil
+	}
+	err := m.setPoints(with(m.o.Source.Points(), m.points))
+	return m.at(slot), err
+}
+
+// observed is whether the switch has a point.
+func (m *Meter) observed(k *kept) bool {
+	for _, other := range m.bySlot {
+		if other == k {
+			return true
+		}
+	}
+	return false
+}
+
+// Points are the observation points, also those that have gone and whose flows are still to be told of. Any goroutine may call it; what
+// it returns is not to be changed.
+func (m *Meter) Points() flow.Points {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.points
+}

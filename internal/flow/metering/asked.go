@@ -1,0 +1,179 @@
+package metering
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"heddle/internal/api"
+	"heddle/internal/flow"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// nothingMetered is what to do where nothing is metered at all.
+const nothingMetered = "nothing is metered: set monitoring: {ipfix: true} at a port group, a port or an uplink, or in defaults"
+
+// place is a port or an uplink of the plan.
+type place struct {
+	uplink bool
+	group  string // of a port
+}
+
+// placesOf are the ports and uplinks of the switch.
+func placesOf(sw *plan.Switch) map[plan.PortID]place {
+	places := map[plan.PortID]place{}
+	for _, p := range sw.Ports {
+		places[p.ID] = place{group: p.PortGroup}
+	}
+	for _, u := range sw.Uplinks {
+		places[u.ID] = place{uplink: true}
+	}
+	return places
+}
+
+// about says whether the filter means flows of what is called that.
+func (m *matcher) about(id plan.PortID, p place) bool {
+	return (m.Switch == "" || m.Switch == id.Switch) && (m.Port == "" || m.Port == id.Name) &&
+		(m.Uplink == "" || p.uplink && m.Uplink == id.Name) && (m.PortGroup == "" || !p.uplink && m.PortGroup == p.group)
+}
+
+// asked says whether there can be flows of those that a filter means: the note why not, and what to do. The error is that the filter names
+// something that exists neither in the configuration nor among the points whose flows are still kept.
+func (r *Runner) asked(m *matcher, points flow.Points) (note string, err error) {
+	wanted := r.wish()
+	if wanted == nil { // no plan is in force yet
+		return "", nil
+	}
+	if err := m.named(wanted, points); err != nil {
+		return "", err
+	}
+	any, there := false, false
+	for _, w := range wanted {
+		any = any || len(w.metered) > 0
+		for id := range w.metered {
+			there = there || m.about(id, w.places[id])
+		}
+	}
+	switch {
+	case there:
+		return "", nil
+	case !any:
+		return nothingMetered, nil
+	}
+	return m.unmetered(wanted), nil
+}
+
+// samplingRate is that of the switches whose flows the filter means, the largest.
+func (r *Runner) samplingRate(m *matcher) (rate int) {
+	for name, w := range r.wish() {
+		if m.Switch == "" || m.Switch == name {
+			for id := range w.metered {
+				if m.about(id, w.places[id]) {
+					rate = max(rate, w.settings.SamplingRate)
+				}
+			}
+		}
+	}
+	return rate
+}
+
+// unmetered is the note for a filter that means ports or uplinks none of which is metered, while others are.
+func (m *matcher) unmetered(wanted map[string]wish) string {
+	for _, w := range wanted {
+		for id, p := range w.places {
+			switch {
+			case m.Port+m.Uplink == "" || !m.about(id, p):
+			case p.uplink:
+				return fmt.Sprintf("uplink %s is not metered: set monitoring: {ipfix: true} at it", id.Name)
+			default:
+				return fmt.Sprintf("port %s is not metered: set monitoring: {ipfix: true} at its port group %s", id.Name, p.group)
+			}
+		}
+	}
+	switch {
+	case m.Port != "" || m.Uplink != "":
+		return "" // of another port group or switch: nothing can match, and nothing would mend it
+	case m.PortGroup != "":
+		return fmt.Sprintf("no port of port group %s is metered: set monitoring: {ipfix: true} there", m.PortGroup)
+	}
+	return fmt.Sprintf("nothing of switch %s is metered: set monitoring: {ipfix: true} at a port group, port or uplink of it", m.Switch)
+}
+
+// named is an error when the filter names something that does not exist; with a switch, on that switch.
+func (m *matcher) named(wanted map[string]wish, points flow.Points) error {
+	known := newNames()
+	for name, w := range wanted {
+		known.switches[name] = true
+		if m.Switch != "" && m.Switch != name {
+			continue
+		}
+		for _, g := range w.groups {
+			known.groups[g] = true
+		}
+		for id, p := range w.places {
+			known.see(id, p)
+		}
+	}
+	for _, p := range points { // of what is gone, but whose flows are still kept
+		known.switches[p.ID.Switch] = true
+		if m.Switch == "" || m.Switch == p.ID.Switch {
+			known.see(p.ID, place{uplink: p.Uplink, group: p.PortGroup})
+		}
+	}
+	return known.check(m)
+}
+
+// names are those that a filter can have.
+type names struct{ switches, ports, uplinks, groups map[string]bool }
+
+func newNames() names {
+	return names{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
+}
+
+func (n names) see(id plan.PortID, p place) {
+	n.ports[id.Name] = true // uplinks too
+	if p.uplink {
+		n.uplinks[id.Name] = true
+		return
+	}
+	n.groups[p.group] = true
+}
+
+// check is an error that says which name does not exist, and which do.
+func (n names) check(m *matcher) error {
+	for _, x := range []struct {
+		name, what, list string
+		there            map[string]bool
+	}{{m.Switch, "switch", "heddle switch list", n.switches}, {m.Port, "port or uplink", "heddle port list", n.ports},
+		{m.Uplink, "uplink", "heddle uplink list", n.uplinks}, {m.PortGroup, "port group", "heddle portgroup list", n.groups}} {
+		if x.name == "" || x.there[x.name] {
+			continue
+		}
+		where := "there is"
+		if m.Switch != "" && x.what != "switch" {
+			where = "switch " + m.Switch + " has"
+		}
+		return api.NewError(api.NotFound, fmt.Sprintf("%s no %s %q%s: see %q", where, x.what, x.name, those(x.name, x.there), x.list))
+	}
+	return nil
+}
+
+// mostNamed is how many names are listed in an error.
+const mostNamed = 8
+
+// those lists what exists in place of a name that does not, the nearest one alone if one is near.
+func those(name string, there map[string]bool) string {
+	all := slices.Sorted(maps.Keys(there))
+	if near := spec.Nearest(name, all); near != "" {
+		return fmt.Sprintf(", but %q", near)
+	}
+	switch n := len(all); {
+	case n == 0:
+		return ", nor any other"
+	case n > mostNamed:
+		return fmt.Sprintf(", but %s and %d more", strings.Join(all[:mostNamed], ", "), n-mostNamed)
+	}
+	return ", but " + strings.Join(all, ", ")
+}

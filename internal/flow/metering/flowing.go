@@ -1,0 +1,274 @@
+// Package flowing runs the metering of an agent: a goroutine of its own takes what was counted out of the kernel, keeps it, makes records
+// and has them exported, as the plan in force says, and answers who asks for flows. Nothing runs while nothing is metered.
+package metering
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"heddle/internal/flow"
+	"heddle/internal/flow/export"
+	"heddle/internal/flow/meter"
+	"heddle/internal/plan"
+	"heddle/internal/uplinks"
+)
+
+// Options are what a Runner is made with.
+type Options struct {
+	Log *slog.Logger
+	// Dir is where the flow tables are: they survive the agent, and need not survive the host.
+	Dir string
+	// Origin names the kernel's tables; see meter.Options.
+	Origin string
+	Source flow.Source
+	// Retire, unless nil, is called before the last drain.
+	Retire func() error
+	// Export begins the export of a switch's records.
+	Export func(now meter.Instant, sw string, x plan.IPFIX) Collectors
+	// Every is how often the kernel's tables are drained at least; 1 s when 0. See meter.Options.
+	Every time.Duration
+}
+
+// Collectors exports the records of a switch.
+type Collectors interface {
+	meter.Exporter
+	// Configure takes over other settings.
+	Configure(meter.Instant, plan.IPFIX)
+	// Status says how the export to each collector does, in the order of the configuration. Any goroutine may call it.
+	Status() ([]export.Status, error)
+	// Close ends the export.
+	Close(meter.Instant)
+}
+
+const (
+	// stopWithin bounds how long the last records may take when the agent stops.
+	stopWithin = 3 * time.Second
+	// again is how soon what failed is tried again.
+	again = time.Second
+)
+
+// Runner runs the metering of an agent.
+type Runner struct {
+	o     Options
+	words words
+	// followed is when the loop looked last for what is wanted, by meter.Instant.Up.
+	followed time.Duration
+	changed  chan struct{} // holds one when something else is wanted
+	stop     chan struct{}
+	done     chan struct{}
+
+	wishes sync.Mutex
+	wanted map[string]wish // of the plan in force, by switch; replaced as a whole
+
+	// mu is held by the loop while it changes what follows, and by others who look; never for long.
+	mu      sync.Mutex
+	meter   *meter.Meter // nil before it could be opened
+	kept    map[string]*kept
+	exports map[string]Collectors // of the switches of the plan that were ever metered
+	failure error                 // why metering does not work, nil when it does
+	begun   bool                  // a drain has succeeded
+}
+
+// Start begins; nothing is metered before Settled is told of a plan.
+func Start(o Options) *Runner {
+	if o.Every <= 0 {
+		o.Every = time.Second
+	}
+	r := &Runner{o: o, words: newWords(), changed: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+		kept: map[string]*kept{}, exports: map[string]Collectors{}}
+	go r.run()
+	return r
+}
+
+// Settled takes over what the plan in force says. It does not block.
+func (r *Runner) Settled(now uplinks.InForce) {
+	wanted := map[string]wish{}
+	for _, sw := range now.Plan.Switches {
+		wanted[sw.Name] = wish{sw.IPFIX, metered(sw, func(m plan.Monitoring) bool { return m.IPFIX.V }), metered(sw, plan.Monitoring.Ingress),
+			placesOf(sw), now.PortGroups[sw.Name]}
+	}
+	r.wishes.Lock()
+	same := r.wanted != nil && maps.EqualFunc(r.wanted, wanted, func(a, b wish) bool { return maps.Equal(a.metered, b.metered) && a.settings.Equal(b.settings) })
+	r.wanted = wanted
+	r.wishes.Unlock()
+	if same {
+		return
+	}
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// metered are the ports and uplinks of the switch whose monitoring is such.
+func metered(sw *plan.Switch, such func(plan.Monitoring) bool) map[plan.PortID]bool {
+	all := map[plan.PortID]bool{}
+	for _, p := range sw.Ports {
+		if such(p.Policy.Monitoring) {
+			all[p.ID] = true
+		}
+	}
+	for _, u := range sw.Uplinks {
+		if such(u.Monitoring) {
+			all[u.ID] = true
+		}
+	}
+	return all
+}
+
+// Close takes out of the kernel what was counted, tells of every flow, sends it, and ends.
+func (r *Runner) Close() error {
+	close(r.stop)
+	<-r.done
+	return nil
+}
+
+// run is the loop.
+func (r *Runner) run() {
+	defer close(r.done)
+	var due <-chan time.Time // nil while nothing is kept
+	for {
+		changed := false
+		select {
+		case <-r.stop:
+			r.fail(r.end())
+			return
+		case <-r.changed:
+			changed = true
+		case <-due:
+		}
+		wait, err := r.turn(changed)
+		r.fail(err)
+		due = nil
+		if wait >= 0 {
+			due = time.After(wait)
+		}
+	}
+}
+
+// fail notes what keeps metering from working, and logs it once.
+func (r *Runner) fail(err error) {
+	r.mu.Lock()
+	before := r.failure
+	r.failure = err
+	r.mu.Unlock()
+	if err != nil && (before == nil || before.Error() != err.Error()) {
+		r.o.Log.Error("flows", "err", err)
+	}
+}
+
+// turn does what is to be done now, and says when the next turn is; below 0: when something else is wanted.
+func (r *Runner) turn(changed bool) (time.Duration, error) {
+	m, err := r.open()
+	if err != nil {
+		return again, err
+	}
+	now, err := meter.Now()
+	if err != nil {
+		return again, err
+	}
+	var errConfigure error
+	if configure := changed || r.failure != nil; configure || now.Up-r.followed >= r.o.Every {
+		errConfigure, r.followed = r.follow(m, now, configure), now.Up
+	}
+	if r.begun && len(r.kept) == 0 && flows(m) == 0 {
+		return -1, errConfigure
+	}
+	wait, err := m.Step(now) // the first also takes out what was counted for an agent before this one
+	r.begun = r.begun || err == nil
+	r.endPorts(m, now)
+	if err = errors.Join(errConfigure, err); err != nil {
+		wait = max(wait, again)
+	}
+	return wait, err
+}
+
+// open continues with the tables there are, the first time.
+func (r *Runner) open() (*meter.Meter, error) {
+	if r.meter != nil {
+		return r.meter, nil
+	}
+	m, err := meter.New(meter.Options{Dir: r.o.Dir, Origin: r.o.Origin, Source: r.o.Source, Log: r.o.Log, Every: r.o.Every})
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	r.meter = m
+	r.mu.Unlock()
+	return m, nil
+}
+
+func flows(m *meter.Meter) (n int) {
+	for _, s := range m.Statistics() {
+		n += s.Flows
+	}
+	return n
+}
+
+// follow has the meter keep the flows that are wanted. Those of a switch that is metered no longer are ended when what was counted until
+// then has come out of the kernel. configure: also where nothing left.
+func (r *Runner) follow(m *meter.Meter, now meter.Instant, configure bool) error {
+	left, wanted := m.Statistics(), r.wish()
+	var gone []*kept
+	for name, w := range wanted {
+		k := r.kept[name]
+		if k == nil && (len(w.metered) > 0 || left[name].Flows > 0) {
+			k = &kept{settings: w.settings, export: r.export(now, name, w.settings), leaving: map[plan.PortID]time.Duration{}}
+			r.keep(name, k)
+			configure = true
+		}
+		if k == nil {
+			continue
+		}
+		if !k.settings.Equal(w.settings) {
+			k.settings = w.settings
+			k.export.Configure(now, w.settings)
+		}
+		k.meter(w.metered, now)
+	}
+	for name, k := range r.kept {
+		switch {
+		case len(wanted[name].metered) > 0:
+			k.leaves = 0
+		case k.leaves == 0:
+			k.leaves = now.Up
+		case now.Up >= k.leaves+2*r.o.Every: // a drain has begun since
+			gone, configure = append(gone, k), true
+			r.keep(name, nil)
+		}
+	}
+	if !configure {
+		return nil
+	}
+	err := m.Configure(now, r.settings())
+	for _, k := range gone {
+		k.export.Close(now)
+	}
+	r.forget(wanted)
+	return err
+}
+
+// end tells of every flow a last time.
+func (r *Runner) end() error {
+	if r.meter == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
+	defer cancel()
+	var err error
+	if r.o.Retire != nil {
+		err = r.o.Retire()
+	}
+	if len(r.kept) > 0 || flows(r.meter) > 0 {
+		err = errors.Join(err, r.meter.Stop(ctx, meter.Now))
+	}
+	now, late := meter.Now()
+	for _, k := range r.kept {
+		k.export.Close(now)
+	}
+	return errors.Join(err, late)
+}

@@ -1,0 +1,158 @@
+package metering
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"heddle/internal/flow"
+)
+
+// idle is a timeout that no test waits for, short one that is waited for.
+const (
+	idle  = time.Hour
+	short = 200 * time.Millisecond
+)
+
+func TestS64_WhatIsCountedIsExportedWhenItEnds(t *testing.T) {
+	g := newRig(t)
+	g.settle(short, "vm1")
+	g.src.pass(key(1, 1), 7)
+	g.await("the record", func() bool { return g.sent.sum()[flow.IdleTimeout] == 7 })
+}
+
+func TestNothingRunsWhileNothingIsMetered(t *testing.T) {
+	g := newRig(t)
+	g.settle(idle)
+	g.await("the first drain", func() bool { return g.src.drained() > 0 })
+	before := g.src.drained()
+	time.Sleep(20 * every)
+	if n := g.src.drained(); n != before {
+		t.Errorf("%d drains while nothing is metered", n-before)
+	}
+	g.settle(idle, "u1")
+	g.await("drains", func() bool { return g.src.drained() > before+3 })
+	g.settle(idle)
+	g.await("the end of the export", func() bool { g.sent.mu.Lock(); defer g.sent.mu.Unlock(); return g.sent.closed })
+	var at int
+	g.await("rest", func() bool {
+		last := at
+		at = g.src.drained()
+		time.Sleep(5 * every)
+		return at == last && g.src.drained() == at
+	})
+	if files, err := os.ReadDir(g.dir); err != nil || len(files) > 0 && !onlyPoints(files) {
+		t.Errorf("%v %v are left", files, err)
+	}
+}
+
+// onlyPoints says that no flow table is among the files.
+func onlyPoints(files []os.DirEntry) bool {
+	for _, f := range files {
+		if strings.HasSuffix(f.Name(), ".table") {
+			return false
+		}
+	}
+	return true
+}
+
+// Metering that is switched off at one port ends that port's flows, of which nothing is missing, and no others.
+func TestFlowsOfAPortThatIsMeteredNoLongerAreEnded(t *testing.T) {
+	g := newRig(t)
+	g.settle(idle, "vm1", "vm2")
+	g.src.pass(key(1, 1), 5)
+	g.src.pass(key(2, 2), 6)
+	g.await("two flows", func() bool { l, _ := g.Flows(query()); return l.Total == 2 })
+	g.src.pass(key(1, 1), 50) // counted before the change was in force
+	g.settle(idle, "vm2")
+	g.await("the record", func() bool { return g.sent.sum()[flow.ForcedEnd] == 55 })
+	if l, err := g.Flows(query()); err != nil || l.Total != 1 || l.Flows[0].Port != "vm2" {
+		t.Errorf("%+v %v", l, err)
+	}
+	g.settle(idle)
+	g.await("the other", func() bool { return g.sent.sum()[flow.ForcedEnd] == 61 })
+}
+
+func TestTheLastRecordsAreSentWhenTheAgentStops(t *testing.T) {
+	g := newRig(t)
+	g.settle(idle, "vm1")
+	g.src.pass(key(1, 1), 5)
+	g.await("a flow", func() bool { l, _ := g.Flows(query()); return l.Total == 1 })
+	g.src.pass(key(1, 1), 1)
+	g.src.pass(key(1, 2), 2)
+	g.ends()
+	if n := g.sent.sum()[flow.ForcedEnd]; n != 8 || !g.sent.closed {
+		t.Errorf("%d of 8 packets are in records", n)
+	}
+	// What the next agent finds in the kernel belongs to flows that begin anew.
+	g.src.pass(key(1, 1), 3)
+	g.start()
+	g.settle(short, "vm1")
+	g.await("what came later", func() bool { return g.sent.sum()[flow.IdleTimeout] == 3 })
+}
+
+func TestChangedSettingsAreTakenOverLive(t *testing.T) {
+	g := newRig(t)
+	g.settle(idle, "vm1")
+	g.src.pass(key(1, 1), 5)
+	g.await("a flow", func() bool { l, _ := g.Flows(query()); return l.Total == 1 })
+	g.settle(short, "vm1")
+	g.await("the record", func() bool { return g.sent.sum()[flow.IdleTimeout] == 5 })
+	g.sent.mu.Lock()
+	defer g.sent.mu.Unlock()
+	if n := len(g.sent.settings); n != 2 || g.sent.settings[1].IdleTimeout != short || g.sent.closed {
+		t.Errorf("%d settings, closed %v: want the export to go on with the new ones", n, g.sent.closed)
+	}
+}
+
+// A kernel that fails is a problem that is shown, and no reason to give up.
+func TestAFailureIsShownAndGoesAway(t *testing.T) {
+	g := newRig(t)
+	g.src.failing = errors.New("no such table")
+	g.settle(short, "vm1")
+	problem := func() string {
+		s, err := g.Status()
+		if err != nil || len(s.Switches) == 0 {
+			return ""
+		}
+		return s.Switches[0].Problem
+	}
+	g.await("the problem", func() bool { return strings.Contains(problem(), "no such table") })
+	g.src.mu.Lock()
+	g.src.failing = nil
+	g.src.mu.Unlock()
+	g.src.pass(key(1, 1), 5)
+	g.await("its end", func() bool { return problem() == "" && g.sent.sum()[flow.IdleTimeout] == 5 })
+}
+
+// The agent's loop does not wait for records that take long, and neither do those who look.
+func TestWhoTellsOfAPlanDoesNotWaitForCollectors(t *testing.T) {
+	g := newRig(t)
+	g.sent.gate = make(chan struct{})
+	release := sync.OnceFunc(func() { close(g.sent.gate) })
+	defer release()
+	g.settle(idle, "vm1")
+	g.src.pass(key(1, 1), 5)
+	g.await("a flow", func() bool { l, _ := g.Flows(query()); return l.Total == 1 })
+	g.settle(idle) // ends the flow, whose record does not get out
+	g.await("the loop waits", func() bool { n := g.src.drained(); time.Sleep(10 * every); return g.src.drained() == n })
+	done := make(chan error)
+	go func() {
+		g.settle(idle, "vm1", "vm2")
+		_, err := g.Status()
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("they wait")
+	}
+	release()
+	g.await("the record", func() bool { return g.sent.sum()[flow.ForcedEnd] == 5 })
+}

@@ -1,0 +1,107 @@
+package metering
+
+import (
+	"time"
+
+	"heddle/internal/flow"
+	"heddle/internal/flow/meter"
+	"heddle/internal/plan"
+)
+
+// wish is what the plan says of a switch.
+type wish struct {
+	settings plan.IPFIX
+	metered  map[plan.PortID]bool // ports and uplinks
+	ingress  map[plan.PortID]bool // those of them where what comes in is metered
+	places   map[plan.PortID]place
+	groups   []string // all port groups, those without a port among them
+}
+
+// kept is a switch whose flows are kept. It is the loop's alone, but for the export.
+type kept struct {
+	settings plan.IPFIX
+	export   Collectors
+	// leaves is when metering was switched off, by meter.Instant.Up; 0 while it is on. What was counted until then is still to come.
+	leaves time.Duration
+	// metered are the ports and uplinks whose flows are kept, leaving those that no longer are metered, by the time since which.
+	metered map[plan.PortID]bool
+	leaving map[plan.PortID]time.Duration
+}
+
+func (r *Runner) wish() map[string]wish {
+	r.wishes.Lock()
+	defer r.wishes.Unlock()
+	return r.wanted
+}
+
+// keep notes that a switch's flows are kept, or with nil no longer.
+func (r *Runner) keep(name string, k *kept) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if k == nil {
+		delete(r.kept, name)
+		return
+	}
+	r.kept[name], r.exports[name] = k, k.export
+}
+
+// forget drops the exports of switches that there are no longer.
+func (r *Runner) forget(wanted map[string]wish) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name := range r.exports {
+		if _, planned := wanted[name]; !planned && r.kept[name] == nil {
+			delete(r.exports, name)
+		}
+	}
+}
+
+// export begins the export of a switch's records, or goes on with that which there was.
+func (r *Runner) export(now meter.Instant, name string, x plan.IPFIX) Collectors {
+	c := r.exports[name]
+	if c == nil {
+		return r.o.Export(now, name, x)
+	}
+	c.Configure(now, x)
+	return c
+}
+
+// meter takes over which ports and uplinks are metered.
+func (k *kept) meter(now map[plan.PortID]bool, at meter.Instant) {
+	for id := range k.metered {
+		if !now[id] {
+			k.leaving[id] = at.Up
+		}
+	}
+	for id := range now {
+		delete(k.leaving, id)
+	}
+	k.metered = now
+}
+
+// endPorts ends the flows of ports and uplinks that are metered no longer, when all of them has come out of the kernel.
+func (r *Runner) endPorts(m *meter.Meter, now meter.Instant) {
+	for _, k := range r.kept {
+		gone := map[plan.PortID]bool{}
+		for id, since := range k.leaving {
+			if now.Up >= since+2*r.o.Every {
+				gone[id] = true
+				delete(k.leaving, id)
+			}
+		}
+		if len(gone) > 0 {
+			m.EndAt(now, func(p flow.Point) bool { return gone[p.ID] })
+		}
+	}
+}
+
+// settings are how the flows of each switch are kept.
+func (r *Runner) settings() map[string]meter.Switch {
+	all := make(map[string]meter.Switch, len(r.kept))
+	for name, k := range r.kept {
+		x := k.settings
+		all[name] = meter.Switch{Exporter: k.export, Settings: meter.Settings{ActiveTimeout: x.ActiveTimeout, IdleTimeout: x.IdleTimeout,
+			MaxFlows: x.MaxFlows, Biflow: x.Biflow, InternalOnly: x.InternalOnly, Sampling: x.SamplingRate}}
+	}
+	return all
+}

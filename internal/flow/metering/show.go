@@ -1,0 +1,118 @@
+package metering
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"heddle/internal/api"
+	"heddle/internal/flow"
+)
+
+// words shows flows in the user's words.
+type words struct {
+	protocols  map[uint8]string
+	etherTypes map[uint16]string
+}
+
+func newWords() words { return words{protocolNames(), etherTypeNames()} }
+
+// flow is the flow of that key at that point with what was counted of it.
+func (w words) flow(at flow.Point, points flow.Points, k *flow.Key, c *flow.Counts) api.Flow {
+	f := api.Flow{
+		Switch: at.ID.Switch, Port: at.ID.Name, Uplink: at.Uplink, PortGroup: at.PortGroup, Direction: directionName(k.Direction), VLAN: vlanName(k.VLAN),
+		Protocol: w.protocol(k), SourceMAC: k.SrcMAC, DestinationMAC: k.DstMAC, FlowCounts: counts(c),
+		First: time.UnixMilli(c.First), Last: time.UnixMilli(c.Last), In: points[c.In].ID.Name, Out: points[c.Out].ID.Name,
+		TCPFlags: tcpFlags(c.TCPFlags), TOS: c.TOS, MinTTL: c.MinTTL, MaxTTL: c.MaxTTL,
+	}
+	if f.Port == "" {
+		f.Port = "slot " + strconv.Itoa(int(k.Point)) // of a port that is not known any more
+	}
+	f.Source, f.Destination = k.Addresses()
+	switch {
+	case hasPorts(k):
+		f.SourcePort, f.DestinationPort = k.SrcPort, k.DstPort
+	case isICMP(k):
+		f.ICMP = fmt.Sprintf("%d/%d", k.DstPort>>8, k.DstPort&0xff)
+	}
+	return f
+}
+
+func isICMP(k *flow.Key) bool {
+	return k.EtherType == flow.IPv4 && k.Protocol == protoICMP || k.EtherType == flow.IPv6 && k.Protocol == protoICMPv6
+}
+
+func counts(c *flow.Counts) api.FlowCounts {
+	return api.FlowCounts{Packets: c.Packets, Bytes: c.Bytes, FrameBytes: c.FrameBytes}
+}
+
+// record is a flow record.
+func (w words) record(points flow.Points, r *flow.Record) api.FlowRecord {
+	out := api.FlowRecord{Flow: w.flow(points[r.Key.Point], points, &r.Key, &r.Delta), Reason: reasonName(r.Reason), Start: time.UnixMilli(r.Start), Total: counts(&r.Total)}
+	if b := r.Reverse; b != nil {
+		out.Reverse = &api.FlowReverse{FlowCounts: counts(&b.Delta), Start: time.UnixMilli(b.Start), Total: counts(&b.Total)}
+	}
+	return out
+}
+
+func (w words) protocol(k *flow.Key) string {
+	if isIP(k) {
+		if name, ok := w.protocols[k.Protocol]; ok {
+			return name
+		}
+		return strconv.Itoa(int(k.Protocol))
+	}
+	if name, ok := w.etherTypes[k.EtherType]; ok {
+		return name
+	}
+	if isLength(k.EtherType) {
+		return llc
+	}
+	return fmt.Sprintf("0x%04x", k.EtherType)
+}
+
+func directionName(d flow.Direction) string {
+	if d == flow.Egress {
+		return "egress"
+	}
+	return "ingress"
+}
+
+func vlanName(vlan uint16) string {
+	switch vid := vlan &^ flow.AD; {
+	case vid == 0:
+		return "untagged"
+	case vlan&flow.AD != 0:
+		return "ad:" + strconv.Itoa(int(vid))
+	default:
+		return strconv.Itoa(int(vid))
+	}
+}
+
+// tcpFlags names the flags of element 6, the lowest bit first (RFC 9293 section 3.1).
+func tcpFlags(flags uint16) string {
+	var set []string
+	for i, name := range []string{"FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR", "AE"} {
+		if flags&(1<<i) != 0 {
+			set = append(set, name)
+		}
+	}
+	return strings.Join(set, " ")
+}
+
+func reasonName(r flow.EndReason) string {
+	switch r {
+	case flow.IdleTimeout:
+		return "idle"
+	case flow.ActiveTimeout:
+		return "active"
+	case flow.EndOfFlow:
+		return "end"
+	case flow.ForcedEnd:
+		return "forced"
+	case flow.NoResources:
+		return "no-resources"
+	}
+	return strconv.Itoa(int(r))
+}

@@ -1,0 +1,323 @@
+// Package guest follows what guests make of their adapters: it watches the QEMU monitors behind taps, where the host itself sees nothing.
+package guest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"heddle/internal/host/qmp"
+)
+
+// Times of the QEMU monitors.
+const (
+	// monitorTimeout is how long a monitor may take to answer.
+	monitorTimeout = 5 * time.Second
+	// A monitor that is not there is tried again after monitorRetry, then less and less often up to monitorRetryMax.
+	monitorRetry    = 100 * time.Millisecond
+	monitorRetryMax = 5 * time.Second
+	// monitorPause is how often a guest can have its filters read, however often it changes them.
+	monitorPause = 100 * time.Millisecond
+	// monitorRefresh bounds how long a change that QEMU tells nobody could go unnoticed: a driver that let its card go.
+	monitorRefresh = time.Minute
+	// monitorPoll is how often a QEMU is asked whether its guest runs while a migration may end without an event.
+	monitorPoll = time.Second
+	// tellPause is how often the loop is bothered with what all monitors showed.
+	tellPause = 20 * time.Millisecond
+	// hurryPause is how often one monitor may have the loop told at once that its guest runs, or does not.
+	hurryPause = 100 * time.Millisecond
+)
+
+// Sight is what one monitor showed of its guest and of the guest's adapters.
+type Sight struct {
+	// Run is where the guest runs.
+	Run     Run
+	seen    bool
+	filters []qmp.RxFilter
+	why     string // why nothing is seen; "" before the first attempt has ended
+}
+
+func (s Sight) equal(o Sight) bool {
+	return s.Run == o.Run && s.seen == o.seen && s.why == o.why && slices.Equal(s.filters, o.filters)
+}
+
+// Monitors watches the QEMU monitors of guests that run. A monitor serves one
+// client at a time, so that a guest's ports share a connection.
+type Monitors struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	all    sync.WaitGroup
+	tell   func(context.Context, map[string]Sight) // hands news to the loop
+	wake   chan struct{}                           // news is not empty
+	hurry  chan struct{}                           // and does not wait
+
+	mu      sync.Mutex
+	running map[string]*watch // by socket
+	news    map[string]Sight
+}
+
+// watch is one monitor's.
+type watch struct {
+	socket string
+	stop   context.CancelFunc
+	// ports is how many ports have the monitor; a change of it asks for another look.
+	ports   int
+	changed chan struct{}
+
+	mu      sync.Mutex
+	sight   Sight     // what was found last
+	hurried time.Time // when the loop was told at once, last
+}
+
+// look asks for another look at the adapters.
+func (w *watch) look() { signal(w.changed) }
+
+// Watch starts with nothing to watch. tell is given what changed, by the monitor's socket; the empty Sight is that of a monitor watched
+// no longer. It is called from one goroutine and may wait until its context ends.
+func Watch(tell func(context.Context, map[string]Sight)) *Monitors {
+	m := &Monitors{tell: tell, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1), running: map[string]*watch{}, news: map[string]Sight{}}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m.all.Go(m.passOn)
+	return m
+}
+
+// Close ends the watching and waits for it.
+func (m *Monitors) Close() error {
+	m.cancel()
+	m.all.Wait()
+	return nil
+}
+
+// Want says which monitors to watch: how many ports each serves, by its socket.
+func (m *Monitors) Want(wanted map[string]int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for socket, w := range m.running {
+		if wanted[socket] == 0 {
+			w.stop()
+			delete(m.running, socket)
+			m.report(w, Sight{})
+		}
+	}
+	for socket, ports := range wanted {
+		w := m.running[socket]
+		if w == nil {
+			w = m.start(socket)
+		}
+		if w.ports != ports {
+			w.ports = ports
+			w.look()
+		}
+	}
+}
+
+func (m *Monitors) start(socket string) *watch {
+	ctx, stop := context.WithCancel(m.ctx)
+	w := &watch{socket: socket, stop: stop, changed: make(chan struct{}, 1)}
+	m.running[socket] = w
+	m.all.Go(func() { m.follow(ctx, w) })
+	return w
+}
+
+// report passes on what a watch found. The caller holds the lock.
+func (m *Monitors) report(w *watch, s Sight) {
+	m.news[w.socket] = s
+	signal(m.wake)
+}
+
+// found notes what a watch found and reports it where that is another than before, unless the watch has been stopped meanwhile. Where
+// the guest runs is told at once.
+func (m *Monitors) found(w *watch, edit func(*Sight)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.sight
+	edit(&w.sight)
+	if w.sight.equal(before) {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.running[w.socket] != w {
+		return
+	}
+	m.report(w, w.sight)
+	if now := time.Now(); w.sight.Run != before.Run && now.Sub(w.hurried) >= hurryPause {
+		w.hurried = now
+		signal(m.hurry)
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// passOn brings the news to the loop, at a bounded rate whatever the guests do.
+func (m *Monitors) passOn() {
+	for {
+		select {
+		case <-m.ctx.Done():
+			return
+		case <-m.wake:
+		}
+		m.mu.Lock()
+		news := m.news
+		m.news = map[string]Sight{}
+		m.mu.Unlock()
+		m.tell(m.ctx, news)
+		select {
+		case <-m.ctx.Done():
+			return
+		case <-m.hurry:
+		case <-time.After(tellPause):
+		}
+	}
+}
+
+// pause waits; false when ctx ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// follow keeps a monitor connected and reports its guest and adapters until ctx ends.
+func (m *Monitors) follow(ctx context.Context, w *watch) {
+	delay := monitorRetry
+	for {
+		began := time.Now()
+		served, err := w.session(ctx, func(edit func(*Sight)) { m.found(w, edit) })
+		if ctx.Err() != nil {
+			return
+		}
+		m.found(w, func(s *Sight) { *s = Sight{why: whyNot(err)} })
+		var wait time.Duration
+		if wait, delay = nextTry(delay, served, time.Since(began)); !pause(ctx, wait) {
+			return
+		}
+	}
+}
+
+// nextTry says when a monitor is tried again whose session has ended, and what the delay is then. One that served for long is tried
+// again at once; one that ends every session soon, as a hostile one may, has fewer and fewer.
+func nextTry(delay time.Duration, served bool, lasted time.Duration) (wait, next time.Duration) {
+	if served && lasted >= monitorRetryMax {
+		delay = monitorRetry
+	}
+	return delay, min(2*delay, monitorRetryMax)
+}
+
+// session is one connection: it shows where the guest runs, and the adapters' filters whenever they may have changed. served says
+// whether it ever showed these.
+func (w *watch) session(ctx context.Context, show func(func(*Sight))) (served bool, err error) {
+	opening, cancel := context.WithTimeout(ctx, monitorTimeout)
+	defer cancel()
+	r := &runs{tell: func(now Run) { show(func(s *Sight) { s.Run = now }) }}
+	ask := make(chan struct{}, 1)
+	c, err := qmp.Dial(opening, w.socket, func(e qmp.Event) {
+		if r.event(e) {
+			signal(ask)
+		}
+		if e.Name == qmp.RxFilterChanged || e.Name == "RESET" || e.Name == "DEVICE_DELETED" {
+			w.look()
+		}
+	})
+	if err != nil {
+		return false, err
+	}
+	defer c.Close()
+	asking, stop := context.WithCancel(ctx)
+	var runs sync.WaitGroup
+	runs.Go(func() { r.follow(asking, c, ask) })
+	defer runs.Wait()
+	defer stop()
+	return w.filters(ctx, c, show)
+}
+
+// follow asks where the guest runs: now, after every event that may have changed it, and regularly while it may change without one.
+func (r *runs) follow(ctx context.Context, c *qmp.Client, ask <-chan struct{}) {
+	poll := time.NewTicker(monitorPoll)
+	defer poll.Stop()
+	timed := func(f func(context.Context) error) error {
+		ctx, cancel := context.WithTimeout(ctx, monitorTimeout)
+		defer cancel()
+		return f(ctx)
+	}
+	// Refused while a migration runs, and by a QEMU that knows no such events: then the answers count alone.
+	_ = timed(c.MigrationEvents)
+	for answered := false; ; {
+		if err := timed(func(ctx context.Context) error { return r.ask(ctx, c) }); err == nil {
+			answered = true
+		}
+		for again := false; !again; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-c.Done():
+				return
+			case <-ask:
+				again = true
+			case <-poll.C:
+				again = !answered || r.moving()
+			}
+		}
+	}
+}
+
+// filters shows the adapters' filters until the connection ends.
+func (w *watch) filters(ctx context.Context, c *qmp.Client, show func(func(*Sight))) (served bool, err error) {
+	refresh := time.NewTicker(monitorRefresh)
+	defer refresh.Stop()
+	w.look()
+	for {
+		select {
+		case <-ctx.Done():
+			return served, ctx.Err()
+		case <-c.Done():
+			return served, c.Err()
+		case <-w.changed:
+		case <-refresh.C:
+		}
+		asking, cancel := context.WithTimeout(ctx, monitorTimeout)
+		filters, err := c.RxFilters(asking)
+		cancel()
+		if err != nil {
+			return served, err
+		}
+		show(func(s *Sight) { s.seen, s.filters, s.why = true, filters, "" })
+		served = true
+		if !pause(ctx, monitorPause) {
+			return served, ctx.Err()
+		}
+	}
+}
+
+// whyNot says what is wrong with a monitor, in words of this program alone: what a monitor sends has no place in a log.
+func whyNot(err error) string {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "is not there: start QEMU with -qmp unix:PATH,server=on,wait=off"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "is not served: its QEMU has ended"
+	case errors.Is(err, os.ErrPermission):
+		return "may not be opened"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return "does not answer: a monitor serves one program at a time, so give QEMU one for Heddle alone"
+	case errors.Is(err, qmp.ErrFlood):
+		return "sends far more than a monitor has to say: its QEMU is broken, or not QEMU"
+	case errors.Is(err, qmp.ErrClosed):
+		return "closed the connection"
+	}
+	return "gave no answer that could be read"
+}

@@ -1,0 +1,129 @@
+package guest
+
+import (
+	"context"
+	"sync"
+
+	"heddle/internal/host/qmp"
+)
+
+// Run says where a guest runs, as far as its QEMU tells.
+type Run uint8
+
+// What a QEMU tells of its guest.
+const (
+	RunUnknown Run = iota
+	// RunWaits: this QEMU waits for a guest that still runs elsewhere, or nowhere yet.
+	RunWaits
+	// RunHere: the guest runs here, or is paused here and runs nowhere else.
+	RunHere
+	// RunLeft: the guest was stopped here by a migration: it runs elsewhere from now on, unless the migration fails.
+	RunLeft
+)
+
+// runOf reads QEMU's status. Whoever pauses a guest without moving it (paused, suspended, an error of its disk) keeps it here.
+func runOf(status string) Run {
+	switch status {
+	case "":
+		return RunUnknown
+	case "inmigrate":
+		return RunWaits
+	case "finish-migrate", "postmigrate":
+		return RunLeft
+	}
+	return RunHere
+}
+
+// underWay says whether a migration with that status may still stop the guest.
+func underWay(step string) bool {
+	switch step {
+	case "setup", "wait-unplug", "active", "pre-switchover", "device",
+		"postcopy-active", "postcopy-paused", "postcopy-recover", "postcopy-recover-setup":
+		return true
+	}
+	return false
+}
+
+// askAgain is how often a status is asked for when events come in between.
+const askAgain = 3
+
+// runs is where the guest of one monitor runs. QEMU's main loop answers no question while the last part of a migration is sent, so
+// the STOP of a migration that is known to be under way counts by itself.
+type runs struct {
+	tell func(Run) // is called with mu held
+
+	mu        sync.Mutex
+	now       Run
+	migrating bool
+	events    int // so many so far: an answer from before the last one is not used
+}
+
+// event takes in an event, in the goroutine that reads the connection; it says whether QEMU is to be asked about it.
+func (r *runs) event(e qmp.Event) (ask bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch e.Name {
+	case qmp.Stop:
+		if r.migrating {
+			r.set(RunLeft)
+		}
+	case qmp.Resume:
+		r.set(RunHere)
+	case qmp.Migration:
+		r.migrating = underWay(e.MigrationStep())
+	default:
+		return false
+	}
+	r.events++
+	return true
+}
+
+func (r *runs) set(now Run) {
+	if r.now != now {
+		r.now = now
+		r.tell(now)
+	}
+}
+
+// ask finds out how it is now.
+func (r *runs) ask(ctx context.Context, c *qmp.Client) error {
+	for range askAgain {
+		before := r.count()
+		step, err := c.MigrationStatus(ctx)
+		if err != nil {
+			return err
+		}
+		status, err := c.Status(ctx)
+		if err != nil {
+			return err
+		}
+		if r.answered(before, status, step) {
+			return nil
+		}
+	}
+	return nil // it goes on changing, and every event has QEMU asked again
+}
+
+func (r *runs) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.events
+}
+
+func (r *runs) answered(before int, status, step string) (used bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.events != before {
+		return false
+	}
+	r.migrating = underWay(step)
+	r.set(runOf(status))
+	return true
+}
+
+// moving says whether the guest may start or stop to run here without QEMU telling of it by an event.
+func (r *runs) moving() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.migrating || r.now == RunWaits || r.now == RunLeft
+}

@@ -1,0 +1,190 @@
+package reach
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"heddle/internal/host/hostnet"
+)
+
+// Kind is what somebody is who can be asked.
+type Kind string
+
+// The kinds, the surest first.
+const (
+	Gateway   Kind = "gateway"   // a route's next hop answers ARP or neighbour discovery
+	Session   Kind = "session"   // segments of an established TCP connection arrive
+	Neighbour Kind = "neighbour" // another host of the segment answers ARP or neighbour discovery
+)
+
+// Ask is somebody whose answer shows that the host is reached by an interface.
+type Ask struct {
+	Device  string     `json:"device"`
+	Kind    Kind       `json:"kind"`
+	Address netip.Addr `json:"address"`
+	// OnLink: before the change, an address of the interface had it in its network.
+	OnLink bool `json:"onLink,omitzero"`
+	// Local and Remote are the ends of a session.
+	Local  netip.AddrPort `json:"local,omitzero"`
+	Remote netip.AddrPort `json:"remote,omitzero"`
+	// Answered: by the question at hand.
+	Answered bool `json:"answered,omitzero"`
+}
+
+// String is who is asked, and by which interface: "gateway 192.0.2.1 by vmk0".
+func (a Ask) String() string {
+	if a.Kind == Session {
+		return fmt.Sprintf("TCP connection %s ← %s by %s", a.Local, a.Remote, a.Device)
+	}
+	return fmt.Sprintf("%s %s by %s", a.Kind, a.Address, a.Device)
+}
+
+func (a Ask) key() Ask { a.Answered = false; return a }
+
+// Missing are those who have yet to answer before the host counts as reached: every gateway that was asked, and on an interface without one
+// anybody.
+func Missing(asks []Ask) (missing []Ask) {
+	for _, a := range asks {
+		anyone := func(b Ask) bool { return b.Device == a.Device && b.Answered }
+		if !a.Answered && (a.Kind == Gateway || !slices.ContainsFunc(asks, anyone)) {
+			missing = append(missing, a)
+		}
+	}
+	return missing
+}
+
+// Net is what is asked of the host's network; hostnet.Net is one.
+type Net interface {
+	Index(device string) (uint32, bool)
+	Survey(name string, index uint32) (*hostnet.Config, error)
+	Neighbours(index uint32) ([]hostnet.Neighbour, error)
+	Ask(index uint32, ip netip.Addr) error
+	Sessions() ([]hostnet.Session, error)
+}
+
+// Interface is one by which somebody is looked for.
+type Interface struct {
+	Device string
+	// Outside: frames leave the host from there. Neighbours that are this host's own ports say nothing then; where no frame leaves, no
+	// neighbour does.
+	Outside bool
+}
+
+// Times of the questions before a change.
+const (
+	beforeMost = 2 * time.Second        // how long somebody has to answer
+	gather     = 300 * time.Millisecond // how long answers are gathered where one is enough
+	pollBefore = 10 * time.Millisecond
+	// mostNeighbours and mostSessions bound how many are asked by one interface.
+	mostNeighbours = 8
+	mostSessions   = 64
+)
+
+// Before looks for those who can be asked by the interfaces, asks them, and gives those who answer. On an interface where a gateway answers,
+// gateways alone count. local says whether the MAC is that of one of this host's own ports.
+func Before(ctx context.Context, net Net, interfaces []Interface, local func([6]byte) bool) ([]Ask, error) {
+	asks, err := candidates(net, interfaces, local)
+	if err != nil || len(asks) == 0 {
+		return nil, err
+	}
+	r := NewRound(net, asks)
+	began := time.Now()
+	poll := time.NewTicker(pollBefore)
+	defer poll.Stop()
+	for {
+		if err := r.Look(); err != nil {
+			return nil, err
+		}
+		took := time.Since(began)
+		if took >= beforeMost || settled(r.Asks, took) {
+			return chosen(r.Asks), nil
+		}
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// settled says whether nothing is to be won by waiting: all gateways have answered, and where there are none somebody has.
+func settled(asks []Ask, took time.Duration) bool {
+	for _, a := range asks {
+		gateways := slices.ContainsFunc(asks, func(b Ask) bool { return b.Device == a.Device && b.Kind == Gateway })
+		anyone := slices.ContainsFunc(asks, func(b Ask) bool { return b.Device == a.Device && b.Answered })
+		switch {
+		case a.Kind == Gateway && !a.Answered, !gateways && (!anyone || took < gather):
+			return false
+		}
+	}
+	return true
+}
+
+// chosen are those who answered: of an interface where gateways did, these alone.
+func chosen(asks []Ask) (list []Ask) {
+	for _, a := range asks {
+		gateway := slices.ContainsFunc(asks, func(b Ask) bool { return b.Device == a.Device && b.Kind == Gateway && b.Answered })
+		if a.Answered && (a.Kind == Gateway || !gateway) {
+			list = append(list, a.key())
+		}
+	}
+	return list
+}
+
+// candidates are those who could be asked by the interfaces.
+func candidates(net Net, interfaces []Interface, local func([6]byte) bool) (asks []Ask, err error) {
+	sessions, err := net.Sessions()
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range interfaces {
+		index, ok := net.Index(i.Device)
+		if !ok {
+			continue
+		}
+		c, err := net.Survey(i.Device, index)
+		if err != nil {
+			return nil, err
+		}
+		for _, gw := range c.NextHops() {
+			asks = append(asks, Ask{Device: i.Device, Kind: Gateway, Address: gw, OnLink: c.OnLink(gw)})
+		}
+		n := 0
+		for _, s := range sessions {
+			if c.Has(s.Local.Addr()) && n < mostSessions {
+				asks = append(asks, Ask{Device: i.Device, Kind: Session, Address: s.Remote.Addr(), Local: s.Local, Remote: s.Remote})
+				n++
+			}
+		}
+		others, err := neighbours(net, i, c, local)
+		if err != nil {
+			return nil, err
+		}
+		asks = append(asks, others...)
+	}
+	return asks, nil
+}
+
+// neighbours are the ones last used of those whose MAC is known, but for gateways.
+func neighbours(net Net, i Interface, c *hostnet.Config, local func([6]byte) bool) (asks []Ask, err error) {
+	if !i.Outside {
+		return nil, nil
+	}
+	all, err := net.Neighbours(c.Index)
+	if err != nil {
+		return nil, err
+	}
+	hops := c.NextHops()
+	slices.SortStableFunc(all, func(a, b hostnet.Neighbour) int { return cmp.Compare(a.Unused, b.Unused) })
+	for _, n := range all {
+		if n.MAC == [6]byte{} || slices.Contains(hops, n.Address) || local(n.MAC) || len(asks) == mostNeighbours {
+			continue
+		}
+		asks = append(asks, Ask{Device: i.Device, Kind: Neighbour, Address: n.Address, OnLink: c.OnLink(n.Address)})
+	}
+	return asks, nil
+}

@@ -1,0 +1,223 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"heddle/internal/lab/report"
+	"heddle/internal/lab/traffic"
+)
+
+// CaptureOptions is what "heddle bench capture" shall do.
+type CaptureOptions struct {
+	// Rounds is how often everything is measured at most; at least 1, and 10 for numbers that are published.
+	Rounds int
+	// Within is the time that all rounds may take together; 0 = no bound. A round that is not expected to end in time is not begun,
+	// and one that doesn't is left out. The report says how many rounds there were.
+	Within time.Duration
+	// Warmup and Duration are those of one measurement.
+	Warmup, Duration time.Duration
+	// Heddle is the command line of the heddle program.
+	Heddle []string
+	// Progress is called before every measurement; nil for silence.
+	Progress func(done, total int, what string)
+	// Now tells the time, for the report.
+	Now func() time.Time
+
+	measure func(context.Context, traffic.Pair, traffic.Load) (traffic.Result, error)
+}
+
+// QuickCaptures are options with which all of it takes less than a minute, on a machine that is busy too.
+func QuickCaptures() CaptureOptions {
+	return CaptureOptions{Rounds: 10, Within: 45 * time.Second, Warmup: 50 * time.Millisecond, Duration: 200 * time.Millisecond}
+}
+
+// Check says what is wrong with the options, without doing anything.
+func (o CaptureOptions) Check() error {
+	if o.Rounds < 1 || o.Duration <= 0 || o.Warmup < 0 || o.Within < 0 {
+		return errors.New("rounds and duration must be positive, the warm-up and the time for all rounds not negative")
+	}
+	return nil
+}
+
+// captureRun is a benchmark of captures under way.
+type captureRun struct {
+	opts   CaptureOptions
+	path   *path
+	frames *captureFrames
+	host   machine
+	dir    string
+	cpus   []int
+	tests  []test
+	rounds []captureRound
+}
+
+// captureRound is what one round has measured, each by the state's name.
+type captureRound struct {
+	samples map[cell]traffic.Result
+	// lost are which part of what was selected was lost.
+	lost map[string]float64
+	// frames are the program's times per frame, in seconds.
+	frames map[string]float64
+}
+
+// Capture measures what captures cost the traffic between two guests and the program itself: in each round all states follow one
+// another, in an order that rotates. It leaves nothing behind, also when ctx ends.
+func Capture(ctx context.Context, opts CaptureOptions) (rep *report.Report, err error) {
+	if err := opts.Check(); err != nil {
+		return nil, err
+	}
+	if opts.measure == nil {
+		opts.measure = traffic.Processes{Program: append(slices.Clone(opts.Heddle), "traffic")}.Measure
+	}
+	r := &captureRun{opts: opts}
+	for _, t := range switchTests() {
+		if t.name != "crr" { // it says what udp and rr say
+			r.tests = append(r.tests, t)
+		}
+	}
+	if r.cpus, err = twoCPUs(nil); err != nil {
+		return nil, err
+	}
+	env := report.Collect(opts.Now())
+	if r.path, err = (Peer{Name: peerHeddle, setup: r.setup}).open(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { err = orLeft(err, r.path.clean.run()) }()
+	if r.frames, err = newCaptureFrames(); err != nil {
+		return nil, err
+	}
+	defer func() { err = orLeft(err, r.frames.close()) }()
+	if err := r.measure(ctx); err != nil {
+		if ctx.Err() != nil { // whatever was under way says only that it was ended
+			return nil, ctx.Err()
+		}
+		return nil, err
+	}
+	return r.report(env), nil
+}
+
+// setup joins the guests as setupHeddle does, and remembers how to ask the agent.
+func (r *captureRun) setup(_ context.Context, p *path) error {
+	host, err := p.hosted(peerHeddle, nil)
+	if err != nil {
+		return err
+	}
+	if r.dir, err = os.MkdirTemp("", "hb-capture-"); err != nil {
+		return err
+	}
+	p.clean.add(func() error { return os.RemoveAll(r.dir) })
+	config := filepath.Join(r.dir, "heddle.yaml")
+	if err := os.WriteFile(config, []byte(p.heddleConfig()), 0o600); err != nil {
+		return err
+	}
+	r.host = machine{ns: host}
+	return p.startAgent(r.host, r.opts.Heddle, r.dir, config)
+}
+
+// measure makes the rounds that there is time for.
+func (r *captureRun) measure(ctx context.Context) error {
+	n, err := inTime(ctx, r.opts.Rounds, r.opts.Within, func(ctx context.Context, n int) error {
+		done, err := r.round(ctx, n)
+		if err == nil {
+			r.rounds = append(r.rounds, done)
+		}
+		return err
+	})
+	if err == nil && n == 0 {
+		err = fmt.Errorf("this machine is too busy: not one round was over within %v; allow more time (--within), or measure when it has less to do", r.opts.Within)
+	}
+	return err
+}
+
+// inTime makes at most so many rounds, within the time given (0 = without a bound), and returns how many succeeded. One that is not
+// expected to end in time is not begun; the context of one that doesn't ends with the time, and then its error is none.
+func inTime(ctx context.Context, rounds int, limit time.Duration, round func(ctx context.Context, n int) error) (int, error) {
+	began := time.Now()
+	within, cancel := ctx, func() {}
+	if limit > 0 {
+		within, cancel = context.WithDeadline(ctx, began.Add(limit))
+	}
+	defer cancel()
+	for n := range rounds {
+		took := time.Since(began)
+		if limit > 0 && n > 0 && took+took/time.Duration(n) > limit {
+			return n, nil
+		}
+		switch err := round(within, n); {
+		case err != nil && ctx.Err() == nil && within.Err() != nil:
+			return n, nil
+		case err != nil:
+			return n, err
+		}
+	}
+	return rounds, nil
+}
+
+// round measures everything once.
+func (r *captureRun) round(ctx context.Context, n int) (captureRound, error) {
+	m := captureRound{samples: map[cell]traffic.Result{}, lost: map[string]float64{}, frames: map[string]float64{}}
+	guests, program := guestStates(), programStates()
+	steps := len(guests) + len(program)
+	tell := func(step int, what string) {
+		if r.opts.Progress != nil {
+			r.opts.Progress(n*steps+step, r.opts.Rounds*steps, fmt.Sprintf("round %d of %d: %s", n+1, r.opts.Rounds, what))
+		}
+	}
+	for i := range guests {
+		s := guests[(i+n)%len(guests)]
+		tell(i, s.name)
+		if err := r.under(ctx, s, n, m); err != nil {
+			return m, fmt.Errorf("round %d, capture %s: %w", n+1, s.name, err)
+		}
+	}
+	for i := range program {
+		s := program[(i+n)%len(program)]
+		tell(len(guests)+i, "program alone, "+s.name)
+		t, err := r.frames.measure(ctx, s)
+		if err != nil {
+			return m, fmt.Errorf("round %d, program alone, capture %s: %w", n+1, s.name, err)
+		}
+		m.frames[s.name] = t.Seconds()
+	}
+	return m, nil
+}
+
+// under measures every test while the state's capture runs. Each round begins with another test: what has just been started or
+// ended disturbs the first.
+func (r *captureRun) under(ctx context.Context, s captureState, n int, into captureRound) error {
+	var c *runningCapture
+	if s.args != nil {
+		var err error
+		if c, err = r.start(ctx, s.args); err != nil {
+			return err
+		}
+		defer c.kill()
+	}
+	for i := range r.tests {
+		t := r.tests[(i+n)%len(r.tests)]
+		client, server := r.cpus[:1], r.cpus[:1]
+		if t.apart {
+			server = r.cpus[1:]
+		}
+		load := traffic.Load{Kind: t.kind, Warmup: r.opts.Warmup, Duration: r.opts.Duration}
+		res, err := r.opts.measure(ctx, r.path.pair(client, server), load)
+		if err != nil {
+			return err
+		}
+		into.samples[cell{t.name, s.name}] = res
+	}
+	if c == nil {
+		return nil
+	}
+	selected, lost, err := c.end()
+	if err == nil {
+		into.lost[s.name] = float64(lost) / float64(max(selected, 1))
+	}
+	return err
+}

@@ -1,0 +1,95 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+
+	"heddle/internal/abi"
+	"heddle/internal/capture/filter"
+	"heddle/internal/dataplane"
+)
+
+// The states that others are compared with.
+const (
+	captureOff   = "off"
+	captureElse  = "of another segment"
+	captureShort = "filter of 1 instruction"
+	captureAll   = "everything, whole"
+	longFilter   = 101 // instructions
+	stagesPassed = 2   // that a frame from port to port passes: admit, deliver
+	filterOfNone = "tcp port 1 or udp port 1"
+)
+
+// captureLong is the state with the filter of longFilter instructions, all of which run.
+func captureLong() string { return fmt.Sprintf("filter of %d instructions", longFilter) }
+
+// captureState is a capture that runs while something is measured.
+type captureState struct {
+	name string
+	// args are those of "heddle capture" while guests exchange traffic; nil = none runs.
+	args []string
+	// The rest is what the program alone is given.
+	segment      uint16
+	filter       string
+	instructions int // of a filter that runs through to its end and matches nothing
+	snap         int
+}
+
+// guestStates are those that guests' traffic is measured in. Their frames are Ethernet of IP, so that the filter looks at each and
+// matches none.
+func guestStates() []captureState {
+	return []captureState{
+		{name: captureOff},
+		{name: captureElse, args: []string{"any", "--segment", "4000"}, segment: 4000},
+		{name: "filter matches nothing", args: []string{"any", "--filter", filterOfNone}, filter: filterOfNone},
+		{name: captureAll, args: []string{"any"}},
+	}
+}
+
+// programStates are those that the program alone is measured in.
+func programStates() []captureState {
+	return append(guestStates(),
+		captureState{name: captureShort, instructions: 1},
+		captureState{name: captureLong(), instructions: longFilter},
+		captureState{name: "everything, 96 bytes", snap: 96},
+	)
+}
+
+// off says that nothing is captured.
+func (s captureState) off() bool { return s.name == captureOff }
+
+// selection is what the agent makes of the state's arguments.
+func (s captureState) selection(ctx context.Context) (dataplane.Selection, error) {
+	out := dataplane.Selection{Stages: []int{abi.CaptureAdmit, abi.CaptureDeliver, abi.CaptureDrop}, Snap: abi.MaxSnap}
+	if s.snap > 0 {
+		out.Snap = s.snap
+	}
+	if s.segment > 0 {
+		out.Switch, out.Segments = "bench", []dataplane.Segment{{VLAN: s.segment}}
+	}
+	if s.instructions > 0 {
+		out.Filter = straightFilter(s.instructions)
+	}
+	if s.filter == "" {
+		return out, nil
+	}
+	program, err := pcapfilter.Compile(ctx, s.filter)
+	for _, in := range program {
+		out.Filter = append(out.Filter, abi.FilterInstruction{Code: in.Code, JumpTrue: in.JumpTrue, JumpFalse: in.JumpFalse, K: in.K})
+	}
+	return out, err
+}
+
+// straightFilter has n instructions that all run, as compiled expressions mix them: loads of a field and comparisons in turns, and at
+// the end a return that matches nothing.
+func straightFilter(n int) []abi.FilterInstruction {
+	const loadHalf, jumpEqual, end = 0x28, 0x15, 0x06
+	var f []abi.FilterInstruction
+	for len(f) < n-1 {
+		f = append(f, abi.FilterInstruction{Code: loadHalf, K: 12})
+		if len(f) < n-1 {
+			f = append(f, abi.FilterInstruction{Code: jumpEqual, K: 0x86dd}) // both ways lead on to the next
+		}
+	}
+	return append(f, abi.FilterInstruction{Code: end})
+}

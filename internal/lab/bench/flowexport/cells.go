@@ -1,0 +1,128 @@
+package flowexport
+
+import (
+	"fmt"
+	"time"
+
+	"heddle/internal/lab/report"
+	"heddle/internal/lab/traffic"
+)
+
+// maxPairs is how many pairs of VMs the lab has place for.
+const maxPairs = 16
+
+// load is what a pair of VMs exchanges.
+type load struct {
+	name     string
+	kind     traffic.Kind
+	size     int // of a packet's payload or a message, bytes; 0 = what is usual
+	sessions int
+	unit     report.Unit
+	// per is how many units per second CPU time is told for, and what they are called.
+	per     float64
+	perName string
+	// atLeast is the budget: the part of the baseline's rate that every configuration keeps.
+	atLeast float64
+}
+
+const (
+	rateBudget   = 0.95
+	streamBudget = 0.98
+)
+
+// loads are all of them, in the order of the table. Sizes of packets are payloads: 18 bytes make the shortest Ethernet frame over IPv4,
+// 1472 the longest of an MTU of 1500.
+func loads() []load {
+	var all []load
+	for _, size := range []int{18, 512, 1472} {
+		all = append(all, load{
+			name: fmt.Sprintf("udp-%d", size), kind: traffic.KindUDP, size: size, unit: report.PacketsPerSecond, per: 1e5, perName: "100 kpps",
+			atLeast: rateBudget,
+		})
+	}
+	for _, sessions := range []int{1, 4} {
+		all = append(all, load{
+			name: fmt.Sprintf("crr-%d", sessions), kind: traffic.KindCRR, sessions: sessions, unit: report.PerSecond, per: 1e3, perName: "1 k/s",
+			atLeast: rateBudget,
+		})
+	}
+	return append(all, load{
+		name: "stream", kind: traffic.KindStream, size: 16 << 10, unit: report.BitsPerSecond, per: 1e9, perName: "1 Gb/s",
+		atLeast: streamBudget,
+	})
+}
+
+// LoadNames are the names of cells that can be asked for.
+func LoadNames() []string {
+	var names []string
+	for _, l := range loads() {
+		names = append(names, l.name)
+	}
+	return names
+}
+
+// cell is a load of several pairs of VMs at once.
+type cell struct {
+	load
+	pairs int
+}
+
+func (c cell) String() string {
+	if c.pairs == 1 {
+		return c.name + ", 1 pair"
+	}
+	return fmt.Sprintf("%s, %d pairs", c.name, c.pairs)
+}
+
+// id tells cells apart.
+func (c cell) id() string { return fmt.Sprintf("%s/%d", c.name, c.pairs) }
+
+// cpus are those of the ends of a pair. The ends of one pair run on two CPUs where they do not wait for each other, and share one where
+// they take turns: waking an idle virtual CPU takes longer than the path. Several sessions or pairs are spread over all CPUs.
+func (c cell) cpus(pair int, all []int) (client, server []int) {
+	one := []int{all[pair%len(all)]}
+	switch {
+	case c.pairs > 1 || c.kind == traffic.KindCRR && c.sessions == 1:
+		return one, one
+	case c.kind == traffic.KindCRR:
+		return all, all
+	}
+	return all[:1], all[len(all)-1:]
+}
+
+// times are those of one measurement of the cell. What is in the place of a metering has its times.
+func (c cell) times(o Options, cfg configuration) (warmup, duration time.Duration) {
+	warmup, duration = o.Warmup, o.Duration
+	if c.endsFlows() {
+		duration = max(settledFor*duration, drainEvery)
+	}
+	if cfg.metering != off {
+		settle := o.Settle
+		if !c.endsFlows() {
+			settle = min(settle, bothDrained)
+		}
+		warmup = max(warmup, settle)
+	}
+	if cfg.metering != off && cfg.background { // in the interval all of its flows are metered
+		warmup = max(warmup, time.Duration(float64(time.Second)*float64(o.Flows)/o.FlowRate))
+	}
+	return warmup, duration
+}
+
+// bothDrained is when both sets of the kernel's tables have been drained once since metering was switched on: the first time all tables are read,
+// new memory is touched and templates are sent. That is what switching costs, and not metering.
+const bothDrained = 2*drainEvery + 200*time.Millisecond
+
+// settledFor is how much longer a cell is measured that takes long to settle.
+const settledFor = 2
+
+// turns are how often each configuration is in a series of the cell.
+func (c cell) turns(o Options) int {
+	if c.endsFlows() {
+		return 1
+	}
+	return max(o.Turns, 1)
+}
+
+// endsFlows says whether the cell's flows end while it is measured.
+func (c cell) endsFlows() bool { return c.kind == traffic.KindCRR }

@@ -1,0 +1,206 @@
+package flowexport
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"heddle/internal/lab/netns"
+	"heddle/internal/lab/traffic"
+)
+
+// passed are the frames that have passed between a VM and the switch.
+type passed struct{ sent, delivered uint64 }
+
+func (p passed) all() uint64 { return p.sent + p.delivered }
+
+// counters reads what the kernel counts in a VM. The switch hands a frame straight to the VM's own device, so that no other has all of
+// them.
+type counters struct {
+	handle *netlink.Handle
+	index  int      // of the adapter
+	snmp   *os.File // what the VM's protocols count (proc_pid_net(5), RFC 4022 for TCP)
+}
+
+// openCounters finds the adapter of a VM.
+func openCounters(vm *netns.NS) (c *counters, err error) {
+	ns, err := vm.Handle()
+	if err != nil {
+		return nil, err
+	}
+	defer ns.Close()
+	c = &counters{}
+	defer func() {
+		if err != nil {
+			c.close()
+		}
+	}()
+	err = vm.Do(func() (err error) {
+		c.snmp, err = os.Open("/proc/thread-self/net/snmp") // stays that of this namespace
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if c.handle, err = netlink.NewHandleAt(ns, unix.NETLINK_ROUTE, unix.NETLINK_INET_DIAG); err != nil {
+		return nil, fmt.Errorf("open netlink sockets in %s: %w", vm.Name, err)
+	}
+	links, err := c.handle.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("list the devices of %s: %w", vm.Name, err)
+	}
+	for _, l := range links {
+		if l.Type() == "veth" {
+			c.index = l.Attrs().Index
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("%s has no adapter", vm.Name)
+}
+
+func (c *counters) close() {
+	if c.handle != nil {
+		c.handle.Close()
+	}
+	if c.snmp != nil {
+		_ = c.snmp.Close() // it was only read
+	}
+}
+
+func (c *counters) passed() (p passed, err error) {
+	l, err := c.handle.LinkByIndex(c.index)
+	if err != nil {
+		return p, fmt.Errorf("read the counters of a VM's adapter: %w", err)
+	}
+	if s := l.Attrs().Statistics; s != nil {
+		p = passed{sent: s.TxPackets, delivered: s.RxPackets}
+	}
+	return p, nil
+}
+
+// acknowledged is how many bits of the VM's streams their receivers have acknowledged, and how many were sent.
+func (c *counters) acknowledged() (done, sent uint64, err error) {
+	sockets, err := c.handle.SocketDiagTCPInfo(unix.AF_INET)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read how far a VM's connections are: %w", err)
+	}
+	for _, s := range sockets {
+		if s.TCPInfo != nil {
+			done += 8 * s.TCPInfo.Bytes_acked
+			sent += 8 * s.TCPInfo.Bytes_sent
+		}
+	}
+	return done, sent, nil
+}
+
+// transactions is how many the VM has completed: it ends the connection of each with a reset.
+func (c *counters) transactions() (uint64, error) {
+	b := make([]byte, 8<<10)
+	n, err := c.snmp.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, fmt.Errorf("read what a VM counts of TCP: %w", err)
+	}
+	return tcpResets(string(b[:n]))
+}
+
+// tcpResets is how many connections were reset by one side while they stood (RFC 4022, tcpEstabResets).
+func tcpResets(snmp string) (uint64, error) {
+	var names []string
+	for line := range strings.Lines(snmp) {
+		f := strings.Fields(line)
+		switch {
+		case len(f) == 0 || f[0] != "Tcp:":
+		case names == nil:
+			names = f
+		default:
+			if i := slices.Index(names, "EstabResets"); i >= 0 && i < len(f) {
+				return strconv.ParseUint(f[i], 10, 64)
+			}
+		}
+	}
+	return 0, errors.New("the kernel does not count resets of TCP connections in /proc/net/snmp")
+}
+
+// frames are those that have passed at the VMs of a host: of the load alone, and with those of the background.
+type frames struct{ load, all uint64 }
+
+func (f frames) sub(g frames) frames { return frames{f.load - g.load, f.all - g.all} }
+
+func (r *rig) frames() (f [len(sides)]frames, err error) {
+	for _, s := range sides {
+		for n, vm := range r.counters[s] {
+			p, err := vm.passed()
+			if err != nil {
+				return f, err
+			}
+			f[s].all += p.all()
+			if n > 0 {
+				f[s].load += p.all()
+			}
+		}
+	}
+	return f, nil
+}
+
+// mark is how far a load has come at an instant, in its unit, and how far its sender has.
+type mark struct {
+	at         time.Time
+	done, sent uint64
+}
+
+// marks reads those of all pairs of a load.
+func (r *rig) marks(c cell) (all []mark, err error) {
+	for n := 1; n <= c.pairs; n++ {
+		var m mark
+		switch c.kind {
+		case traffic.KindStream:
+			m.done, m.sent, err = r.counters[tx][n].acknowledged()
+			m.at = time.Now()
+		case traffic.KindCRR:
+			m.done, err = r.counters[tx][n].transactions()
+			m.at, m.sent = time.Now(), m.done
+		default:
+			m, err = r.packetMark(n)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// packetMark reads how many packets have come to a VM.
+func (r *rig) packetMark(n int) (m mark, err error) {
+	to, err := r.counters[rx][n].passed()
+	if err != nil {
+		return m, err
+	}
+	m.at, m.done = time.Now(), to.delivered
+	from, err := r.counters[tx][n].passed()
+	m.sent = from.sent
+	return m, err
+}
+
+// rate is that of all pairs together between two marks, and lost the part of what was sent that did not arrive.
+func rate(before, after []mark) (perSecond, lost float64) {
+	var done, sent float64
+	for i := range after {
+		n := float64(after[i].done - before[i].done)
+		perSecond += n / after[i].at.Sub(before[i].at).Seconds()
+		done += n
+		sent += float64(after[i].sent - before[i].sent)
+	}
+	if sent > 0 {
+		lost = max(0, 1-done/sent)
+	}
+	return perSecond, lost
+}

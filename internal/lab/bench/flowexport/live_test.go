@@ -1,0 +1,92 @@
+package flowexport_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"heddle/internal/lab/bench/flowexport"
+	"heddle/internal/lab/report"
+	"heddle/internal/test/testkit"
+)
+
+// short measures for moments: what comes out are numbers, not figures.
+func short(t *testing.T) flowexport.Options {
+	t.Helper()
+	testkit.Root(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := flowexport.Options{Now: time.Now, Heddle: self, RunDir: t.TempDir()}
+	o.Default()
+	o.Rounds, o.Turns, o.Warmup, o.Duration = 1, 1, 150*time.Millisecond, 100*time.Millisecond
+	o.Flows, o.Settle = 1000, o.Warmup
+	return o
+}
+
+func TestEveryLoadIsMeasuredOnTwoHosts(t *testing.T) {
+	o := short(t)
+	o.Loads, o.Pairs = []string{"udp-512", "crr-4", "stream"}, []int{2}
+	o.Configurations = []string{"ipfix-bi+5k"}
+	rep, err := flowexport.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rep.Rows) != 6 {
+		t.Errorf("%d rows, want 3 cells in 2 configurations", len(rep.Rows))
+	}
+	for _, row := range rep.Rows {
+		where := fmt.Sprintf("%v, %v", row.Get("cell"), row.Get("configuration"))
+		want := 1
+		if row.Get("configuration") == "baseline+5k" {
+			want = 2 // before and after
+		}
+		if s := row.Get("value").(report.Spread); s.Rounds != want || s.Median < 10 {
+			t.Errorf("%s: rate %+v", where, s)
+		}
+		for _, h := range []string{"tx", "rx"} {
+			if s := row.Get("program_s_" + h).(report.Spread); s.Rounds != want || (s.Median < 1e-9 || s.Median > 1e-4) {
+				t.Errorf("%s: a program takes %g s per run on %s", where, s.Median, h)
+			}
+		}
+	}
+	for _, b := range rep.Budgets {
+		if (strings.Contains(b.Name, "exported records") || strings.Contains(b.Name, "no room")) && !b.Met {
+			t.Errorf("%+v: metering was not measured", b)
+		}
+	}
+	leftNothing(t, o)
+}
+
+func TestCancelLeavesNothing(t *testing.T) {
+	o := short(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o.Rounds, o.Duration, o.Pairs = 1000, time.Hour, []int{2}
+	o.Progress = func(_, total int, _ string) {
+		if total > 1 { // the lab is up
+			time.AfterFunc(50*time.Millisecond, cancel)
+		}
+	}
+	if _, err := flowexport.Run(ctx, o); !errors.Is(err, context.Canceled) {
+		t.Errorf("Run = %v", err)
+	}
+	leftNothing(t, o)
+}
+
+// leftNothing checks that neither a namespace nor a record of a lab is left.
+func leftNothing(t *testing.T, o flowexport.Options) {
+	t.Helper()
+	for _, pattern := range []string{fmt.Sprintf("/var/run/netns/*fe%d*", os.Getpid()), filepath.Join(o.RunDir, "lab", "*")} {
+		left, err := filepath.Glob(pattern)
+		if err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v %v", left, err)
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package flowexport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"heddle/internal/lab"
+	"heddle/internal/lab/report"
+	"heddle/internal/lab/traffic"
+)
+
+// at names a cell in a configuration.
+type at struct{ cell, configuration string }
+
+// source is a host under a metering.
+type source struct {
+	metering metering
+	side     side
+}
+
+// run is a benchmark under way.
+type run struct {
+	opts     Options
+	rig      *rig
+	cells    []cell
+	configs  []configuration
+	samples  map[at][]sample
+	visits   map[string]visits // by cell
+	began    time.Time         // the first of them
+	scans    []traffic.Scanned
+	exported map[source]exported
+	accounts accounts
+}
+
+// vmNice is the priority of VMs, below the kernel's own threads: VMs that keep all CPUs busy with short turns leave next to nothing to RCU's,
+// for which draining waits, and what draining and exporting cost would be in no rate.
+const vmNice = 5
+
+// Run measures all that is selected. In a round each cell is visited once: without and with flows in the background its configurations
+// are measured in a series, each between two baselines. Cells whose comparisons are resolved are left out of further rounds, for which
+// others then have the time. It leaves nothing behind, also when ctx ends.
+func Run(ctx context.Context, o Options) (rep *report.Report, err error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	if o.measure == nil {
+		o.measure = traffic.Processes{Program: []string{o.Heddle, "traffic"}, Nice: vmNice}.Measure
+	}
+	r := &run{opts: o, samples: map[at][]sample{}, visits: map[string]visits{}, exported: map[source]exported{}}
+	if r.cells, err = o.cells(); err != nil {
+		return nil, err
+	}
+	if r.configs, err = o.configurations(); err != nil {
+		return nil, err
+	}
+	env := report.Collect(o.Now())
+	most := slices.MaxFunc(r.cells, func(a, b cell) int { return a.pairs - b.pairs }).pairs
+	if r.rig, err = build(ctx, o, most); err == nil {
+		err = errors.Join(r.measure(ctx), r.rig.close())
+	}
+	switch {
+	case err != nil && ctx.Err() != nil && !errors.Is(err, lab.ErrLeft) && !errors.Is(err, lab.ErrAccounts): // whatever was under way says only that it was ended
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, err
+	}
+	return r.report(env), nil
+}
+
+// measure fills the samples, round by round, until there are enough or there is no time for any cell.
+func (r *run) measure(ctx context.Context) error {
+	r.began = time.Now()
+	for round := range r.opts.Rounds {
+		for i := range r.cells {
+			c := r.cells[(i+round)%len(r.cells)]
+			if r.enough(c) || !r.timeFor(c) {
+				continue
+			}
+			if err := r.visit(ctx, round, i, c); err != nil {
+				return fmt.Errorf("round %d, %s: %w", round+1, c, err)
+			}
+		}
+	}
+	var err error
+	if r.accounts, err = r.rig.accounts(ctx); err != nil {
+		return err
+	}
+	r.rig.ending = true // what is left of flows is exported before the lab goes
+	return r.meter(ctx, off, true)
+}
+
+// with are the configurations with or without flows in the background, their baseline first.
+func (r *run) with(background bool) []configuration {
+	return slices.DeleteFunc(slices.Clone(r.configs), func(c configuration) bool { return c.background != background })
+}
+
+// visit measures a cell in all configurations, those with and without the background in a series each.
+func (r *run) visit(ctx context.Context, round, index int, c cell) error {
+	began := time.Now()
+	for k := range 2 {
+		background := (k+round)%2 == 1
+		configs := r.with(background)
+		if len(configs) == 0 {
+			continue
+		}
+		say := func(cfg configuration) { r.progress(round, index, c, cfg) }
+		if err := r.series(ctx, round, c, order(configs, round, c.turns(r.opts)), say); err != nil {
+			return err
+		}
+	}
+	r.visits[c.id()] = visits{r.visits[c.id()].count + 1, time.Since(began)}
+	return nil
+}
+
+// series measures a cell in the configurations, one after the other, and keeps what it found. The load and the flows in the background go
+// on throughout.
+func (r *run) series(ctx context.Context, round int, c cell, configs []configuration, say func(configuration)) (err error) {
+	if configs[0].background {
+		b := r.rig.startBackground(ctx)
+		defer func() {
+			scan, endErr := b.end()
+			if endErr != nil {
+				endErr = fmt.Errorf("flows in the background: %w", endErr)
+			}
+			if err = errors.Join(err, endErr); err == nil {
+				r.scans = append(r.scans, scan)
+			}
+		}()
+	}
+	if err := r.meter(ctx, off, true); err != nil {
+		return err
+	}
+	load, startErr := r.rig.startSteady(ctx, c)
+	if startErr != nil {
+		return startErr
+	}
+	defer func() { err = errors.Join(err, load.end()) }()
+	found := make([]taken, 0, len(configs))
+	for _, cfg := range configs {
+		say(cfg)
+		s, err := r.in(ctx, load, cfg)
+		if err != nil {
+			return fmt.Errorf("%s: %w", cfg.name(), err)
+		}
+		s.round = round
+		found = append(found, taken{cfg, s})
+	}
+	r.keep(c, found)
+	return nil
+}
+
+// keep adds a series to the samples.
+func (r *run) keep(c cell, series []taken) {
+	neighbours(series)
+	for _, t := range series {
+		where := at{c.id(), t.name()}
+		r.samples[where] = append(r.samples[where], t.sample)
+	}
+}
+
+// in measures in a configuration. A baseline begins when all is told of flows that were metered before it: nothing of what their metering
+// asks for is beside an interval without.
+func (r *run) in(ctx context.Context, load *steady, cfg configuration) (sample, error) {
+	if err := r.meter(ctx, cfg.metering, cfg.metering == off); err != nil {
+		return sample{}, err
+	}
+	r.rig.ending = r.rig.ending || cfg.metering.meters()
+	return load.sample(load.cell.times(r.opts, cfg))
+}
+
+// meter changes the metering and counts what was exported under the one before.
+func (r *run) meter(ctx context.Context, m metering, clean bool) error {
+	before := r.rig.metering
+	if err := r.rig.meter(ctx, m, clean); err != nil {
+		return err
+	}
+	for _, s := range sides {
+		sum := r.exported[source{before, s}]
+		sum.add(r.rig.collectors[s].since())
+		r.exported[source{before, s}] = sum
+	}
+	return nil
+}
+
+// progress shows what is measured, and how long all of it still takes.
+func (r *run) progress(round, index int, c cell, cfg configuration) {
+	if r.opts.Progress == nil {
+		return
+	}
+	used, left := time.Since(r.began), r.left(round, index)
+	text := fmt.Sprintf("round %d: %s, %s; some %v left at most", round+1, c, cfg.name(), left.Round(10*time.Second))
+	r.opts.Progress(int(used.Seconds()), 2+int((used+left).Seconds()), text)
+}

@@ -1,0 +1,153 @@
+package flowexport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"heddle/internal/lab/traffic"
+)
+
+// steady is a load that runs through a whole series, while metering is switched on and off under it: no start of processes and no
+// chance of their placement is between two intervals that are compared.
+type steady struct {
+	rig   *rig
+	cell  cell
+	ctx   context.Context // ends with the load
+	stop  context.CancelCauseFunc
+	ended chan struct{}
+}
+
+const (
+	// steadyTime is longer than any series. All sessions of an end must have begun within startPatience: the last of eight pairs start beside
+	// seven that leave them little of the CPUs.
+	steadyTime    = 24 * time.Hour
+	startPatience = time.Minute
+	// sinkBuffer holds some dozens of packets. A sink that gets no CPU for a while then leaves its packets to the kernel to throw away,
+	// after they came; megabytes of them would drive all else out of the caches, of which the sender has the loss.
+	sinkBuffer = 64 << 10
+	// sinkNap is how often all sinks together look for packets: waking them is the senders' CPUs' work too.
+	sinkNap = 200 * time.Microsecond
+	// flowing is by how many units a load has come forward that is under way.
+	flowing = 100
+)
+
+var errStopped = errors.New("the load was stopped")
+
+// startSteady begins with the load and returns when all pairs are under way.
+func (r *rig) startSteady(ctx context.Context, c cell) (*steady, error) {
+	load := traffic.Load{Kind: c.kind, Size: c.size, Sessions: c.sessions, Warmup: startPatience, Duration: steadyTime}
+	switch c.kind {
+	case traffic.KindUDP:
+		load.Buffer, load.Nap = sinkBuffer, time.Duration(c.pairs)*sinkNap
+	case traffic.KindCRR:
+		load.Addresses = serverAddresses
+	}
+	s := &steady{rig: r, cell: c, ended: make(chan struct{})}
+	s.ctx, s.stop = context.WithCancelCause(ctx)
+	before, err := r.marks(c)
+	if err != nil {
+		s.stop(err)
+		return nil, err
+	}
+	group, loads := errgroup.WithContext(s.ctx)
+	for i := range c.pairs {
+		group.Go(func() error {
+			client, server := c.cpus(i, r.cpus)
+			_, err := r.opts.measure(loads, r.pair(i+1, client, server), load)
+			if err == nil {
+				err = errors.New("it ended before its time")
+			}
+			return fmt.Errorf("%s, pair %d: %w", c, i+1, err)
+		})
+	}
+	go func() {
+		defer close(s.ended)
+		s.stop(group.Wait()) // of several causes the first stays
+	}()
+	if err := s.await(before); err != nil {
+		return nil, errors.Join(err, s.end())
+	}
+	return s, nil
+}
+
+// await waits until every pair has come forward, and then for the warm-up.
+func (s *steady) await(before []mark) error {
+	for end := time.Now().Add(startPatience); ; {
+		now, err := s.rig.marks(s.cell)
+		if err != nil {
+			return err
+		}
+		still := 0
+		for i := range now {
+			if now[i].done < before[i].done+flowing {
+				still++
+			}
+		}
+		switch {
+		case still == 0:
+			return s.pause(s.rig.opts.Warmup)
+		case time.Now().After(end):
+			return fmt.Errorf("%s: %d pairs are not under way after %v", s.cell, still, startPatience)
+		}
+		if err := s.pause(endLook); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits, unless the load ends: then it says why.
+func (s *steady) pause(d time.Duration) error {
+	if err := pause(s.ctx, d); err != nil {
+		return context.Cause(s.ctx)
+	}
+	return nil
+}
+
+// sample measures an interval as the hosts are configured, after a warm-up.
+func (s *steady) sample(warmup, duration time.Duration) (out sample, err error) {
+	look := watchFor(s.rig.opts.Warmup)
+	if err = s.pause(warmup - look - unwatch); err != nil {
+		return out, err
+	}
+	if err = s.rig.timePrograms(s.ctx, &out, look); err != nil {
+		return out, s.why(err)
+	}
+	if err = s.pause(unwatch); err != nil {
+		return out, err
+	}
+	first, err := s.rig.marks(s.cell)
+	if err != nil {
+		return out, err
+	}
+	if err = s.rig.interval(s.ctx, &out, duration); err != nil {
+		return out, s.why(err)
+	}
+	last, err := s.rig.marks(s.cell)
+	if err != nil {
+		return out, err
+	}
+	out.rate, out.lost = rate(first, last)
+	return out, nil
+}
+
+// why is what ended the load, where that is what an error comes of.
+func (s *steady) why(err error) error {
+	if s.ctx.Err() != nil {
+		return context.Cause(s.ctx)
+	}
+	return err
+}
+
+// end stops the load. It returns when its processes are gone.
+func (s *steady) end() error {
+	s.stop(errStopped)
+	<-s.ended
+	if cause := context.Cause(s.ctx); !errors.Is(cause, errStopped) {
+		return cause
+	}
+	return nil
+}

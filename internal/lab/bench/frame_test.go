@@ -1,0 +1,23 @@
+package bench
+
+import (
+	"testing"
+	"time"
+
+	"heddle/internal/test/testkit"
+)
+
+// The benchmark's frames take the way they are meant to take: Frame fails when one is dropped or refused.
+func TestFrameMeasuresWhatItSays(t *testing.T) {
+	testkit.Root(t)
+	rep, err := Frame(t.Context(), FrameOptions{Rounds: 1, Quick: true, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rep.Rows {
+		t.Log(row.Get("frame"), row.Get("time"))
+	}
+	if len(rep.Rows) != 23 || len(rep.Budgets) != 5 {
+		t.Errorf("%d rows, %d budgets", len(rep.Rows), len(rep.Budgets))
+	}
+}

@@ -1,0 +1,88 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/safchain/ethtool"
+
+	"heddle/internal/lab/netns"
+)
+
+const ovsSchema = "/usr/share/openvswitch/vswitch.ovsschema"
+
+// setupOVS joins the guests by Open vSwitch's user-space datapath.
+func setupOVS(ctx context.Context, p *path) error {
+	for _, tool := range []string{"ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return fmt.Errorf("%w: %s is not installed (package openvswitch-switch)", errUnavailable, tool)
+		}
+	}
+	host, err := p.hosted(peerOVS, nil)
+	if err != nil {
+		return err
+	}
+	for _, g := range []*guest{p.a, p.b} {
+		if err := g.ns.Do(plainFrames); err != nil {
+			return err
+		}
+	}
+	dir, err := os.MkdirTemp("", "hb-ovs-")
+	if err != nil {
+		return err
+	}
+	p.clean.add(func() error { return os.RemoveAll(dir) })
+	return startOVS(ctx, p, host, dir)
+}
+
+// plainFrames makes the guest compute checksums and cut segments itself: the user-space datapath reads its frames from a
+// packet socket and passes on what the kernel has left undone as if it were done.
+func plainFrames() error {
+	tool, err := ethtool.NewEthtool()
+	if err != nil {
+		return err
+	}
+	defer tool.Close()
+	if err := tool.Change(guestDev, map[string]bool{"tx-checksum-ip-generic": false}); err != nil {
+		return fmt.Errorf("turn off checksum offload of %s: %w", guestDev, err)
+	}
+	return nil
+}
+
+// startOVS runs an Open vSwitch of our own: its database, sockets and logs are in the directory, so that it meets no other
+// one on the machine.
+func startOVS(ctx context.Context, p *path, host *netns.NS, dir string) error {
+	m := machine{ns: host, env: []string{"OVS_RUNDIR=" + dir, "OVS_LOGDIR=" + dir, "OVS_DBDIR=" + dir, "OVS_SYSCONFDIR=" + dir}}
+	daemon := func(name string, args ...string) error {
+		d, err := m.start(name, args...)
+		if err == nil {
+			p.clean.add(d.end)
+		}
+		return err
+	}
+	db, socket := filepath.Join(dir, "conf.db"), "unix:"+filepath.Join(dir, "db.sock")
+	vsctl := func(args ...string) error {
+		return m.run(ctx, "ovs-vsctl", append([]string{"--db=" + socket, "--timeout=10"}, args...)...)
+	}
+	steps := []func() error{
+		func() error { return m.run(ctx, "ovsdb-tool", "create", db, ovsSchema) },
+		func() error {
+			return daemon("ovsdb-server", "--remote=p"+socket, "--unixctl="+filepath.Join(dir, "db.ctl"), db)
+		},
+		func() error { return vsctl("--no-wait", "--retry", "init") }, // retries until the server listens
+		func() error { return daemon("ovs-vswitchd", "--unixctl="+filepath.Join(dir, "vswitchd.ctl"), socket) },
+		func() error {
+			return vsctl("add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev",
+				"--", "add-port", "br0", portA, "--", "add-port", "br0", portB)
+		},
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

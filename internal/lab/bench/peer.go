@@ -1,0 +1,157 @@
+// Package bench measures Heddle against other ways to join two guests on one host, and the cost of its program per frame.
+// A benchmark is a command: it prints a report and leaves nothing behind.
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+
+	"heddle/internal/lab/netns"
+	"heddle/internal/lab/traffic"
+)
+
+// The addresses and MACs of the two guests. Each peer has namespaces of its own, so all use the same.
+const (
+	prefixBits = 24
+	guestMTU   = 1500
+	guestDev   = "eth0"
+)
+
+// guest is one end of a path: a namespace with one adapter.
+type guest struct {
+	ns   *netns.NS
+	addr netip.Addr
+	mac  string
+}
+
+// path is two guests joined by a peer.
+type path struct {
+	a, b  *guest
+	clean cleanup
+	// alive, where set, says why the peer can no longer carry anything.
+	alive func() error
+}
+
+// pair is the path as a measurement sees it, with the CPUs of its client and its server.
+func (p *path) pair(client, server []int) traffic.Pair {
+	return traffic.Pair{
+		Client: traffic.Endpoint{NS: p.a.ns, CPUs: client},
+		Server: traffic.Endpoint{NS: p.b.ns, CPUs: server},
+		Addr:   p.b.addr,
+	}
+}
+
+// Peer is a way to join two guests.
+type Peer struct {
+	Name string
+	// setup joins two guests that have no adapter yet. What it made beyond their namespaces it gives to the path's clean.
+	setup func(ctx context.Context, p *path) error
+}
+
+// errUnavailable is wrapped by the error of a setup when this machine doesn't have the peer.
+var errUnavailable = errors.New("not available on this machine")
+
+// The names of the peers.
+const (
+	peerDirect  = "direct"
+	peerBridge  = "bridge"
+	peerMacvlan = "macvlan"
+	peerOVS     = "ovs"
+	peerHeddle  = "heddle"
+)
+
+// peers are all of them, in the order of the table.
+func peers(heddle []string) []Peer {
+	return []Peer{
+		{peerDirect, setupDirect},
+		{peerMacvlan, setupMacvlan},
+		{peerHeddle, setupHeddle(heddle)},
+		{peerBridge, setupBridge},
+		{peerOVS, setupOVS},
+	}
+}
+
+// PeerNames are the names that can be asked for.
+func PeerNames() []string {
+	var names []string
+	for _, p := range peers(nil) {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// choose picks the peers by name; no name means all.
+func choose(all []Peer, names []string) ([]Peer, error) {
+	if len(names) == 0 {
+		return all, nil
+	}
+	var chosen []Peer
+	for _, p := range all {
+		if slices.Contains(names, p.Name) {
+			chosen = append(chosen, p)
+		}
+	}
+	for _, n := range names {
+		if !slices.ContainsFunc(all, func(p Peer) bool { return p.Name == n }) {
+			return nil, fmt.Errorf("no peer %q to measure: want some of %v", n, PeerNames())
+		}
+	}
+	return chosen, nil
+}
+
+// open makes the peer's guests, joins them, and waits until they reach each other.
+func (peer Peer) open(ctx context.Context) (*path, error) {
+	p := &path{}
+	err := p.makeGuests(peer.Name)
+	if err == nil {
+		err = peer.setup(ctx, p)
+	}
+	if err == nil {
+		err = p.await(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("set up %s: %w", peer.Name, errors.Join(err, p.clean.run()))
+	}
+	return p, nil
+}
+
+func (p *path) makeGuests(peer string) error {
+	for i, g := range []**guest{&p.a, &p.b} {
+		ns, err := p.namespace(fmt.Sprintf("%s-%c", peer, 'a'+i))
+		if err != nil {
+			return err
+		}
+		*g = &guest{
+			ns: ns, addr: netip.AddrFrom4([4]byte{10, 77, 0, byte(i + 1)}), mac: fmt.Sprintf("02:4b:00:00:00:%02x", i+1),
+		}
+	}
+	return nil
+}
+
+// namespace makes a namespace that goes with the path. Its name tells whose it is.
+func (p *path) namespace(hint string) (*netns.NS, error) {
+	ns, err := netns.New(fmt.Sprintf("hb%d-%s", os.Getpid(), hint))
+	if err == nil {
+		p.clean.add(ns.Delete)
+	}
+	return ns, err
+}
+
+// cleanup undoes things, the last first.
+type cleanup struct{ steps []func() error }
+
+func (c *cleanup) add(step func() error) { c.steps = append(c.steps, step) }
+
+// run undoes everything, goes on after an error, and returns them all. A second run does nothing.
+func (c *cleanup) run() error {
+	var errs []error
+	for _, step := range slices.Backward(c.steps) {
+		errs = append(errs, step())
+	}
+	c.steps = nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,378 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"heddle/internal/api"
+	"heddle/internal/lab/netns"
+	"heddle/internal/test/testkit"
+)
+
+const metricsHost = `
+switches:
+  - name: lab
+    uplinks: [{name: uplink1, device: up1}, {name: uplink2, device: up2}]
+    defaults: {teaming: {policy: originating-port, active: [uplink1, uplink2]}}
+    ipfix: {collectors: [{address: 127.0.0.1, port: 4739}]}
+    portGroups:
+    - {name: web, vlan: {access: 10}, monitoring: {ipfix: true}}
+    - {name: nested, vlan: {access: 10}, security: {forgedTransmits: accept, macLearning: {enabled: true}}}
+ports:
+  - {name: vm1, switch: lab, portGroup: web, device: tap1}
+  - {name: vm2, switch: lab, portGroup: nested, device: tap2}
+`
+
+// monitored is a host with traffic, drops, a loss of a device and a failover, whose agent serves metrics on loopback.
+func monitored(t *testing.T) *host {
+	h := newHost(t)
+	run(t, h.ns, "ip link set lo up")
+	for _, n := range []string{"1", "2"} {
+		h.ip("link add up" + n + " type veth peer name wire" + n)
+		h.ip("link set wire" + n + " up")
+	}
+	vm1 := h.guest("tap1", "02:00:00:00:01:01", "192.0.2.1/24")
+	h.guest("tap2", "02:00:00:00:01:02", "192.0.2.2/24")
+	h.start("--config", h.file("heddle.yaml", metricsHost), "--metrics", metricsAt)
+	for _, p := range []string{"vm1", "vm2"} {
+		h.awaitPort(p, api.Up)
+	}
+	flood(t, vm1, "192.0.2.2")
+	flood(t, vm1, "192.0.2.255")
+	// A device with a MAC of its own behind the guest's: its frames are forged.
+	run(t, vm1, "ip link add link eth0 name mv1 address 02:00:00:00:99:99 type macvlan mode private")
+	run(t, vm1, "ip addr add 192.0.2.9/24 dev mv1")
+	run(t, vm1, "ip link set mv1 up")
+	return h
+}
+
+const metricsAt = "127.0.0.1:9946"
+
+// flood sends echo requests until the test ends, also when one that does gives up, and says why it did.
+func flood(t *testing.T, from *netns.NS, to string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			var said strings.Builder
+			ping := exec.CommandContext(ctx, "ping", "-b", "-q", "-i", "0.005", "-s", "200", to)
+			ping.Stderr = &said
+			err := from.Start(ping)
+			if err == nil {
+				err = ping.Wait()
+			}
+			if ctx.Err() == nil {
+				t.Logf("ping %s ended: %v: %s", to, err, said.String())
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-done
+	})
+}
+
+// in is a client whose connections begin in a namespace.
+func in(ns *netns.NS) *http.Client {
+	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, address string) (c net.Conn, err error) {
+			err = ns.Do(func() (err error) { c, err = new(net.Dialer).DialContext(ctx, network, address); return err })
+			return c, err
+		}}}
+}
+
+func fetch(t *testing.T, c *http.Client, url string) string {
+	t.Helper()
+	resp, err := c.Get(url)
+	if err != nil {
+		return ""
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return ""
+	}
+	return string(b)
+}
+
+func TestAScrapeTellsWhatTheCommandsTell(t *testing.T) {
+	h := monitored(t)
+	if _, errs, status := h.heddle("agent", "--name", "other", "--metrics", "0.0.0.0:9946"); status != 2 || !strings.Contains(errs, "other machines") {
+		t.Errorf("an open door: status %d, %s", status, errs)
+	}
+	c := in(h.ns)
+	var text string
+	h.await("frames and forged ones show", func() bool {
+		text = fetch(t, c, "http://"+metricsAt+"/metrics")
+		return regexp.MustCompile(`heddle_port_received_frames_total\{class="unicast",port="vm1",port_group="web",switch="lab"\} [1-9]\d`).MatchString(text) &&
+			strings.Contains(text, `heddle_port_dropped_frames_total{port="vm1",port_group="web",reason="forged-transmit",switch="lab"}`)
+	})
+	for _, want := range []string{`heddle_port_up{port="vm1",port_group="web",state="up",switch="lab"} 1`, `heddle_uplink_up{state="up",switch="lab",uplink="uplink1"} 1`,
+		`heddle_port_mac_limit{port="vm2",port_group="nested",switch="lab"} 4096`, `heddle_agent_apply_failures_total 0`, `heddle_failovers_total{switch="lab"} 0`} {
+		if !strings.Contains(text, "\n"+want+"\n") {
+			t.Errorf("no %s", want)
+		}
+	}
+	if out := h.must("metrics"); !strings.Contains(out, "heddle_agent_info{") {
+		t.Errorf("heddle metrics:\n%s", out)
+	}
+	h.ip("link set wire1 down")
+	h.await("the failover shows", func() bool {
+		text = h.must("metrics")
+		return strings.Contains(text, "\nheddle_failovers_total{switch=\"lab\"} 1\n") && strings.Contains(text, `heddle_uplink_up{state="down",switch="lab",uplink="uplink1"} 0`)
+	})
+	if t.Failed() {
+		t.Log(text)
+	}
+}
+
+// prometheus is a real one that scrapes the host, in the host's namespace.
+func prometheus(t *testing.T, h *host) *http.Client {
+	t.Helper()
+	testkit.Tool(t, "prometheus")
+	dir := t.TempDir()
+	rules, err := filepath.Abs("../../../packaging/prometheus/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%s]\nscrape_configs: [{job_name: heddle, static_configs: [{targets: ['%s']}]}]\n", rules, metricsAt)
+	if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := exec.Command("prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:9090", "--log.level=warn")
+	var log logBuffer
+	p.Stdout, p.Stderr = &log, &log
+	if err := h.ns.Start(p); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.Process.Kill()
+		_ = p.Wait()
+		if t.Failed() {
+			t.Logf("prometheus:\n%s", &log)
+		}
+	})
+	return in(h.ns)
+}
+
+// query asks Prometheus and gives how many series it finds; -1 is a fault of the query.
+func query(t *testing.T, c *http.Client, expr string) (series int, why string) {
+	t.Helper()
+	var answer struct {
+		Status, Error string
+		Data          struct{ Result []json.RawMessage }
+	}
+	resp, err := c.PostForm("http://127.0.0.1:9090/api/v1/query", url.Values{"query": {expr}})
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return 0, err.Error()
+	}
+	if answer.Status == "error" {
+		return -1, answer.Error
+	}
+	return len(answer.Data.Result), ""
+}
+
+// dashboard is what of packaging/grafana/heddle.json is held against Prometheus.
+type dashboard struct {
+	UID, Title    string
+	SchemaVersion int
+	Templating    struct {
+		List []struct {
+			Name, Type string
+			Query      any
+			Definition string
+		}
+	}
+	Panels []struct {
+		ID          int
+		Type, Title string
+		Datasource  struct{ Type, UID string }
+		GridPos     struct{ H, W, X, Y int }
+		Targets     []struct {
+			Expr, RefID string
+			Datasource  struct{ Type, UID string }
+		}
+	}
+}
+
+func loadDashboard(t *testing.T) dashboard {
+	t.Helper()
+	b, err := os.ReadFile("../../../packaging/grafana/heddle.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d dashboard
+	if err := json.Unmarshal(b, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestTheDashboardIsOneThatGrafanaTakes(t *testing.T) {
+	d := loadDashboard(t)
+	if d.UID == "" || len(d.UID) > 40 || d.Title == "" || d.SchemaVersion < 30 || len(d.Templating.List) == 0 || d.Templating.List[0].Type != "datasource" {
+		t.Errorf("uid %q, title %q, schema %d, variables %+v", d.UID, d.Title, d.SchemaVersion, d.Templating.List)
+	}
+	variables := map[string]bool{"__rate_interval": true}
+	for _, v := range d.Templating.List {
+		variables[v.Name] = true
+	}
+	ids := map[int]bool{}
+	taken := map[[2]int]string{}
+	for _, p := range d.Panels {
+		if ids[p.ID] {
+			t.Errorf("two panels have id %d", p.ID)
+		}
+		ids[p.ID] = true
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
+					t.Fatalf("panels %q and %q lie on one another, or beyond the edge", p.Title, other)
+				}
+				taken[[2]int{x, y}] = p.Title
+			}
+		}
+		if p.Type == "row" {
+			continue
+		}
+		if len(p.Targets) == 0 || p.Datasource.UID != "${datasource}" || p.Datasource.Type != "prometheus" {
+			t.Errorf("panel %q: %d queries, data source %+v", p.Title, len(p.Targets), p.Datasource)
+		}
+		for _, q := range p.Targets {
+			for _, v := range regexp.MustCompile(`\$(\w+)`).FindAllStringSubmatch(q.Expr, -1) {
+				if !variables[v[1]] {
+					t.Errorf("panel %q uses $%s, which there is not", p.Title, v[1])
+				}
+			}
+		}
+	}
+}
+
+func TestEveryPanelOfTheDashboardShowsARealHost(t *testing.T) {
+	h := monitored(t)
+	h.deaf()
+	c := prometheus(t, h)
+	d := loadDashboard(t)
+	fill := strings.NewReplacer("$__rate_interval", "10s", "$job", "heddle", "$instance", ".*", "$switch", "lab", "$port_group", ".*", "$port", ".*")
+	waiting := map[string]string{} // the query by the panel
+	for _, p := range d.Panels {
+		for _, q := range p.Targets {
+			waiting[p.Title+" "+q.RefID] = fill.Replace(q.Expr)
+		}
+	}
+	for _, v := range d.Templating.List { // what fills the choices
+		if m := regexp.MustCompile(`^label_values\((.*), (\w+)\)$`).FindStringSubmatch(v.Definition); m != nil {
+			waiting["variable "+v.Name] = fmt.Sprintf("count by (%s) (%s)", m[2], fill.Replace(m[1]))
+		}
+	}
+	if len(waiting) < 20 {
+		t.Fatalf("only %d queries", len(waiting))
+	}
+	deadline := time.Now().Add(60 * time.Second)
+	for n := 0; len(waiting) > 0; n++ {
+		h.disturb(n)
+		for panel, expr := range waiting {
+			switch series, why := query(t, c, expr); {
+			case series < 0:
+				t.Errorf("panel %q: %s: %s", panel, expr, why)
+				delete(waiting, panel)
+			case series > 0:
+				delete(waiting, panel)
+			}
+		}
+		if time.Now().After(deadline) {
+			break
+		}
+	}
+	for panel, expr := range waiting {
+		t.Errorf("panel %q shows nothing: %s", panel, expr)
+	}
+	if len(waiting) > 0 {
+		t.Logf("devices:\n%s", run(t, h.ns, "ip -s -s link show"))
+	}
+	if series, why := query(t, c, `up{job="heddle"} == 1`); series != 1 {
+		t.Errorf("Prometheus does not reach the agent: %s", why)
+	}
+	var loaded struct {
+		Data struct {
+			Groups []struct {
+				Rules []struct{ Health, LastError string }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(fetch(t, c, "http://127.0.0.1:9090/api/v1/rules")), &loaded); err != nil || len(loaded.Data.Groups) != 1 {
+		t.Fatalf("%v: %+v", err, loaded)
+	}
+	for _, r := range loaded.Data.Groups[0].Rules {
+		if r.Health == "err" {
+			t.Errorf("an alert: %s", r.LastError)
+		}
+	}
+}
+
+// disturb provokes, once more, what a sound host does not have: plans that change, copies refused, frames that a device loses.
+func (h *host) disturb(n int) {
+	h.t.Helper()
+	h.must("port", map[bool]string{true: "block", false: "unblock"}[n%2 == 0], "vm2")
+}
+
+// deaf connects a port whose owner takes no frame: its device loses what does not fit its queue. Cables that are too narrow make
+// the uplinks' devices lose the long frames.
+func (h *host) deaf() {
+	h.t.Helper()
+	h.ip("tuntap add tap9 mode tap")
+	h.ip("link set tap9 txqueuelen 2 up")
+	if err := h.ns.Do(func() error {
+		fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		h.t.Cleanup(func() { _ = unix.Close(fd) })
+		req, err := unix.NewIfreq("tap9")
+		if err != nil {
+			return err
+		}
+		req.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)
+		return unix.IoctlIfreq(fd, unix.TUNSETIFF, req)
+	}); err != nil {
+		h.t.Fatal(err)
+	}
+	h.must("port", "connect", "deaf", "--port-group", "web", "--device", "tap9")
+	h.ip("link set wire1 mtu 100")
+	h.ip("link set wire2 mtu 100")
+}
+
+func TestAlertsAreValidAndFireOnWhatTheyAreFor(t *testing.T) {
+	testkit.Tool(t, "promtool")
+	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
+		cmd := exec.Command("promtool", args...)
+		cmd.Dir = "../../../packaging/prometheus"
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("promtool %v: %v\n%s", args, err, out)
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package host
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"heddle/internal/api"
+	"heddle/internal/diagnose/trace"
+	"heddle/internal/lab/netns"
+	"heddle/internal/test/testkit"
+)
+
+// faultyLab has six faults. vm1 and vm3 are as they should be.
+const faultyLab = `switches:
+- name: lab
+  kind: distributed
+  uplinks: [{name: uplink1, device: up1, vlans: ["0-29"]}]
+  portGroups:
+  - {name: web, vlan: {access: 10}}
+  - {name: db, vlan: {access: 20}}
+  - {name: far, vlan: {access: 30}}
+  - name: nested
+    vlan: {access: 10}
+    security: {forgedTransmits: accept, macLearning: {enabled: true, limit: 1}}
+ports:
+- {name: vm1/eth0, switch: lab, portGroup: web, device: tap1, mac: "02:00:00:00:01:01"}
+- {name: vm2/eth0, switch: lab, portGroup: db, device: tap2, mac: "02:00:00:00:02:01"}
+- {name: vm3/eth0, switch: lab, portGroup: web, device: tap3, mac: "02:00:00:00:03:01"}
+- {name: nest/eth0, switch: lab, portGroup: nested, device: tap4, mac: "02:00:00:00:04:01"}
+- {name: vm4/eth0, switch: lab, portGroup: far, device: tap5, mac: "02:00:00:00:05:01"}
+`
+
+// pageFaults gives the command that the how-to has for each fault, without "heddle".
+func pageFaults(t *testing.T) map[string][]string {
+	t.Helper()
+	page, err := os.ReadFile("../../../docs/how-to/where-did-my-packet-go.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string][]string{}
+	for _, m := range regexp.MustCompile("<!-- fault: ([a-z-]+) -->\n```sh\nheddle ([^\n]+)\n```").FindAllStringSubmatch(string(page), -1) {
+		found[m[1]] = strings.Fields(m[2])
+	}
+	if len(found) != 6 {
+		t.Fatalf("the page has the commands of %d faults: %v", len(found), found)
+	}
+	return found
+}
+
+// traceLab is the faulty lab with its guests, by name.
+func traceLab(t *testing.T) (*host, map[string]*netns.NS) {
+	t.Helper()
+	h, guests := newHost(t), map[string]*netns.NS{}
+	for i, name := range []string{"vm1", "vm2", "vm3", "nest", "vm4", "wire"} {
+		ns, device := testkit.NS(t, name), fmt.Sprint("tap", i+1)
+		if name == "wire" {
+			device = "up1"
+		}
+		h.ip(fmt.Sprintf("link add %s type veth peer name eth0 address 02:00:00:00:0%d:01 netns %s", device, i+1, ns.Name))
+		h.ip("link set " + device + " up")
+		run(t, ns, "ip link set eth0 up")
+		run(t, ns, fmt.Sprintf("ip addr add 192.0.2.%d/24 dev eth0", i+1))
+		guests[name] = ns
+	}
+	h.start("--config", h.file("heddle.yaml", faultyLab))
+	for _, name := range []string{"vm1", "vm2", "vm3", "nest", "vm4"} {
+		h.awaitPort(name+"/eth0", api.Up)
+	}
+	return h, guests
+}
+
+// emit sends a frame from a guest, as it is.
+func emit(t *testing.T, from *netns.NS, frame []byte) {
+	t.Helper()
+	err := from.Do(func() error {
+		dev, err := net.InterfaceByName("eth0")
+		if err != nil {
+			return err
+		}
+		s, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(s)
+		return unix.Sendto(s, frame, 0, &unix.SockaddrLinklayer{Ifindex: dev.Index, Halen: 6})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// traced runs a trace with JSON.
+func (h *host) traced(args []string) *trace.Report {
+	h.t.Helper()
+	r := &trace.Report{}
+	if err := json.Unmarshal([]byte(h.must(append(slices.Clone(args), "-o", "json")...)), r); err != nil {
+		h.t.Fatal(err)
+	}
+	if !r.Agree {
+		h.t.Errorf("%v: model and kernel program disagree: %+v", args, r)
+	}
+	return r
+}
+
+// seeded is a fault of the lab: how it comes about, what the trace must name, and whether it is mended.
+type seeded struct {
+	name, reason string
+	seed         func()
+	// edit is what the answer has to say, and how the file's text changes for it; "" = no file is changed.
+	edit     string
+	old, new string
+	mended   func() bool // nil: the same trace finds the fault no more
+}
+
+// TestEachFaultIsSolvedByTheCommandOfTheHowTo: six faults on a live host, each found by the command that the page has for it and
+// mended by the command that the answer gives.
+func TestEachFaultIsSolvedByTheCommandOfTheHowTo(t *testing.T) {
+	commands := pageFaults(t)
+	h, guest := traceLab(t)
+	ping := func(from, to string) func() bool { return func() bool { return pings(guest[from], to) } }
+	none := func() {}
+	text := faultyLab
+	for _, f := range []seeded{
+		{name: "wrong-vlan", reason: "other-segment", seed: none, mended: ping("vm1", "192.0.2.2")},
+		{name: "forged-transmit", reason: "forged-transmit", seed: none, edit: "port group web of switch lab: security: {forgedTransmits: accept}",
+			old: "{name: web, vlan: {access: 10}}", new: "{name: web, vlan: {access: 10}, security: {forgedTransmits: accept}}"},
+		{name: "mac-limit", reason: "mac-limit", edit: "port group nested of switch lab: security: {macLearning: {limit: 16}}", old: "limit: 1}", new: "limit: 16}",
+			seed: func() {
+				emit(t, guest["nest"], append([]byte("\xff\xff\xff\xff\xff\xff\x02\x00\x00\x00\x04\x0a\x88\xb5"), make([]byte, 46)...))
+				h.await("the address is learned", func() bool {
+					return strings.Contains(h.must("mac", "list", "--learned"), "02:00:00:00:04:0a")
+				})
+			}},
+		{name: "uplink-vlan", reason: "uplink-vlan", seed: none, edit: `uplink uplink1 of switch lab: vlans: ["0-30"]`, old: `"0-29"`, new: `"0-30"`},
+		{name: "blocked", reason: "receiver-blocked", seed: func() { h.must("port", "block", "vm3/eth0") }, mended: ping("vm1", "192.0.2.3")},
+		{name: "mtu", reason: "mtu-exceeded", seed: func() {
+			h.ip("link set tap3 mtu 1400")
+			h.await("the MTU is seen", func() bool { return h.port("vm3/eth0").MTU == 1400 })
+		}, mended: func() bool { return h.port("vm3/eth0").MTU == 1500 }},
+	} {
+		t.Run(f.name, func(t *testing.T) { text = f.solve(t, h, commands[f.name], text) })
+	}
+}
+
+// solve finds the fault and mends it; it gives the configuration's text as it is then.
+func (f seeded) solve(t *testing.T, h *host, command []string, text string) string {
+	f.seed()
+	out := h.must(command...)
+	for line := range strings.Lines(out) {
+		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 100 && !strings.HasPrefix(line, "  command:") {
+			t.Errorf("a line of %d columns: %s", n, line)
+		}
+	}
+	if !strings.Contains(out, "model and kernel program agree") {
+		t.Errorf("nothing is said of the kernel program:\n%s", out)
+	}
+	cause := f.cause(h.traced(command))
+	if cause == nil {
+		t.Fatalf("no %s in\n%s", f.reason, out)
+	}
+	if f.edit != "" {
+		if cause.Edit == nil || cause.Edit.Object()+": "+cause.Edit.Set != f.edit {
+			t.Fatalf("edit %+v, want %s", cause.Edit, f.edit)
+		}
+		text = strings.Replace(text, f.old, f.new, 1)
+		h.file("heddle.yaml", text)
+	}
+	if words := strings.Fields(cause.Command); words[0] == "heddle" {
+		h.must(words[1:]...)
+	} else {
+		run(t, h.ns, cause.Command)
+	}
+	mended := f.mended
+	if mended == nil {
+		mended = func() bool { return f.cause(h.traced(command)) == nil }
+	}
+	h.await(f.name+" is mended by "+cause.Command, mended)
+	return text
+}
+
+// cause is the cause of the fault's reason.
+func (f seeded) cause(r *trace.Report) *trace.Cause {
+	var all []trace.Cause
+	if r.Talk != nil {
+		all = r.Talk.Causes
+	}
+	for _, x := range r.Frames {
+		all = append(all, x.Causes...)
+	}
+	if i := slices.IndexFunc(all, func(c trace.Cause) bool { return c.Reason == f.reason }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+// Traffic changes the tables while they are copied: a trace is made again rather than tell of a disagreement that there is not.
+func TestATraceUnderTrafficFindsNoDisagreement(t *testing.T) {
+	h, guest := traceLab(t)
+	stop, done := make(chan struct{}), make(chan struct{})
+	var sent atomic.Int64
+	go func() {
+		defer close(done)
+		frame := append([]byte("\xff\xff\xff\xff\xff\xff\x02\x00\x00\x00\x04\x00\x88\xb5"), make([]byte, 46)...)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				frame[11] = byte(sent.Add(1))
+				emit(t, guest["nest"], frame)
+			}
+		}
+	}()
+	began := time.Now()
+	for i := 0; i < 4 || sent.Load() < 100; i++ { // on a busy machine the frames may be slower than the traces
+		if time.Since(began) > time.Minute {
+			t.Errorf("only %d frames were sent meanwhile", sent.Load())
+			break
+		}
+		src := fmt.Sprintf("02:00:00:00:04:%02x", 60*i%256)
+		h.traced([]string{"trace", "--from", "nest/eth0", "--to", "vm1/eth0", "--src-mac", src})
+	}
+	close(stop)
+	<-done
+}

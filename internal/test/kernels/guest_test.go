@@ -1,0 +1,163 @@
+package kernels
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"heddle/internal/lab/qemu"
+	"heddle/internal/lab/qemu/image"
+	"heddle/internal/test/testkit"
+)
+
+// kernelsVar names the kernels to test, as image.Options.Kernel does, separated by spaces; without it, the oldest supported one
+// that packages offer. "make kernels" and CI set it.
+const kernelsVar = "HEDDLE_KERNELS"
+
+// allVar asks for the tests that take minutes under emulation, too.
+const allVar = "HEDDLE_KERNELS_ALL"
+
+// bootPatience is how long a guest may take to boot, guestPatience how long one run of a test binary in it may take.
+const (
+	bootPatience  = time.Minute
+	guestPatience = 8 * time.Minute
+)
+
+// forEachKernel runs the test for each kernel, as a test of its own.
+func forEachKernel(t *testing.T, f func(t *testing.T, img *image.Image)) {
+	t.Helper()
+	testkit.Root(t)
+	testkit.Tool(t, "qemu-system-x86_64", "go")
+	list := strings.Fields(os.Getenv(kernelsVar))
+	if len(list) == 0 {
+		list = []string{image.OldestKernel}
+	}
+	for _, kernel := range list {
+		t.Run(filepath.Base(kernel), func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+			defer cancel()
+			img, err := image.Build(ctx, image.Options{Flavour: image.Host, Kernel: kernel, Log: t.Logf})
+			if err != nil {
+				testkit.Missing(t, strings.ReplaceAll(err.Error(), "\n", "; "))
+			}
+			f(t, img)
+		})
+	}
+}
+
+// guest is a running guest with programs of this repository.
+type guest struct {
+	*qemu.Guest
+	t   *testing.T
+	env string // further environment variables of compiled tests, as a shell takes them
+}
+
+// program is a program that goes into the guest: at /bin and its name.
+type program struct {
+	name string
+	// pkg is the package of the program, or of the tests that are compiled.
+	pkg   string
+	tests bool
+	tags  string // build tags
+}
+
+var (
+	heddle      = program{name: "heddle", pkg: "heddle/cmd/heddle"}
+	smokeTests  = program{name: "smoke.test", pkg: "heddle/internal/test/smoke", tests: true}
+	kernelTests = program{name: "kerneltest.test", pkg: "heddle/internal/test/kerneltest", tests: true}
+)
+
+// build compiles the program so that it runs without a C library.
+func (p program) build(t *testing.T) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), p.name)
+	args := []string{"build"}
+	if p.tests {
+		args = []string{"test", "-c"}
+	}
+	cmd := exec.Command("go", append(args, "-tags", p.tags, "-ldflags", "-s -w", "-o", path, p.pkg)...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v: %s", p.pkg, err, out)
+	}
+	return path
+}
+
+// boot starts a guest on the image with the programs in it, which goes with the test. What o leaves open is filled in.
+func boot(t *testing.T, img *image.Image, o qemu.Options, programs ...program) *guest {
+	t.Helper()
+	o.Image, o.Files = img, map[string]string{}
+	if o.Name == "" {
+		o.Name = "kernel"
+	}
+	if o.NetNS == nil {
+		o.NetNS = testkit.NS(t, "kernel")
+	}
+	if o.Tap == "" {
+		o.Tap = "tap0"
+	}
+	o.Modules = append(o.Modules, "veth", "tun")
+	for _, p := range programs {
+		o.Files["/bin/"+p.name] = p.build(t)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), bootPatience)
+	defer cancel()
+	began := time.Now()
+	// The guest lives as long as the test, not only while it boots.
+	g, err := qemu.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := g.Ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("kernel %s booted in %s", g.Release(), time.Since(began).Round(100*time.Millisecond))
+	return &guest{Guest: g, t: t}
+}
+
+// in is the guest for a test within the one that started it.
+func (g *guest) in(t *testing.T) *guest { return &guest{g.Guest, t, g.env} }
+
+// outcome is the line by which a compiled test tells how one test ended.
+var outcome = regexp.MustCompile(`(?m)^--- (PASS|FAIL|SKIP): (\S+) \(([0-9.]+)s\)`)
+
+// test runs a compiled test in the guest. Each of its tests is a test here; one that was skipped there is a failure.
+func (g *guest) test(p program, args string) {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(g.t.Context(), guestPatience)
+	defer cancel()
+	began := time.Now()
+	r, err := g.Run(ctx, fmt.Sprintf("%s=1 HEDDLE_BINARY=/bin/heddle %s /bin/%s -test.v %s 2>&1", testkit.RequireAll, g.env, p.name, args))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	found := outcome.FindAllStringSubmatch(r.Stdout, -1)
+	for _, m := range found {
+		g.t.Run(m[2], func(t *testing.T) {
+			if m[1] != "PASS" {
+				t.Errorf("%s after %s s", m[1], m[3])
+			}
+		})
+	}
+	if r.ExitCode != 0 || len(found) == 0 {
+		g.t.Errorf("%s %s in the guest ended with %d after %d tests:\n%s", p.name, args, r.ExitCode, len(found), tail(r.Stdout))
+	}
+	if testing.Verbose() {
+		g.t.Logf("%s", tail(r.Stdout))
+	}
+	g.t.Logf("%s: %d tests in %s", p.name, len(found), time.Since(began).Round(100*time.Millisecond))
+}
+
+// tail is the end of a long text.
+func tail(s string) string { return s[max(0, len(s)-8000):] }

@@ -1,0 +1,36 @@
+package kernels
+
+import (
+	"os"
+	"testing"
+
+	"heddle/internal/lab/qemu"
+	"heddle/internal/lab/qemu/image"
+)
+
+// guestMemoryMB is enough for the tables at their full size twice, and for tests that keep long streams.
+const guestMemoryMB = 3000
+
+// long are the tests of package kerneltest that take minutes under emulation.
+const long = "TestAStreamLosesNothingWhilePlansAndProgramsChange|TestS94_RandomFramesOnRealDevicesDoWhatTheModelSays|TestOffloadedFramesCrossWholeAndChecksumsStayRight|" +
+	"TestAChangedPolicyIsInForceForAllPortsAtOneInstant|TestS96_TheKernelGoesOnWithoutTheAgentAndTheNextOneAdopts"
+
+// absent are those that need a program which guests do not have: tcpdump, against which the filters of captures are held.
+const absent = "TestFiltersMatchWhatTcpdumpMatches"
+
+// storms are those in which a guest's bridge sends as fast as it can: an emulated CPU has nothing left for anybody else then, and guests have
+// no bridge module. They run on this machine's own kernel.
+const storms = "TestS110_AGuestThatBridges|TestS110_TwoGuestsThatJoin"
+
+// TestKernel_ProgramsDoTheSame runs the tests of the kernel programs, frame by frame, and of the whole agent on each kernel.
+func TestKernel_ProgramsDoTheSame(t *testing.T) {
+	forEachKernel(t, func(t *testing.T, img *image.Image) {
+		g := boot(t, img, qemu.Options{MemoryMB: guestMemoryMB}, heddle, smokeTests, kernelTests)
+		skip := "-test.skip '" + long + "|" + absent + "'"
+		if os.Getenv(allVar) != "" {
+			skip = "-test.skip '" + absent + "'"
+		}
+		t.Run("smoke", func(t *testing.T) { g.in(t).test(smokeTests, "-test.skip '"+storms+"'") })
+		t.Run("programs", func(t *testing.T) { g.in(t).test(kernelTests, skip) })
+	})
+}

@@ -1,0 +1,202 @@
+// Package realhost is a host for tests: a network namespace, or the machine's own, with the real heddle program and its agent.
+package realhost
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"heddle/internal/api"
+	"heddle/internal/lab/netns"
+	"heddle/internal/test/testkit"
+)
+
+// BinaryVar is the environment variable with the path of a heddle program to test; without it, one is built.
+const BinaryVar = "HEDDLE_BINARY"
+
+// Patience bounds how long Await waits, and Poll is how often it looks.
+const (
+	Patience = time.Minute
+	Poll     = 10 * time.Millisecond
+)
+
+// Host is a host. Its api.Service is the agent's.
+type Host struct {
+	T      *testing.T
+	NS     *netns.NS // nil: the machine's own
+	Dir    string    // of the agent's run and state directories
+	binary string
+	agent  *exec.Cmd
+	log    bytes.Buffer
+	api.Service
+}
+
+// New prepares a host without an agent. What it leaves in the kernel goes with the test.
+func New(t *testing.T, ns *netns.NS) *Host {
+	t.Helper()
+	testkit.Root(t)
+	h := &Host{T: t, NS: ns, Dir: t.TempDir(), binary: program(t)}
+	h.Service = api.NewClient(api.SocketPath(filepath.Join(h.Dir, "run"), "default"))
+	t.Cleanup(func() {
+		if h.agent != nil {
+			h.End(syscall.SIGTERM)
+		}
+		if err := h.Heddle("down", "--purge"); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("the agent said:\n%s", h.log.String())
+		}
+	})
+	return h
+}
+
+// Binary is the path of the program.
+func (h *Host) Binary() string { return h.binary }
+
+// program gives the path of the program to test.
+func program(t *testing.T) string {
+	t.Helper()
+	if path := os.Getenv(BinaryVar); path != "" {
+		return path
+	}
+	testkit.Tool(t, "go")
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// built builds the program once for all tests of the process. Where it is, in Go's cache, nobody has to remove it: "go run" says where, once the
+// cache has it, which is the second time at the latest.
+var built = sync.OnceValues(func() (string, error) {
+	for range 3 {
+		var out, errs bytes.Buffer
+		run := exec.Command("go", "run", "-exec", "echo", "heddle/cmd/heddle")
+		run.Env, run.Stdout, run.Stderr = append(os.Environ(), "CGO_ENABLED=0"), &out, &errs
+		if err := run.Run(); err != nil {
+			return "", fmt.Errorf("build heddle: %w: %s", err, errs.String())
+		}
+		path := strings.TrimSpace(out.String())
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("build heddle: Go's cache does not keep the program: give the path of one in " + BinaryVar)
+})
+
+// Command is a command of the program, with the host's directories, to be started with Launch.
+func (h *Host) Command(args ...string) *exec.Cmd {
+	cmd := exec.Command(h.binary, args...)
+	cmd.Env = append(os.Environ(), "HEDDLE_RUN_DIR="+filepath.Join(h.Dir, "run"), "HEDDLE_STATE_DIR="+filepath.Join(h.Dir, "state"))
+	return cmd
+}
+
+// Launch starts a command on the host.
+func (h *Host) Launch(cmd *exec.Cmd) error {
+	if h.NS == nil {
+		return cmd.Start()
+	}
+	return h.NS.Start(cmd)
+}
+
+// Heddle runs a command of the program on the host; its error has the command's output.
+func (h *Host) Heddle(args ...string) error {
+	cmd := h.Command(args...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := h.Launch(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
+		return fmt.Errorf("heddle %s: %w: %s", strings.Join(args, " "), err, out.String())
+	}
+	return nil
+}
+
+// Output runs a command of the program on the host, no longer than ctx lasts, and gives its standard output; its error has the rest.
+func (h *Host) Output(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := h.Command(args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := h.Launch(cmd)
+	if err == nil {
+		stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
+		err = cmd.Wait()
+		stop()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("heddle %s: %w: %s", strings.Join(args, " "), err, errs.String())
+	}
+	return out.Bytes(), nil
+}
+
+// Start starts the agent, with a configuration file of that content unless it is empty, and waits until it serves.
+func (h *Host) Start(config string) {
+	h.T.Helper()
+	args := []string{"agent"}
+	if config != "" {
+		file := filepath.Join(h.Dir, "heddle.yaml")
+		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+			h.T.Fatal(err)
+		}
+		args = append(args, "--config", file)
+	}
+	h.agent = h.Command(args...)
+	h.agent.Stderr = &h.log
+	if err := h.Launch(h.agent); err != nil {
+		h.T.Fatal(err)
+	}
+	h.Await("the agent serves", func() bool {
+		_, err := h.State(h.T.Context())
+		return err == nil
+	})
+}
+
+// End sends the agent a signal and waits for its end.
+func (h *Host) End(s syscall.Signal) {
+	h.Signal(s)
+	h.Ended()
+}
+
+// Signal sends the agent a signal.
+func (h *Host) Signal(s syscall.Signal) {
+	if err := h.agent.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		h.T.Error(err)
+	}
+}
+
+// Ended waits for the end of an agent that was told to.
+func (h *Host) Ended() {
+	_ = h.agent.Wait() // how it ended is no matter: a killed process reports that
+	h.agent = nil
+}
+
+// Configure replaces the configuration.
+func (h *Host) Configure(config string) {
+	h.T.Helper()
+	if _, err := h.Apply(h.T.Context(), api.Apply{File: "heddle.yaml", Content: config}); err != nil {
+		h.T.Fatal(err)
+	}
+}
+
+// Await waits until something holds.
+func (h *Host) Await(what string, holds func() bool) {
+	h.T.Helper()
+	for deadline := time.Now().Add(Patience); !holds(); time.Sleep(Poll) {
+		if time.Now().After(deadline) {
+			h.T.Fatalf("waited in vain: %s", what)
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package linkproto
+
+import (
+	"bytes"
+	"crypto/rand"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"heddle/internal/plan"
+	"heddle/internal/uplinks/beacon"
+)
+
+// BeaconGroup is uplinks that are to hear each other's beacons.
+type BeaconGroup struct {
+	beacon.Group
+	// Delay is how long an uplink that is heard again has to be heard before it is used again.
+	Delay time.Duration
+	// Devices are those of the members that have one.
+	Devices map[plan.PortID]Uplink
+}
+
+// BeaconReport is what beacons say at present, and what changed since the report before.
+type BeaconReport struct {
+	Out     map[plan.PortID]string // why uplinks are out of use
+	Changes []BeaconChange
+}
+
+// BeaconChange is a change in one switch.
+type BeaconChange struct {
+	Switch string
+	beacon.Change
+}
+
+// mostBeacons is how many beacons of one device are looked at per second: every host of a broadcast domain sends up to a hundred,
+// and others' are told from one's own in less than a microsecond.
+const mostBeacons = 10_000
+
+// mostChanges bounds what waits to be handed over.
+const mostChanges = 1024
+
+// Beacons sends and hears beacons. Its methods may be called from any goroutine and do not wait for the network.
+type Beacons struct {
+	engine *engine
+	log    *slog.Logger
+	report func(BeaconReport)
+	sender beacon.Sender
+
+	mu      sync.Mutex
+	want    []BeaconGroup
+	running []*watched
+	next    time.Time // of the cycle to come, zero without a group
+	out     map[plan.PortID]string
+	changes []BeaconChange // not yet handed over
+}
+
+type watched struct {
+	BeaconGroup
+	*beacon.Machine
+}
+
+// StartBeacons begins on no uplink. What is found is handed to report, one call at a time, from a goroutine of its own.
+func StartBeacons(open Opener, log *slog.Logger, report func(BeaconReport)) *Beacons {
+	b := &Beacons{log: log, report: report, out: map[plan.PortID]string{}}
+	// Never fails (crypto/rand).
+	_, _ = rand.Read(b.sender.ID[:])
+	_, _ = rand.Read(b.sender.Key[:])
+	w := newWires(open, log, hearsBeacons(&b.sender))
+	w.most = mostBeacons
+	b.engine = newEngine(w)
+	b.engine.start(b, b.deliver)
+	return b
+}
+
+// Want says which uplinks are watched. A group that has a member in common with one watched before goes on from there.
+func (b *Beacons) Want(groups []BeaconGroup) {
+	b.mu.Lock()
+	b.want = groups
+	b.mu.Unlock()
+	signal(b.engine.poked)
+}
+
+// Close ends the goroutines.
+func (b *Beacons) Close() error {
+	b.engine.stop()
+	return b.engine.wires.close()
+}
+
+func (b *Beacons) deliver() {
+	b.mu.Lock()
+	r := BeaconReport{Out: maps.Clone(b.out), Changes: b.changes}
+	b.changes = nil
+	b.mu.Unlock()
+	b.report(r)
+}
+
+// note takes in changes of a group; whether or not there is one to tell, what is out is told when it differs.
+func (b *Beacons) note(w *watched, changes []beacon.Change) {
+	for _, c := range changes {
+		if len(b.changes) < mostChanges {
+			b.changes = append(b.changes, BeaconChange{w.Switch, c})
+		}
+		if c.Why != "" {
+			b.log.Warn(c.Text, "switch", w.Switch)
+		} else {
+			b.log.Info(c.Text, "switch", w.Switch)
+		}
+	}
+}
+
+// tell hands over what is out, when that changed or something else is to be told.
+func (b *Beacons) tell() {
+	out := map[plan.PortID]string{}
+	for _, w := range b.running {
+		for _, m := range w.Members {
+			if why := w.Out(m.ID); why != "" {
+				out[m.ID] = why
+			}
+		}
+	}
+	if !maps.Equal(out, b.out) || len(b.changes) > 0 {
+		b.out = out
+		signal(b.engine.ripe)
+	}
+}
+
+func (b *Beacons) frame(_ time.Time, h heard) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	read, err := b.sender.Read(h.payload)
+	if err != nil { // another host's, or a forger's
+		return b.next
+	}
+	for _, w := range b.running {
+		for id, u := range w.Devices {
+			if u.Ifindex == h.ifindex && w.Devices[read.Uplink].MAC == h.source {
+				w.Heard(id, read)
+			}
+		}
+	}
+	return b.next
+}
+
+func (b *Beacons) tick(now time.Time) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.next.IsZero() || now.Before(b.next) {
+		return b.next
+	}
+	if b.next = b.next.Add(beacon.Interval); !b.next.After(now) { // it was held up
+		b.next = now.Add(beacon.Interval)
+	}
+	for _, w := range b.running {
+		probes, changes := w.Cycle(now)
+		b.note(w, changes)
+		for _, p := range probes {
+			b.send(w, p)
+		}
+	}
+	b.tell()
+	return b.next
+}
+
+func (b *Beacons) send(w *watched, p beacon.Beacon) {
+	u := w.Devices[p.Uplink]
+	r, ok := b.engine.wires.conns[u.Ifindex]
+	if !ok {
+		return // said when it could not be opened
+	}
+	if err := r.Send(b.sender.Frame(p, u.MAC)); err != nil {
+		b.log.Debug("beacon not sent", "uplink", p.Uplink.String(), "vlan", p.VLAN, "err", err)
+	}
+}
+
+// adopt makes the groups those that are wanted.
+func (b *Beacons) adopt(now time.Time) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := b.running
+	b.running = nil
+	sockets := map[uint32]bool{}
+	if err := b.engine.wires.hear(senders(b.want)); err != nil {
+		b.log.Warn("hear the beacons of other uplinks", "err", err)
+	}
+	for _, g := range b.want {
+		w := &watched{BeaconGroup: g}
+		if i := slices.IndexFunc(before, w.continues); i >= 0 {
+			w.Machine = before[i].Machine
+			w.Set(g.Group, g.Delay)
+			b.link(w, before[i].Devices)
+			before = slices.Delete(slices.Clone(before), i, i+1)
+		} else {
+			w.Machine = beacon.New(g.Group, g.Delay)
+			b.link(w, nil)
+		}
+		b.running = append(b.running, w)
+		for id, u := range g.Devices {
+			sockets[u.Ifindex] = true
+			if err := b.engine.wires.use(u.Ifindex); err != nil {
+				b.log.Warn("no beacons on an uplink", "uplink", id.String(), "err", err)
+			}
+		}
+	}
+	if err := b.engine.wires.keep(sockets); err != nil {
+		b.log.Warn("close beacon sockets", "err", err)
+	}
+	b.tell()
+	switch {
+	case len(b.running) == 0:
+		b.next = time.Time{}
+	case b.next.IsZero():
+		b.next = now
+	}
+	return b.next
+}
+
+// senders are the addresses that beacons come from.
+func senders(groups []BeaconGroup) [][6]byte {
+	list := [][6]byte{}
+	for _, g := range groups {
+		for _, u := range g.Devices {
+			list = append(list, u.MAC)
+		}
+	}
+	slices.SortFunc(list, func(a, b [6]byte) int { return bytes.Compare(a[:], b[:]) })
+	return slices.Compact(list)
+}
+
+// continues says whether the groups have a member in common.
+func (w *watched) continues(o *watched) bool {
+	return slices.ContainsFunc(w.Members, func(m beacon.Member) bool {
+		return slices.ContainsFunc(o.Members, func(n beacon.Member) bool { return n.ID == m.ID })
+	})
+}
+
+// link tells the machine which links are up; another device is another link.
+func (b *Beacons) link(w *watched, before map[plan.PortID]Uplink) {
+	for _, m := range w.Members {
+		u := w.Devices[m.ID]
+		if was, had := before[m.ID]; had && was.Ifindex != u.Ifindex {
+			b.note(w, w.Link(m.ID, false))
+		}
+		b.note(w, w.Link(m.ID, u.Up))
+	}
+}

@@ -1,0 +1,32 @@
+package linkproto
+
+import (
+	"heddle/internal/uplinks/beacon"
+	"heddle/internal/uplinks/lacp"
+	"heddle/internal/uplinks/lldp"
+	"heddle/internal/uplinks/wire"
+)
+
+// hearsLACP is LACPDUs and markers to the slow protocols' group, which no bridge forwards: whatever else has their EtherType did not come
+// from the other end of the cable, and counts for nothing (S98). One that is too short is a fault of the neighbour's, and counted as such.
+func hearsLACP() wire.Listen {
+	return wire.Listen{EtherType: lacp.EtherType, Groups: [][6]byte{lacp.Destination},
+		Fields: []wire.Field{{Offset: 0, Values: [][]byte{{lacp.SubtypeLACP}, {lacp.SubtypeMarker}}}}}
+}
+
+// hearsLLDP is what comes to one of LLDP's groups. One that cannot be read is the neighbour's fault, and counted.
+func hearsLLDP() wire.Listen {
+	listen := wire.Listen{EtherType: lldp.EtherType}
+	for _, g := range lldp.Groups {
+		listen.Groups = append(listen.Groups, g)
+	}
+	return listen
+}
+
+// hearsBeacons is this sender's own beacons from the uplinks that send them; from whom that is comes with the groups. They are broadcasts in
+// the VLANs of the ports, so that the networks in question carry them: guests hear them, too, and the code at their end keeps everybody
+// from making one up (beacon.Sender).
+func hearsBeacons(s *beacon.Sender) wire.Listen {
+	return wire.Listen{EtherType: beacon.EtherType, Groups: [][6]byte{beacon.Destination}, Tagged: true, MinPayload: beacon.MinSize,
+		Fields: []wire.Field{{Offset: 0, Values: [][]byte{beacon.Head()}}, {Offset: beacon.SenderOffset, Values: [][]byte{s.ID[:]}}}, Sources: [][6]byte{}}
+}

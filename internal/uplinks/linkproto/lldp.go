@@ -1,0 +1,264 @@
+package linkproto
+
+import (
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"heddle/internal/plan"
+	"heddle/internal/uplinks/lldp"
+)
+
+// LLDPPort is an uplink on which LLDP is wanted.
+type LLDPPort struct {
+	ID        plan.PortID
+	Device    Uplink
+	Listen    bool
+	Advertise *lldp.PDU // what is said; nil: nothing
+}
+
+// LLDPReport is a neighbour that came, changed or went.
+type LLDPReport struct {
+	ID        plan.PortID
+	Change    lldp.Change // New, Updated or Gone
+	Neighbour lldp.Neighbour
+}
+
+// LLDPStatus is what is known of one uplink.
+type LLDPStatus struct {
+	Neighbours []lldp.Neighbour
+	In         uint64 // LLDPDUs received
+	Out        uint64 // LLDPDUs sent
+	Bad        uint64 // frames that could not be read
+	Refused    uint64 // LLDPDUs of new neighbours while lldp.MaxNeighbours were known
+}
+
+// LLDP speaks LLDP on uplinks. Its methods may be called from any goroutine and do not wait for the network.
+type LLDP struct {
+	engine *engine
+	log    *slog.Logger
+	report func([]LLDPReport)
+
+	mu      sync.Mutex
+	want    []LLDPPort
+	running map[plan.PortID]*runningPort
+	reports []LLDPReport // not yet handed over
+}
+
+type runningPort struct {
+	LLDPPort
+	said  []byte // the last LLDPDU sent, to see changes
+	table lldp.Table
+	times lldp.Advertiser
+	count LLDPStatus
+}
+
+// mostReports bounds what waits to be handed over: a neighbour that changes with every frame is reported less often.
+const mostReports = 256
+
+// StartLLDP begins on no uplink. Changes are handed to report, one call at a time, from a goroutine of its own.
+func StartLLDP(open Opener, log *slog.Logger, report func([]LLDPReport)) *LLDP {
+	l := &LLDP{engine: newEngine(newWires(open, log, hearsLLDP())), log: log, report: report, running: map[plan.PortID]*runningPort{}}
+	l.engine.start(l, l.deliver)
+	return l
+}
+
+// Want says on which uplinks LLDP is spoken. An uplink that stays keeps its neighbours; one that is no longer advertised on says
+// goodbye.
+func (l *LLDP) Want(ports []LLDPPort) {
+	l.mu.Lock()
+	l.want = ports
+	l.mu.Unlock()
+	signal(l.engine.poked)
+}
+
+// Own says whose frames do not count.
+func (l *LLDP) Own(own Own) { l.engine.wires.own.Store(&own) }
+
+// Status is what is known of an uplink; ok is false when LLDP is off there.
+func (l *LLDP) Status(id plan.PortID) (s LLDPStatus, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r, ok := l.running[id]
+	if !ok {
+		return LLDPStatus{}, false
+	}
+	s = r.count
+	s.Neighbours, s.Refused = r.table.Neighbours(), r.table.Refused
+	return s, true
+}
+
+// Close ends the goroutines. Nothing is said: what was advertised holds until the next process says it again.
+func (l *LLDP) Close() error {
+	l.engine.stop()
+	return l.engine.wires.close()
+}
+
+func (l *LLDP) deliver() {
+	l.mu.Lock()
+	out := l.reports
+	l.reports = nil
+	l.mu.Unlock()
+	l.report(out)
+}
+
+func (l *LLDP) tell(r *runningPort, c lldp.Change, n lldp.Neighbour) {
+	if len(l.reports) < mostReports {
+		l.reports = append(l.reports, LLDPReport{r.ID, c, n})
+	}
+	signal(l.engine.ripe)
+}
+
+func (l *LLDP) frame(now time.Time, h heard) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.running {
+		if r.Device.Ifindex == h.ifindex && r.Listen && !h.own {
+			l.heard(now, r, h)
+		}
+	}
+	return l.work(now)
+}
+
+func (l *LLDP) heard(now time.Time, r *runningPort, h heard) {
+	p, err := lldp.Decode(h.payload)
+	if err != nil {
+		r.count.Bad++
+		return
+	}
+	r.count.In++
+	before := r.table.Neighbours()
+	c, displaced := r.table.Learn(now, h.source, *p)
+	if displaced != nil {
+		l.tell(r, lldp.Gone, *displaced)
+	}
+	switch c {
+	case lldp.New:
+		r.times.Restart(now)
+		l.tell(r, c, lldp.Neighbour{PDU: *p, Source: h.source, Since: now, Heard: now})
+	case lldp.Updated:
+		l.tell(r, c, lldp.Neighbour{PDU: *p, Source: h.source, Heard: now})
+	case lldp.Gone:
+		for _, n := range before {
+			if n.PDU.Chassis.String() == p.Chassis.String() && n.PDU.Port.String() == p.Port.String() {
+				l.tell(r, c, n)
+			}
+		}
+	}
+}
+
+func (l *LLDP) tick(now time.Time) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.work(now)
+}
+
+// work does what is due and says when there is more.
+func (l *LLDP) work(now time.Time) time.Time {
+	var next time.Time
+	soonest := func(t time.Time) {
+		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	for _, r := range l.running {
+		for _, n := range r.table.Sweep(now) {
+			l.tell(r, lldp.Gone, n)
+		}
+		soonest(r.table.Next())
+		if r.Advertise == nil || !r.Device.Up {
+			continue
+		}
+		if r.times.Due(now) {
+			l.say(r, *r.Advertise)
+		}
+		soonest(r.times.Next())
+	}
+	return next
+}
+
+func (l *LLDP) say(r *runningPort, p lldp.PDU) {
+	b, err := p.Encode()
+	if err == nil {
+		r.said = b
+		err = l.engine.wires.send(r.Device, lldp.Groups[0], b)
+	}
+	if err != nil {
+		l.log.Debug("LLDPDU not sent", "uplink", r.ID.String(), "err", err)
+		return
+	}
+	r.count.Out++
+}
+
+// goodbye withdraws what was said.
+func (l *LLDP) goodbye(r *runningPort) {
+	if r.said == nil || r.Advertise == nil || !r.Device.Up {
+		return
+	}
+	bye := *r.Advertise
+	bye.TTL = 0
+	l.say(r, bye)
+	r.said = nil
+}
+
+// adopt makes the uplinks those that are wanted.
+func (l *LLDP) adopt(now time.Time) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sockets, keep := map[uint32]bool{}, map[plan.PortID]bool{}
+	for _, w := range l.want {
+		keep[w.ID], sockets[w.Device.Ifindex] = true, true
+	}
+	for id, r := range maps.All(l.running) {
+		if !keep[id] {
+			l.goodbye(r)
+			delete(l.running, id)
+		}
+	}
+	for _, w := range l.want {
+		if err := l.engine.wires.use(w.Device.Ifindex); err != nil {
+			l.log.Warn("no LLDP on an uplink", "uplink", w.ID.String(), "err", err)
+			continue
+		}
+		l.adoptPort(now, w)
+	}
+	if err := l.engine.wires.keep(sockets); err != nil {
+		l.log.Warn("close LLDP sockets", "err", err)
+	}
+	return l.work(now)
+}
+
+func (l *LLDP) adoptPort(now time.Time, w LLDPPort) {
+	r, known := l.running[w.ID]
+	if !known {
+		r = &runningPort{LLDPPort: w}
+		l.running[w.ID] = r
+		return
+	}
+	another := r.Device.Ifindex != w.Device.Ifindex
+	if r.Advertise != nil && (w.Advertise == nil || another || !sameIDs(*r.Advertise, *w.Advertise)) {
+		l.goodbye(r)
+	}
+	if another || !w.Device.Up || !w.Listen { // who was there need not be there any more
+		for _, n := range r.table.Neighbours() {
+			l.tell(r, lldp.Gone, n)
+		}
+		r.table = lldp.Table{Refused: r.table.Refused}
+	}
+	cameUp := w.Device.Up && (another || !r.Device.Up)
+	r.LLDPPort = w
+	if w.Advertise != nil && (cameUp || r.said == nil || changed(r.said, *w.Advertise)) {
+		r.times.Restart(now)
+	}
+}
+
+func sameIDs(a, b lldp.PDU) bool {
+	return a.Chassis.String() == b.Chassis.String() && a.Port.String() == b.Port.String()
+}
+
+// changed says whether the PDU differs from what was said last.
+func changed(said []byte, p lldp.PDU) bool {
+	b, err := p.Encode()
+	return err == nil && string(b) != string(said)
+}

@@ -1,0 +1,199 @@
+// Package linkproto speaks LACP and LLDP with the devices at the other ends of uplinks: the sockets, timers and goroutines around
+// the pure packages lacp and lldp.
+package linkproto
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"heddle/internal/plan"
+	"heddle/internal/uplinks/wire"
+)
+
+// Uplink is an uplink's device.
+type Uplink struct {
+	Ifindex uint32
+	MAC     plan.MAC
+	// Up: it has carrier, and is to be spoken on.
+	Up bool
+}
+
+// Socket is what a wire.Conn does.
+type Socket interface {
+	Send(frame []byte) error
+	Receive() (*wire.Frame, error)
+	// Hear changes which frames are received.
+	Hear(wire.Listen) error
+	// Bound says whether the device it was opened on is still there.
+	Bound() bool
+	Close() error
+}
+
+// Opener opens a socket on one device, like wire.Open.
+type Opener func(ifindex uint32, listen wire.Listen) (Socket, error)
+
+// Open is the Opener of the kernel's packet sockets.
+func Open(ifindex uint32, listen wire.Listen) (Socket, error) { return wire.Open(ifindex, listen) }
+
+// Own is the addresses of this host's own ports and uplinks, as they are configured. A frame from one of them is no neighbour's: it came
+// back, by a cable between two uplinks or a device that passes link control on. MACs that a guest may choose are left out, learned ones and
+// changed ones: a guest that chose its host's neighbour's could silence that neighbour.
+type Own map[plan.MAC]bool
+
+// mostPerSecond is how many frames of one device are looked at per second; LACP and LLDP send a few. The kernel drops what is
+// beyond, so that a peer that floods costs next to nothing.
+const mostPerSecond = 50
+
+// heard is a frame that arrived.
+type heard struct {
+	ifindex uint32
+	source  plan.MAC
+	own     bool // this host sent it
+	payload []byte
+}
+
+// wires are one protocol's sockets, one per device. All methods but the readers' run in one goroutine.
+type wires struct {
+	open    Opener
+	log     *slog.Logger
+	listen  wire.Listen
+	own     atomic.Pointer[Own] // nil: nothing is known to be
+	conns   map[uint32]*reader
+	heard   chan heard
+	most    int // frames of one device that are looked at per second
+	readers sync.WaitGroup
+}
+
+type reader struct {
+	Socket
+	closed chan struct{}
+}
+
+func newWires(open Opener, log *slog.Logger, listen wire.Listen) *wires {
+	return &wires{open: open, log: log, listen: listen, conns: map[uint32]*reader{}, heard: make(chan heard), most: mostPerSecond}
+}
+
+// hear changes which senders count, on every device.
+func (w *wires) hear(sources [][6]byte) error {
+	if w.listen.Sources != nil && slices.Equal(w.listen.Sources, sources) {
+		return nil
+	}
+	w.listen.Sources = sources
+	var errs []error
+	for _, r := range w.conns {
+		errs = append(errs, r.Hear(w.listen))
+	}
+	return errors.Join(errs...)
+}
+
+// use opens a socket on a device that has none, or whose socket is one of a device that went and left its index to this one. What
+// failed is tried again with the next call.
+func (w *wires) use(ifindex uint32) error {
+	if r, ok := w.conns[ifindex]; ok {
+		if r.Bound() {
+			return nil
+		}
+		delete(w.conns, ifindex)
+		if err := r.end(); err != nil {
+			return err
+		}
+	}
+	s, err := w.open(ifindex, w.listen)
+	if err != nil {
+		return err
+	}
+	r := &reader{s, make(chan struct{})}
+	w.conns[ifindex] = r
+	w.readers.Go(func() { w.read(ifindex, r) })
+	return nil
+}
+
+// keep closes the sockets of devices that are not wanted.
+func (w *wires) keep(want map[uint32]bool) error {
+	var errs []error
+	for ifindex, r := range maps.All(w.conns) {
+		if !want[ifindex] {
+			delete(w.conns, ifindex)
+			errs = append(errs, r.end())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *reader) end() error {
+	close(r.closed)
+	return r.Close()
+}
+
+// close ends all readers and waits for them.
+func (w *wires) close() error {
+	err := w.keep(nil)
+	w.readers.Wait()
+	return err
+}
+
+// read passes frames on until the socket is closed. A device that is set down says so once and its socket goes on when it is up again.
+func (w *wires) read(ifindex uint32, r *reader) {
+	began, n, told := time.Now(), 0, false
+	for {
+		f, err := r.Receive()
+		if errors.Is(err, unix.ENETDOWN) {
+			continue
+		}
+		if err != nil {
+			return
+		}
+		h := heard{ifindex, plan.MAC(f.Source), w.isOwn(f.Source), bytes.Clone(f.Payload)}
+		if h.own && !told {
+			w.log.Warn("what this host sent comes back on an uplink: are two of its uplinks joined by a cable?",
+				"device", ifindex, "type", fmt.Sprintf("%#04x", f.EtherType), "source", h.source)
+			told = true
+		}
+		select {
+		case w.heard <- h:
+		case <-r.closed:
+			return
+		}
+		n++
+		if rest := time.Second - time.Since(began); rest <= 0 {
+			began, n = time.Now(), 0
+		} else if n >= w.most {
+			select {
+			case <-time.After(rest):
+			case <-r.closed:
+				return
+			}
+		}
+	}
+}
+
+// isOwn says whether an address is one of this host's own.
+func (w *wires) isOwn(source plan.MAC) bool {
+	own := w.own.Load()
+	return own != nil && (*own)[source]
+}
+
+// send sends a frame to a group from the device's own address.
+func (w *wires) send(u Uplink, to plan.MAC, payload []byte) error {
+	r, ok := w.conns[u.Ifindex]
+	if !ok {
+		return fmt.Errorf("no socket on device %d", u.Ifindex)
+	}
+	return r.Send(frame(u.MAC, to, w.listen.EtherType, payload))
+}
+
+func frame(from, to plan.MAC, etherType uint16, payload []byte) []byte {
+	f := make([]byte, 0, 14+len(payload))
+	f = append(append(f, to[:]...), from[:]...)
+	return append(binary.BigEndian.AppendUint16(f, etherType), payload...)
+}

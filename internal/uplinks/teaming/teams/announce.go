@@ -1,0 +1,156 @@
+package teams
+
+import (
+	"slices"
+
+	"heddle/internal/dataplane"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+	"heddle/internal/uplinks/announce"
+)
+
+// fewVLANs is the most VLANs a trunk may list for its port's MAC to be announced in all of them. In a wider trunk it is announced
+// untagged and where MACs were learned behind the port: Linux does not tell which VLANs the owner uses (D21).
+const fewVLANs = 32
+
+// Round is one change's announcements in the making.
+type Round struct {
+	inForce *dataplane.Desired
+	now     *Teams
+	own     map[string]map[plan.PortID]plan.MAC // by switch
+}
+
+// NewRound begins; inForce is what came into force with now.
+func NewRound(inForce *dataplane.Desired, now *Teams) *Round {
+	return &Round{inForce: inForce, now: now, own: map[string]map[plan.PortID]plan.MAC{}}
+}
+
+// Own are what announces the port's own MAC, and the queries that ask its owner for its multicast groups.
+func (r *Round) Own(p Subject) []announce.Announcement { return append(r.rarps(p), r.queries(p)...) }
+
+// Learned announces a MAC that was learned behind the port, where outsiders would be flooded for it. The first one in a VLAN of a wide
+// trunk has the port's own MAC announced there too.
+func (r *Round) Learned(p Subject, mac plan.MAC, tag announce.Tag, first bool) []announce.Announcement {
+	var frames []announce.Announcement
+	if p.Port.Policy.Learning.UnicastFlooding.V {
+		frames = r.rarp(p, announce.LearnedMAC, mac, tag)
+	}
+	if first && wide(p.Port) && tag.VID != 0 {
+		frames = append(frames, r.rarp(p, announce.OwnMAC, r.ownMAC(p), tag)...)
+	}
+	return frames
+}
+
+func (r *Round) ownMAC(p Subject) plan.MAC {
+	own, ok := r.own[p.Switch.Name]
+	if !ok {
+		own = make(map[plan.PortID]plan.MAC, len(p.Switch.Ports))
+		for i, o := range dataplane.EffectiveMACs(p.Switch, r.inForce.Facts) {
+			own[p.Switch.Ports[i].ID] = o.MAC
+		}
+		r.own[p.Switch.Name] = own
+	}
+	return own[p.Port.ID]
+}
+
+// Speaks says whether the port's MACs are to be announced at all. The members of a channel are one port to the physical switch,
+// so that a move within it is none (S52 says the same of a LAG, which is one entry of a team).
+func (r *Round) Speaks(p Subject) bool {
+	u := r.now.Of(p.Port.ID)
+	return u.Up && len(u.Using) > 0 && p.Port.Policy.Teaming.NotifySwitches.V && !(p.Moved && u.Team.Policy == spec.IPHash)
+}
+
+// rarps announce the port's own MAC where it is certain to be used.
+func (r *Round) rarps(p Subject) []announce.Announcement {
+	mac := r.ownMAC(p)
+	if !r.Speaks(p) || mac.IsZero() {
+		return nil
+	}
+	var all []announce.Announcement
+	for _, tag := range tags(p.Port) {
+		all = append(all, r.rarp(p, announce.OwnMAC, mac, tag)...)
+	}
+	return all
+}
+
+// rarp announces a MAC in a VLAN on the uplink that its frames leave by, where that uplink carries the VLAN.
+func (r *Round) rarp(p Subject, kind announce.Kind, mac plan.MAC, tag announce.Tag) []announce.Announcement {
+	u := r.uplink(p, mac)
+	if u == nil || u.Blocked || !u.VLANs.Has(tag.VID) {
+		return nil
+	}
+	return []announce.Announcement{{Kind: kind, Device: r.inForce.Attachments[u.ID].Ifindex, Frame: announce.RARP(mac, tag)}}
+}
+
+// uplink is one by which frames of that source leave: of a LAG, a member.
+func (r *Round) uplink(p Subject, mac plan.MAC) *plan.Uplink {
+	use := r.now.Of(p.Port.ID)
+	entry := use.Using[0]
+	if use.Team.Policy == spec.SourceMAC {
+		entry = use.Team.Choose(uint32(mac[5]), func(e string) bool { return slices.Contains(use.Using, e) })
+	}
+	names := []string{entry}
+	if lag := p.Switch.LAG(entry); lag != nil {
+		names = lag.Uplinks
+	}
+	for _, name := range names {
+		id := plan.PortID{Switch: p.Switch.Name, Name: name}
+		if r.now.Usable[id] {
+			return r.inForce.Plan.Uplink(id)
+		}
+	}
+	return nil
+}
+
+// queries ask the port's owner which groups it receives: the answers leave by the new uplink, and what counts receivers there
+// learns the way.
+func (r *Round) queries(p Subject) []announce.Announcement {
+	use := r.now.Of(p.Port.ID)
+	if !use.Up || len(use.Using) == 0 {
+		return nil
+	}
+	u := r.uplink(p, r.ownMAC(p))
+	if u == nil {
+		return nil
+	}
+	src := r.inForce.Facts[u.ID].DeviceMAC
+	var all []announce.Announcement
+	for _, tag := range tags(p.Port) {
+		if p.Port.Policy.VLAN.V.Mode != plan.VLANTrunk {
+			tag = announce.Tag{} // the owner sees no tag
+		}
+		for _, frame := range [][]byte{announce.IGMPQuery(src, tag), announce.MLDQuery(src, tag)} {
+			all = append(all, announce.Announcement{Kind: announce.Query, Device: use.Device, Frame: frame})
+		}
+	}
+	return all
+}
+
+// tags are the VLANs that a port's own MAC is certain to be announced in, as they are tagged on an uplink.
+func tags(p *plan.Port) []announce.Tag {
+	switch v := p.Policy.VLAN.V; {
+	case v.Mode == plan.VLANAccess:
+		return []announce.Tag{{VID: v.ID}}
+	case v.Mode == plan.VLANNone:
+		return []announce.Tag{{}}
+	case wide(p):
+		if v.Set.Has(0) {
+			return []announce.Tag{{}}
+		}
+		return nil
+	default:
+		var all []announce.Tag
+		for id := range uint16(4095) {
+			if v.Set.Has(id) {
+				all = append(all, announce.Tag{VID: id, AD: v.AD && id != 0})
+			}
+		}
+		return all
+	}
+}
+
+// wide says whether the port's trunk lists more VLANs than its MAC is announced in unseen.
+func wide(p *plan.Port) bool {
+	v := p.Policy.VLAN.V
+	return v.Mode == plan.VLANTrunk && v.Set.Count() > fewVLANs
+}
