@@ -203,23 +203,40 @@ func parsed(t *testing.T, s string) uint64 {
 // accounter is nfacctd and its file.
 type accounter struct {
 	*daemon
-	out string
+	out      string
+	twoVLANs bool
+}
+
+// nfacctdHasTwoVLANs tells whether nfacctd has a column for the VLAN where a frame came in and one for where it went out, as it has from
+// release 1.7.8 on; before, it has one column. It reads TCP flags of two bytes since the same release.
+func nfacctdHasTwoVLANs(t *testing.T) bool {
+	t.Helper()
+	testkit.Tool(t, "nfacctd")
+	columns, err := exec.Command("nfacctd", "-a").Output()
+	if err != nil || !bytes.Contains(columns, []byte("\nsampling_direction ")) {
+		t.Fatalf("nfacctd lists its columns as %s, %v", columns, err)
+	}
+	return bytes.Contains(columns, []byte("\nin_vlan "))
 }
 
 func startNfacctd(t *testing.T) accounter {
-	testkit.Tool(t, "nfacctd")
+	twoVLANs := nfacctdHasTwoVLANs(t)
+	vlans := "vlan"
+	if twoVLANs {
+		vlans = "in_vlan, out_vlan"
+	}
 	port, dir := freePort(t), t.TempDir()
 	out, conf := filepath.Join(dir, "out.json"), filepath.Join(dir, "conf")
 	text := fmt.Sprintf("daemonize: false\nnfacctd_ip: 127.0.0.1\nnfacctd_port: %d\nnfacctd_renormalize: true\ntimestamps_since_epoch: true\n"+
-		"plugins: print[all]\naggregate[all]: src_host, dst_host, src_port, dst_port, proto, tcpflags, vlan, in_iface, out_iface, "+
+		"plugins: print[all]\naggregate[all]: src_host, dst_host, src_port, dst_port, proto, tcpflags, %s, in_iface, out_iface, "+
 		"sampling_direction, timestamp_start, timestamp_end\nprint_output[all]: json\nprint_output_file[all]: %s\n"+
-		"print_output_file_append[all]: true\nprint_refresh_time[all]: 1\nplugin_buffer_size[all]: 10240\nplugin_pipe_size[all]: 1024000\n", port, out)
+		"print_output_file_append[all]: true\nprint_refresh_time[all]: 1\nplugin_buffer_size[all]: 10240\nplugin_pipe_size[all]: 1024000\n", port, vlans, out)
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d := run(t, port, "nfacctd", "-f", conf)
 	d.awaitText("Purging cache - END") // a signal before that makes it forget what it has
-	return accounter{d, out}
+	return accounter{d, out, twoVLANs}
 }
 
 func (a accounter) readings() (all []reading) {
@@ -235,12 +252,20 @@ func (a accounter) readings() (all []reading) {
 			Packets, Bytes uint64
 			Flags          string `json:"tcp_flags"`
 			VLAN           uint64 `json:"vlan"`
+			VLANIn         uint64 `json:"vlan_in"`
+			VLANOut        uint64 `json:"vlan_out"`
 			Direction      string `json:"sampling_direction"`
 			Start          string `json:"timestamp_start"`
 			End            string `json:"timestamp_end"`
 		}
 		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
 			a.t.Fatalf("%v: %s", err, lines.Text())
+		}
+		if a.twoVLANs {
+			if row.VLANIn != row.VLANOut {
+				a.t.Errorf("nfacctd has the VLANs %d and %d of one record", row.VLANIn, row.VLANOut)
+			}
+			row.VLAN = row.VLANIn
 		}
 		r := reading{Port: row.SourcePort, Packets: row.Packets, Octets: row.Bytes, VLAN: row.VLAN, Flags: parsed(a.t, row.Flags),
 			Start: epoch(a.t, row.Start), End: epoch(a.t, row.End), Direction: map[string]uint64{"i": 0, "e": 1}[row.Direction]}
@@ -294,11 +319,15 @@ func TestS65_S66_ThreeCollectorsReadTheSame(t *testing.T) {
 			t.Parallel()
 			nfdump, nfacctd, goflow2 := three(t, samplingRate)
 			scale := uint64(1 + samplingRate)
+			nfacctdFlags := uint64(0)
+			if nfacctdHasTwoVLANs(t) {
+				nfacctdFlags = allFlags & 0xff
+			}
 			for name, c := range map[string]struct {
 				readings   []reading
 				directions []uint64 // of each two records
 				allFlags   uint64   // as it reads them
-			}{"nfdump": {nfdump, []uint64{0, 1}, allFlags & 0xff}, "nfacctd": {nfacctd, []uint64{0, 1}, 0},
+			}{"nfdump": {nfdump, []uint64{0, 1}, allFlags & 0xff}, "nfacctd": {nfacctd, []uint64{0, 1}, nfacctdFlags},
 				"goflow2": {goflow2, []uint64{unknownDirection, unknownDirection}, allFlags}} {
 				checkShort(t, name, c.readings, c.directions, tcpPort, reading{Packets: 4 * scale, Octets: 400 * scale, Flags: tcpFlags})
 				checkShort(t, name, c.readings, c.directions, allFlagsPort, reading{Packets: 2 * scale, Octets: 200 * scale, Flags: c.allFlags})
