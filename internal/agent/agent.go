@@ -15,10 +15,12 @@ import (
 	"heddle/internal/agent/metrics"
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
+	"heddle/internal/binding"
 	"heddle/internal/dataplane"
 	"heddle/internal/flow/metering"
 	"heddle/internal/host/guest"
 	"heddle/internal/host/hostdev"
+	"heddle/internal/observe"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -28,17 +30,17 @@ import (
 // Kernel is what the agent needs of the dataplane.
 type Kernel interface {
 	// Change, Attach, Unattached, Chain and RetryAttach are those of dataplane.Kernel.
-	Change(d dataplane.Desired, ready func() error) (dataplane.Instant, error)
+	Change(d binding.Desired, ready func() error) (dataplane.Instant, error)
 	Attach(budget time.Duration) (left int, err error)
 	Unattached() map[uint32]error
 	Chain(ifindex uint32) (dataplane.Chain, error)
-	Reteam(dataplane.Desired) (dataplane.Instant, error)
+	Reteam(binding.Desired) (dataplane.Instant, error)
 	RetryAttach()
 	// Adopted says whether the device was attached already when this process began.
 	Adopted(ifindex uint32) bool
-	Counters() (map[plan.PortID]dataplane.Counters, error)
+	Counters() (map[plan.PortID]observe.Counters, error)
 	CounterReader() *dataplane.CounterReader
-	MACs() ([]dataplane.MACEntry, error)
+	MACs() ([]observe.MACEntry, error)
 	Snapshot() (*dataplane.Snapshot, error)
 	Sweep() (int, error)
 	// MACTable is how many learned MACs the kernel's table holds.
@@ -89,7 +91,7 @@ type Agent struct {
 	guard     *guard                      // of the command at hand; nil for what is not to be tried (S81)
 	problems  map[plan.PortID]string
 	misfits   []string // known faults of what commands made against the file
-	applied   *dataplane.Desired
+	applied   *binding.Desired
 	last      map[plan.PortID]observation
 	redo      bool              // what is applied was not applied whole
 	flip      dataplane.Instant // when applied came into force

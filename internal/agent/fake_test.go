@@ -14,9 +14,11 @@ import (
 	"time"
 
 	"heddle/internal/agent/state"
+	"heddle/internal/binding"
 	"heddle/internal/dataplane"
 	"heddle/internal/host/guest"
 	"heddle/internal/host/hostdev"
+	"heddle/internal/observe"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -226,7 +228,7 @@ func (f *fakeDevices) SetOffload(d hostdev.Device, o hostdev.Offload, on bool) e
 // fakeKernel remembers what it was told.
 type fakeKernel struct {
 	macTable        int // 0 = the default
-	applied         []dataplane.Desired
+	applied         []binding.Desired
 	fail            error
 	lost            bool              // attachments are not there any more
 	staged, flipped func()            // called before and after the flip
@@ -236,12 +238,12 @@ type fakeKernel struct {
 	attached        int // how often devices were attached
 	awake           map[plan.PortID]uint32
 	succeeded       [][3]plan.PortID
-	macs            []dataplane.MACEntry
+	macs            []observe.MACEntry
 	chains          map[uint32]dataplane.Chain // on devices that are not the switch's alone
-	counters        map[plan.PortID]dataplane.Counters
+	counters        map[plan.PortID]observe.Counters
 }
 
-func (k *fakeKernel) Change(d dataplane.Desired, ready func() error) (dataplane.Instant, error) {
+func (k *fakeKernel) Change(d binding.Desired, ready func() error) (dataplane.Instant, error) {
 	if k.fail != nil {
 		return dataplane.Instant{}, k.fail
 	}
@@ -270,7 +272,7 @@ func (k *fakeKernel) Attach(time.Duration) (int, error) {
 }
 
 // Reteam takes what has the plan, the ports and the devices of the last change.
-func (k *fakeKernel) Reteam(d dataplane.Desired) (dataplane.Instant, error) {
+func (k *fakeKernel) Reteam(d binding.Desired) (dataplane.Instant, error) {
 	k.reteamed++
 	return k.Change(d, nil)
 }
@@ -312,17 +314,17 @@ func (k *fakeKernel) Snapshot() (*dataplane.Snapshot, error) {
 	return nil, errors.New("there is no kernel here")
 }
 
-func (k *fakeKernel) Counters() (map[plan.PortID]dataplane.Counters, error) { return k.counters, nil }
+func (k *fakeKernel) Counters() (map[plan.PortID]observe.Counters, error) { return k.counters, nil }
 func (k *fakeKernel) CounterReader() *dataplane.CounterReader {
 	return dataplane.FixedCounters(k.counters)
 }
-func (k *fakeKernel) MACs() ([]dataplane.MACEntry, error) { return k.macs, nil }
-func (k *fakeKernel) Sweep() (int, error)                 { return 0, nil }
-func (k *fakeKernel) MACTable() int                       { return cmp.Or(k.macTable, spec.DefaultMACTable) }
-func (k *fakeKernel) Repin() (int, error)                 { return 0, nil }
-func (k *fakeKernel) Close() error                        { return nil }
+func (k *fakeKernel) MACs() ([]observe.MACEntry, error) { return k.macs, nil }
+func (k *fakeKernel) Sweep() (int, error)               { return 0, nil }
+func (k *fakeKernel) MACTable() int                     { return cmp.Or(k.macTable, spec.DefaultMACTable) }
+func (k *fakeKernel) Repin() (int, error)               { return 0, nil }
+func (k *fakeKernel) Close() error                      { return nil }
 
-func (k *fakeKernel) last() dataplane.Desired { return k.applied[len(k.applied)-1] }
+func (k *fakeKernel) last() binding.Desired { return k.applied[len(k.applied)-1] }
 
 // rig is an agent on fakes; the test is its loop.
 type rig struct {

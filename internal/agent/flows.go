@@ -31,7 +31,7 @@ func (a *Agent) followFlows(o Options, source *dataplane.Flows) error {
 		return fmt.Errorf("ask for the host's name: %w", err)
 	}
 	a.flows = metering.Start(metering.Options{Log: a.log, Dir: dir, Origin: place, Source: source, Retire: source.Retire, Export: metering.Exporters(metering.ExportOptions{Host: host, Dir: dir, Log: a.log, Publish: a.events.Publish})})
-	a.follow(a.flows)
+	a.closers = append(a.closers, a.flows.Close)
 	return nil
 }
 

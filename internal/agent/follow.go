@@ -2,13 +2,14 @@ package agent
 
 import (
 	"heddle/internal/agent/devices"
-	"heddle/internal/agent/state"
-	"heddle/internal/dataplane"
+	"heddle/internal/binding"
 	"heddle/internal/host/hostdev"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 	"heddle/internal/uplinks"
 	"heddle/internal/uplinks/linkproto"
+	"heddle/internal/uplinks/memory"
 )
 
 // follower is a part of the agent with timers or sockets of its own, such as LACP. It works in goroutines of its own and
@@ -27,13 +28,15 @@ func (a *Agent) follow(f follower) {
 }
 
 func (a *Agent) tellFollowers(bounds []bound) {
-	now := uplinks.InForce{Plan: a.plan, Facts: a.applied.Facts, Devices: make(map[plan.PortID]hostdev.Device, len(bounds)),
-		PortGroups: portGroupNames(a.cfg)}
+	now := uplinks.InForce{Plan: a.plan, Facts: a.applied.Facts, Devices: make(map[plan.PortID]hostdev.Device, len(bounds))}
 	for _, b := range bounds {
 		now.Devices[b.id] = b.device
 	}
 	for _, f := range a.followers {
 		f.Settled(now)
+	}
+	if a.flows != nil {
+		a.flows.Settled(a.plan, portGroupNames(a.cfg))
 	}
 }
 
@@ -73,7 +76,7 @@ func (a *Agent) postUnless(done <-chan struct{}, f func()) {
 
 // uplinkHost is what the protocols and the load balancing on uplinks share with the agent.
 func (a *Agent) uplinkHost() uplinks.Host {
-	return uplinks.Host{Log: a.log, State: a.state, Events: a.events, Verdicts: a.verdicts, Post: a.postUnless, Settle: a.settle, SettleSoon: a.settleSoon, Limit: tellLimit()}
+	return uplinks.Host{Log: a.log, Memory: &a.state.Memory, Events: a.events, Verdicts: a.verdicts, Post: a.postUnless, Settle: a.settle, SettleSoon: a.settleSoon, Limit: tellLimit()}
 }
 
 // followUplinks has the protocols spoken on the uplinks.
@@ -96,17 +99,17 @@ func (a *Agent) followLoad(o uplinks.LoadOptions) {
 // meter measures with the agent's kernel and devices.
 type meter struct{ a *Agent }
 
-func (m meter) Applied() *dataplane.Desired                           { return m.a.applied }
-func (m meter) Counters() (map[plan.PortID]dataplane.Counters, error) { return m.a.kernel.Counters() }
-func (m meter) Speed(device string) float64                           { return m.a.dev.Speed(device) }
-func (m meter) Complain(what string, err error)                       { m.a.complain(what, err) }
+func (m meter) Applied() *binding.Desired                           { return m.a.applied }
+func (m meter) Counters() (map[plan.PortID]observe.Counters, error) { return m.a.kernel.Counters() }
+func (m meter) Speed(device string) float64                         { return m.a.dev.Speed(device) }
+func (m meter) Complain(what string, err error)                     { m.a.complain(what, err) }
 
 // lagDevices are the devices of the uplinks, as LACP knows them.
-func lagDevices(bounds []bound) map[plan.PortID]state.LAGDevice {
-	devices := map[plan.PortID]state.LAGDevice{}
+func lagDevices(bounds []bound) map[plan.PortID]memory.LAGDevice {
+	devices := map[plan.PortID]memory.LAGDevice{}
 	for _, b := range bounds {
 		if b.uplink != nil {
-			devices[b.id] = state.LAGDevice{Index: b.device.Index, MAC: b.device.MAC}
+			devices[b.id] = memory.LAGDevice{Index: b.device.Index, MAC: b.device.MAC}
 		}
 	}
 	return devices

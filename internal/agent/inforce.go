@@ -10,6 +10,7 @@ import (
 
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
+	"heddle/internal/binding"
 	"heddle/internal/dataplane"
 	"heddle/internal/plan"
 )
@@ -33,7 +34,7 @@ type attaching struct {
 // beside the one that counts before that instant, so that a full disk refuses the change while nothing has happened yet, and
 // replaces it right after: a crash in between leaves the old configuration for the next start, and what counts is never mixed. What
 // nobody commanded, such as an uplink that is back, goes into force also when it cannot be written down.
-func (a *Agent) putInForce(d dataplane.Desired) error {
+func (a *Agent) putInForce(d binding.Desired) error {
 	began := time.Now()
 	a.keepNumbers()
 	staged := a.stage()

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"heddle/internal/abi"
-	"heddle/internal/dataplane"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 	"heddle/internal/uplinks"
 )
@@ -54,7 +54,7 @@ func (r *loadRig) start(config string) {
 	r.load = uplinks.NewLoad(r.uplinkHost(), meter{r.Agent}, uplinks.LoadOptions{Window: 30 * time.Second})
 	r.followers = append(r.followers, r.load)
 	r.settle()
-	r.kernel.counters = map[plan.PortID]dataplane.Counters{}
+	r.kernel.counters = map[plan.PortID]observe.Counters{}
 	r.window(nil)
 }
 

@@ -7,11 +7,11 @@ import (
 	"slices"
 
 	"heddle/internal/agent/devices"
+	"heddle/internal/binding"
 	"heddle/internal/dataplane"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/uplinks"
 	"heddle/internal/uplinks/teaming/teams"
 )
 
@@ -211,15 +211,15 @@ func (a *Agent) adoptMACs() {
 }
 
 // desired is what the kernel shall do.
-func (a *Agent) desired(bounds []bound) dataplane.Desired {
+func (a *Agent) desired(bounds []bound) binding.Desired {
 	a.watchLinks()
-	d := dataplane.Desired{Plan: a.plan, Facts: make(plan.Facts, len(bounds)), Attachments: make(map[plan.PortID]dataplane.Attachment, len(bounds))}
+	d := binding.Desired{Plan: a.plan, Facts: make(plan.Facts, len(bounds)), Attachments: make(map[plan.PortID]binding.Attachment, len(bounds))}
 	for _, b := range bounds {
 		if b.uplink != nil {
 			f := devices.UplinkFact(b.device)
 			f.Out = a.whyOut(b.id)
 			d.Facts[b.id] = f
-			d.Attachments[b.id] = dataplane.Attachment{Ifindex: b.device.Index}
+			d.Attachments[b.id] = binding.Attachment{Ifindex: b.device.Index}
 			continue
 		}
 		f := devices.PortFact(b.device)
@@ -229,7 +229,7 @@ func (a *Agent) desired(bounds []bound) dataplane.Desired {
 		if why := a.waitFact(b.id, &f); why != "" && a.problems[b.id] == "" {
 			a.problems[b.id] = why
 		}
-		f.Assigned = uplinks.Assigned(a.state, b.port)
+		f.Assigned = a.state.AssignedTo(b.port)
 		if f.LoopBlocked = a.looping.why(b.id); f.LoopBlocked != "" {
 			a.problems[b.id] = a.looping.problem(b.id)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"heddle/internal/dataplane"
 	"heddle/internal/host/hostdev"
+	"heddle/internal/observe"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/uplinks/announce"
@@ -105,7 +106,7 @@ func (r *teamRig) note() {
 func (r *teamRig) uses(port string) string {
 	r.t.Helper()
 	d := r.kernel.last()
-	return strings.Join(d.UplinksInUse(d.Plan.Switch("lab"), d.Plan.Port(id(port))), " ")
+	return strings.Join(dataplane.UplinksInUse(d, d.Plan.Switch("lab"), d.Plan.Port(id(port))), " ")
 }
 
 func (r *teamRig) expectUse(what, want string) {
@@ -269,7 +270,7 @@ func (r *teamRig) rarps() []string {
 
 func TestS49_EveryMovedPortIsAnnouncedOnItsNewUplinkInItsVLANs(t *testing.T) {
 	r := newTeamRig(t, "")
-	r.kernel.macs = []dataplane.MACEntry{
+	r.kernel.macs = []observe.MACEntry{
 		{Switch: "lab", VLAN: 300, MAC: plan.MAC{2, 0, 0, 0, 0, 0xd1}, Port: id("d")},
 		{Switch: "lab", VLAN: 0, MAC: plan.MAC{2, 0, 0, 0, 0, 0xd2}, Port: id("d")},
 	}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"heddle/internal/binding"
 	"heddle/internal/flow"
 	"heddle/internal/plan"
 )
@@ -26,7 +27,7 @@ func Monotonic() (int64, error) {
 }
 
 // Apply makes the kernel do what is desired, and returns when every device is attached.
-func (k *Kernel) Apply(d Desired) error {
+func (k *Kernel) Apply(d binding.Desired) error {
 	if _, err := k.Change(d, nil); err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func (k *Kernel) Apply(d Desired) error {
 // Change puts what is desired in force: all ports change at one instant; a port whose device and slot stay is never detached.
 // ready, unless nil, is called when everything is written and checked and nothing is in force yet. On an error before that
 // instant, which ready's is, nothing has changed. Devices that come and go are then attached and detached by Attach.
-func (k *Kernel) Change(d Desired, ready func() error) (Instant, error) {
+func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) {
 	if err := k.freeDrained(); err != nil {
 		return Instant{}, err
 	}
@@ -87,7 +88,7 @@ func (k *Kernel) Change(d Desired, ready func() error) (Instant, error) {
 	return at, k.captures.follow(k.slots)
 }
 
-func (k *Kernel) putInForce(d Desired, a *assignment, points func() map[plan.PortID]flow.Point, ready func() error) (Instant, error) {
+func (k *Kernel) putInForce(d binding.Desired, a *assignment, points func() map[plan.PortID]flow.Point, ready func() error) (Instant, error) {
 	img, err := compile(d, k.slots, k.hz)
 	if err != nil {
 		return Instant{}, err
@@ -113,7 +114,7 @@ func (k *Kernel) putInForce(d Desired, a *assignment, points func() map[plan.Por
 }
 
 // wantedEgress lists the devices whose host's own frames are looked up before they leave.
-func (k *Kernel) wantedEgress(d Desired) map[uint32]uint32 {
+func (k *Kernel) wantedEgress(d binding.Desired) map[uint32]uint32 {
 	want := map[uint32]uint32{}
 	for _, sw := range d.Plan.Switches {
 		for _, u := range sw.Uplinks {
@@ -126,7 +127,7 @@ func (k *Kernel) wantedEgress(d Desired) map[uint32]uint32 {
 }
 
 // wantedLinks lists the devices that shall run the program, with the slot of their port.
-func (k *Kernel) wantedLinks(d Desired) map[uint32]uint32 {
+func (k *Kernel) wantedLinks(d binding.Desired) map[uint32]uint32 {
 	want := map[uint32]uint32{}
 	add := func(id plan.PortID) {
 		_, known := d.Facts[id]

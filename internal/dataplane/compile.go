@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heddle/internal/abi"
+	"heddle/internal/binding"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -24,7 +25,7 @@ type image struct {
 }
 
 // compile turns what is desired into tables. It is pure: the same input gives the same image.
-func compile(d Desired, s *slots, ticksPerSecond uint64) (*image, error) {
+func compile(d binding.Desired, s *slots, ticksPerSecond uint64) (*image, error) {
 	c := &compiler{
 		d: d, slots: s, hz: ticksPerSecond,
 		img:      &image{ports: make([]abi.Port, abi.MaxPorts), segments: map[uint8][]abi.SegmentChunk{}},
@@ -43,7 +44,7 @@ func compile(d Desired, s *slots, ticksPerSecond uint64) (*image, error) {
 
 type compiler struct {
 	owners    []owned
-	d         Desired
+	d         binding.Desired
 	slots     *slots
 	hz        uint64
 	img       *image
@@ -55,7 +56,7 @@ type compiler struct {
 }
 
 // connected is the state of a port whose device exists. What has no attachment is not there for the kernel.
-func (c *compiler) connected(id plan.PortID) (plan.Fact, Attachment, bool) {
+func (c *compiler) connected(id plan.PortID) (plan.Fact, binding.Attachment, bool) {
 	f, known := c.d.Facts[id]
 	a, attached := c.d.Attachments[id]
 	return f, a, known && attached
@@ -120,7 +121,7 @@ func listens(p *plan.Port, f *plan.Fact) bool {
 }
 
 // compilePort makes the record of a connected port.
-func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a Attachment, own OwnMAC) (abi.Port, error) {
+func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a binding.Attachment, own OwnMAC) (abi.Port, error) {
 	pol := p.Policy
 	rec := abi.Port{Ifindex: a.Ifindex, MAC: own.MAC, MTU: uint32(f.MTU), Flags: abi.PortConnected}
 	for _, b := range []struct {

@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"heddle/internal/abi"
+	"heddle/internal/binding"
 	"heddle/internal/flow"
 	"heddle/internal/plan"
 )
@@ -45,7 +46,7 @@ func flowsOf(p *plan.Plan) (n uint32) {
 }
 
 // pointsOf are the ports and uplinks of a plan as points where flows are observed.
-func pointsOf(d Desired) map[plan.PortID]flow.Point {
+func pointsOf(d binding.Desired) map[plan.PortID]flow.Point {
 	points := make(map[plan.PortID]flow.Point, len(d.Facts))
 	for _, sw := range d.Plan.Switches {
 		macs := EffectiveMACs(sw, d.Facts)

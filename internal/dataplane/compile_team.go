@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"heddle/internal/abi"
+	"heddle/internal/binding"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -166,7 +167,7 @@ func lagHash(h spec.LAGHash) uint16 {
 
 // UplinksInUse names, in the order of the switch, the uplinks that frames of p may leave by at present: one, or none when no
 // uplink of its team is usable; with a hashing policy or a LAG every uplink that some frame is hashed to.
-func (d Desired) UplinksInUse(sw *plan.Switch, p *plan.Port) []string {
+func UplinksInUse(d binding.Desired, sw *plan.Switch, p *plan.Port) []string {
 	s := newSlots()
 	for i, u := range sw.Uplinks {
 		s.ports[u.ID] = uint32(i + 1)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"heddle/internal/binding"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -32,17 +33,17 @@ func TestS42_S45_UplinksInUseAreThoseTheTeamSelects(t *testing.T) {
 		{"a standby LAG", spec.SourceMAC, "u1", "lag", 1, "u2 u3", "u2 u3"},
 	} {
 		sw := &plan.Switch{Name: "lab", LAGs: []*plan.LAG{{Name: "lag", Uplinks: []string{"u2", "u3"}}}}
-		d := Desired{Facts: plan.Facts{}, Attachments: map[plan.PortID]Attachment{}}
+		d := binding.Desired{Facts: plan.Facts{}, Attachments: map[plan.PortID]binding.Attachment{}}
 		for _, name := range strings.Fields(all) {
 			id := plan.PortID{Switch: "lab", Name: name}
 			sw.Uplinks = append(sw.Uplinks, &plan.Uplink{ID: id})
 			d.Facts[id] = plan.Fact{Up: strings.Contains(c.up, name)}
-			d.Attachments[id] = Attachment{}
+			d.Attachments[id] = binding.Attachment{}
 		}
 		p := &plan.Port{Number: c.number, Policy: &plan.Effective{}}
 		p.Policy.Teaming.Policy.V = c.policy
 		p.Policy.Teaming.Active.V, p.Policy.Teaming.Standby.V = strings.Fields(c.active), strings.Fields(c.standby)
-		if got := strings.Join(d.UplinksInUse(sw, p), " "); got != c.want {
+		if got := strings.Join(UplinksInUse(d, sw, p), " "); got != c.want {
 			t.Errorf("%s: %q in use, want %q", c.name, got, c.want)
 		}
 	}

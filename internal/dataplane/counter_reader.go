@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"heddle/internal/abi"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
 
@@ -19,7 +20,7 @@ var ErrNoCounters = errors.New("no counters are kept of it")
 // see Unmoved.
 type CounterReader struct {
 	slots map[plan.PortID]uint32
-	read  func(id plan.PortID, slot uint32) (Counters, error)
+	read  func(id plan.PortID, slot uint32) (observe.Counters, error)
 }
 
 // CounterReader makes a reader of the ports there are now.
@@ -28,35 +29,35 @@ func (k *Kernel) CounterReader() *CounterReader {
 }
 
 // FixedCounters is a reader of given counters, for what stands in for a Kernel.
-func FixedCounters(of map[plan.PortID]Counters) *CounterReader {
+func FixedCounters(of map[plan.PortID]observe.Counters) *CounterReader {
 	r := &CounterReader{slots: make(map[plan.PortID]uint32, len(of))}
 	for id := range of {
 		r.slots[id] = uint32(len(r.slots))
 	}
-	r.read = func(id plan.PortID, _ uint32) (Counters, error) { return of[id], nil }
+	r.read = func(id plan.PortID, _ uint32) (observe.Counters, error) { return of[id], nil }
 	return r
 }
 
 func newCounterReader(m *vswitchMaps, s *slots) *CounterReader {
 	// The last place is for what the counters were before the tables' layout changed.
 	perCPU := make([]abi.Counters, ebpf.MustPossibleCPU(), ebpf.MustPossibleCPU()+1)
-	return &CounterReader{slots: maps.Clone(s.ports), read: func(id plan.PortID, slot uint32) (Counters, error) {
+	return &CounterReader{slots: maps.Clone(s.ports), read: func(id plan.PortID, slot uint32) (observe.Counters, error) {
 		if err := m.Counts.Lookup(slot, &perCPU); err != nil {
-			return Counters{}, fmt.Errorf("read counters of %s: %w", id, err)
+			return observe.Counters{}, fmt.Errorf("read counters of %s: %w", id, err)
 		}
 		var before abi.Counters
 		if err := m.CountsBefore.Lookup(slot, &before); err != nil {
-			return Counters{}, fmt.Errorf("read earlier counters of %s: %w", id, err)
+			return observe.Counters{}, fmt.Errorf("read earlier counters of %s: %w", id, err)
 		}
 		var held uint64
 		if err := m.Held.Lookup(slot, &held); err != nil {
-			return Counters{}, fmt.Errorf("read learned MACs of %s: %w", id, err)
+			return observe.Counters{}, fmt.Errorf("read learned MACs of %s: %w", id, err)
 		}
 		c := sum(append(perCPU, before))
 		for _, table := range []*ebpf.Map{m.RareCounts, m.RareCountsBefore} {
 			var rare abi.RareCounters
 			if err := table.Lookup(slot, &rare); err != nil {
-				return Counters{}, fmt.Errorf("read counters of %s: %w", id, err)
+				return observe.Counters{}, fmt.Errorf("read counters of %s: %w", id, err)
 			}
 			addReasons(c.Drops, abi.ReasonsPerCPU, rare.Drops[:])
 			addReasons(c.Refused, abi.ReasonsPerCPU, rare.Refused[:])
@@ -68,10 +69,10 @@ func newCounterReader(m *vswitchMaps, s *slots) *CounterReader {
 
 // Read reads the counters of one port or uplink. The counters of one port are not read at one instant: while frames pass, a frame
 // may be in one of them and not yet in another.
-func (r *CounterReader) Read(id plan.PortID) (Counters, error) {
+func (r *CounterReader) Read(id plan.PortID) (observe.Counters, error) {
 	slot, ok := r.slots[id]
 	if !ok {
-		return Counters{}, fmt.Errorf("port %s: %w", id, ErrNoCounters)
+		return observe.Counters{}, fmt.Errorf("port %s: %w", id, ErrNoCounters)
 	}
 	return r.read(id, slot)
 }

@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"heddle/internal/abi"
+	"heddle/internal/binding"
 	"heddle/internal/plan"
 )
 
@@ -15,11 +16,11 @@ func Fits(p *plan.Plan) error {
 }
 
 func fits(p *plan.Plan) error {
-	d := Desired{Plan: p, Facts: plan.Facts{}, Attachments: map[plan.PortID]Attachment{}}
+	d := binding.Desired{Plan: p, Facts: plan.Facts{}, Attachments: map[plan.PortID]binding.Attachment{}}
 	for _, sw := range p.Switches {
 		for id := range membersOf(sw) {
 			d.Facts[id] = plan.Fact{Up: true, MTU: sw.MTU}
-			d.Attachments[id] = Attachment{Ifindex: 1}
+			d.Attachments[id] = binding.Attachment{Ifindex: 1}
 		}
 	}
 	s := newSlots()

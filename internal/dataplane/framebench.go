@@ -11,6 +11,8 @@ import (
 	"github.com/cilium/ebpf/rlimit"
 
 	"heddle/internal/abi"
+	"heddle/internal/binding"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
 
@@ -98,7 +100,7 @@ func (b *FrameBench) Close() error {
 }
 
 // Apply puts the desired state into the tables, without attaching anything.
-func (b *FrameBench) Apply(d Desired) error {
+func (b *FrameBench) Apply(d binding.Desired) error {
 	a, err := b.slots.assign(d.Plan)
 	if err != nil {
 		return err
@@ -122,7 +124,7 @@ func (b *FrameBench) Apply(d Desired) error {
 }
 
 // Learn fills the table of learned MACs.
-func (b *FrameBench) Learn(entries []MACEntry) error {
+func (b *FrameBench) Learn(entries []observe.MACEntry) error {
 	c, err := readClocks(b.objects.HeddleClocks)
 	if err != nil {
 		return err
@@ -203,7 +205,7 @@ func (b *FrameBench) Cycle(frame []byte, repeat int, empty bool) (time.Duration,
 }
 
 // Counters reads the counters, to see that the measured frames took the way they were meant to.
-func (b *FrameBench) Counters() (map[plan.PortID]Counters, error) {
+func (b *FrameBench) Counters() (map[plan.PortID]observe.Counters, error) {
 	return readCounters(&b.objects.vswitchMaps, b.slots)
 }
 

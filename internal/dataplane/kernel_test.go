@@ -10,6 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"heddle/internal/binding"
 	"heddle/internal/lab/netns"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -39,7 +40,7 @@ func bpffs(t *testing.T) string {
 type guest struct {
 	ns   *netns.NS
 	mac  plan.MAC
-	at   Attachment
+	at   binding.Attachment
 	addr string
 }
 
@@ -63,7 +64,7 @@ func newGuest(t *testing.T, host *netns.NS, n int) guest {
 		if err != nil {
 			return err
 		}
-		g.at = Attachment{Ifindex: uint32(l.Attrs().Index), PeerRedirect: true}
+		g.at = binding.Attachment{Ifindex: uint32(l.Attrs().Index), PeerRedirect: true}
 		return netlink.LinkSetUp(l)
 	})
 	if err != nil {
@@ -90,12 +91,12 @@ func setUp(name, cidr string) error {
 	return netlink.LinkSetUp(l)
 }
 
-func twoPorts(t *testing.T) (*netns.NS, []guest, Desired) {
+func twoPorts(t *testing.T) (*netns.NS, []guest, binding.Desired) {
 	t.Helper()
 	host := testkit.NS(t, "host")
 	guests := []guest{newGuest(t, host, 1), newGuest(t, host, 2)}
 	sw := &plan.Switch{Name: "lab", Kind: spec.Distributed, MTU: 1500, ReversePath: true, ReversePathPromiscuous: true, BlockGuestBPDU: true}
-	d := Desired{Plan: &plan.Plan{Switches: []*plan.Switch{sw}}, Facts: plan.Facts{}, Attachments: map[plan.PortID]Attachment{}}
+	d := binding.Desired{Plan: &plan.Plan{Switches: []*plan.Switch{sw}}, Facts: plan.Facts{}, Attachments: map[plan.PortID]binding.Attachment{}}
 	for i, g := range guests {
 		id := plan.PortID{Switch: "lab", Name: fmt.Sprint("vm", i+1)}
 		p := &plan.Port{ID: id, Number: uint32(i + 1), InitialMAC: g.mac, Policy: &plan.Effective{}}

@@ -10,11 +10,12 @@ import (
 	"github.com/cilium/ebpf"
 
 	"heddle/internal/abi"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
 
 // MACs lists the learned MACs, sorted by switch, VLAN and address.
-func (k *Kernel) MACs() ([]MACEntry, error) {
+func (k *Kernel) MACs() ([]observe.MACEntry, error) {
 	now, err := k.ticks()
 	if err != nil {
 		return nil, err
@@ -22,12 +23,12 @@ func (k *Kernel) MACs() ([]MACEntry, error) {
 	return readMACs(&k.objects.vswitchMaps, k.slots, now, k.hz)
 }
 
-func readMACs(m *vswitchMaps, s *slots, now, hz uint64) ([]MACEntry, error) {
+func readMACs(m *vswitchMaps, s *slots, now, hz uint64) ([]observe.MACEntry, error) {
 	ports := make(map[uint32]plan.PortID, len(s.ports))
 	for id, slot := range s.ports {
 		ports[slot] = id
 	}
-	var out []MACEntry
+	var out []observe.MACEntry
 	keys, values := make([]abi.MACKey, 1024), make([]abi.Learned, 1024)
 	var cursor ebpf.MapBatchCursor
 	for {
@@ -37,7 +38,7 @@ func readMACs(m *vswitchMaps, s *slots, now, hz uint64) ([]MACEntry, error) {
 			if !ok {
 				continue // its port has just left; the next sweep removes it
 			}
-			e := MACEntry{
+			e := observe.MACEntry{
 				Switch: port.Switch, MAC: keys[i].MAC, Port: port,
 				VLAN: uint16(keys[i].Segment & abi.VIDMask), AD: keys[i].Segment&abi.SegmentAD != 0,
 			}
@@ -53,7 +54,7 @@ func readMACs(m *vswitchMaps, s *slots, now, hz uint64) ([]MACEntry, error) {
 			return nil, fmt.Errorf("read learned MACs: %w", err)
 		}
 	}
-	slices.SortFunc(out, func(a, b MACEntry) int {
+	slices.SortFunc(out, func(a, b observe.MACEntry) int {
 		return cmp.Or(cmp.Compare(a.Switch, b.Switch), cmp.Compare(a.VLAN, b.VLAN), bytes.Compare(a.MAC[:], b.MAC[:]))
 	})
 	return out, nil

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"heddle/internal/abi"
+	"heddle/internal/binding"
 	"heddle/internal/lab/netns"
 )
 
@@ -41,7 +42,7 @@ func TestTheMACTableGrowsAndShrinksUnderTraffic(t *testing.T) {
 	s.finish()
 }
 
-func withMACTable(host *netns.NS, dir string, d Desired, size int, look func(*Kernel)) error {
+func withMACTable(host *netns.NS, dir string, d binding.Desired, size int, look func(*Kernel)) error {
 	var k *Kernel
 	err := host.Do(func() (err error) {
 		if k, err = Open(Options{PinDir: dir, MACTable: size}); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"heddle/internal/abi"
+	"heddle/internal/binding"
 	"heddle/internal/flow"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -105,7 +106,7 @@ type flowRig struct {
 	*FrameBench
 	t      *testing.T
 	guests []guest
-	d      Desired
+	d      binding.Desired
 	flows  int
 }
 

@@ -9,8 +9,10 @@ import (
 	"github.com/cilium/ebpf"
 
 	"heddle/internal/abi"
+	"heddle/internal/binding"
 	"heddle/internal/flow"
 	"heddle/internal/lab/netns"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -66,7 +68,7 @@ func (k *kept) at(slot uint32, d flow.Direction) (c flow.Counts) {
 }
 
 // meteredPorts are two guests whose ports are metered in both directions.
-func meteredPorts(t *testing.T, maxFlows int) (*netns.NS, []guest, Desired) {
+func meteredPorts(t *testing.T, maxFlows int) (*netns.NS, []guest, binding.Desired) {
 	t.Helper()
 	host, guests, d := twoPorts(t)
 	sw := d.Plan.Switches[0]
@@ -77,7 +79,7 @@ func meteredPorts(t *testing.T, maxFlows int) (*netns.NS, []guest, Desired) {
 	return host, guests, d
 }
 
-func inForce(t *testing.T, host *netns.NS, dir string, d Desired, w tweak) *Kernel {
+func inForce(t *testing.T, host *netns.NS, dir string, d binding.Desired, w tweak) *Kernel {
 	t.Helper()
 	var k *Kernel
 	if err := host.Do(func() (err error) {
@@ -125,7 +127,7 @@ func drainAtRest(t *testing.T, k *Kernel, add func(flow.Batch) error) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if maps.EqualFunc(before, after, func(a, b Counters) bool {
+		if maps.EqualFunc(before, after, func(a, b observe.Counters) bool {
 			return a.Delivered == b.Delivered && a.PacketsOut == b.PacketsOut && a.PacketsIn == b.PacketsIn
 		}) {
 			return
@@ -275,4 +277,12 @@ func TestWithoutMeteringThereAreNoTables(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// total sums the classes of frames.
+func total(classes [abi.Classes]uint64) (n uint64) {
+	for _, c := range classes {
+		n += c
+	}
+	return n
 }

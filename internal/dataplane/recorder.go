@@ -9,6 +9,8 @@ import (
 	"github.com/cilium/ebpf/rlimit"
 
 	"heddle/internal/abi"
+	"heddle/internal/binding"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
 
@@ -132,9 +134,9 @@ func (r *Recorder) Close() error {
 // SetPlan puts a plan and facts in force at an instant, and sweeps.
 func (r *Recorder) SetPlan(p *plan.Plan, facts plan.Facts, now time.Duration) error {
 	r.now = now
-	d := Desired{Plan: p, Facts: facts, Attachments: map[plan.PortID]Attachment{}}
+	d := binding.Desired{Plan: p, Facts: facts, Attachments: map[plan.PortID]binding.Attachment{}}
 	for id := range facts {
-		d.Attachments[id] = Attachment{Ifindex: 1}
+		d.Attachments[id] = binding.Attachment{Ifindex: 1}
 	}
 	a, err := r.slots.assign(p)
 	if err != nil {
@@ -286,12 +288,12 @@ func (r *Recorder) result() (*Recorded, error) {
 }
 
 // Counters reads the counters of every port and uplink of the plan.
-func (r *Recorder) Counters() (map[plan.PortID]Counters, error) {
+func (r *Recorder) Counters() (map[plan.PortID]observe.Counters, error) {
 	return readCounters(&r.objects.vswitchMaps, r.slots)
 }
 
 // MACs lists the learned MACs.
-func (r *Recorder) MACs() ([]MACEntry, error) {
+func (r *Recorder) MACs() ([]observe.MACEntry, error) {
 	return readMACs(&r.objects.vswitchMaps, r.slots, uint64(r.now.Milliseconds()), 1000)
 }
 

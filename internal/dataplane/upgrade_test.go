@@ -12,8 +12,10 @@ import (
 	"github.com/cilium/ebpf"
 
 	"heddle/internal/abi"
+	"heddle/internal/binding"
 	"heddle/internal/lab/netns"
 	"heddle/internal/lab/traffic"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
 
@@ -38,7 +40,7 @@ func diesAt(step string, size func(*ebpf.CollectionSpec)) tweak {
 }
 
 // life opens the instance, puts the plan into force and closes again, as a process does that is started and ends.
-func life(t *testing.T, host *netns.NS, dir string, d Desired, w tweak, look func(*Kernel)) error {
+func life(t *testing.T, host *netns.NS, dir string, d binding.Desired, w tweak, look func(*Kernel)) error {
 	t.Helper()
 	var k *Kernel
 	err := host.Do(func() (err error) {
@@ -196,7 +198,7 @@ func TestAnUpgradeLosesNothingWhereverItDies(t *testing.T) {
 		}
 	}
 	p := s.finish()
-	var last Counters
+	var last observe.Counters
 	if err := life(t, host, dir, d, tweak{spec: sizes[present]}, func(k *Kernel) {
 		all, err := k.Counters()
 		if err != nil {

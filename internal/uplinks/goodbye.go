@@ -8,41 +8,39 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"heddle/internal/agent/state"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/uplinks/lacp"
 	"heddle/internal/uplinks/lldp"
+	"heddle/internal/uplinks/memory"
 	"heddle/internal/uplinks/wire"
 )
 
-// Devices finds a device by its index.
-type Devices interface {
-	DeviceAt(index uint32) (hostdev.Device, bool, error)
-}
+// Find finds the device behind an uplink; false when it is gone, or is another one by now.
+type Find func(uplink plan.PortID) (d hostdev.Device, ok bool, err error)
 
 // SayGoodbye tells the neighbours that this host leaves, in place of an agent that runs no more: LACP partners stop sending at
 // once instead of after their timeout, and LLDP neighbours forget it.
-func SayGoodbye(dev Devices, st *state.State) error {
+func SayGoodbye(find Find, m *memory.Memory) error {
 	var errs []error
-	for _, g := range st.LAGs {
+	for _, g := range m.LAGs {
 		for _, f := range LAGGoodbye(g) {
-			errs = append(errs, sendOnce(dev, st, plan.PortID{Switch: g.ID.Switch, Name: f.Member}, lacp.EtherType, lacp.Destination, f.Payload))
+			errs = append(errs, sendOnce(find, plan.PortID{Switch: g.ID.Switch, Name: f.Member}, lacp.EtherType, lacp.Destination, f.Payload))
 		}
 	}
-	for _, s := range st.LLDP {
+	for _, s := range m.LLDP {
 		bye, err := lldp.PDU{Chassis: s.Chassis, Port: s.Port}.Encode()
 		if err == nil {
-			err = sendOnce(dev, st, s.ID, lldp.EtherType, lldp.Groups[0], bye)
+			err = sendOnce(find, s.ID, lldp.EtherType, lldp.Groups[0], bye)
 		}
 		errs = append(errs, err)
 	}
-	st.LAGs, st.LLDP = nil, nil
+	m.LAGs, m.LLDP = nil, nil
 	return errors.Join(errs...)
 }
 
 // LAGGoodbye are the last PDUs of a LAG's members.
-func LAGGoodbye(g state.LAG) []lacp.Frame {
+func LAGGoodbye(g memory.LAG) []lacp.Frame {
 	c := lacp.Config{System: g.Snapshot.System, Key: g.Snapshot.Key}
 	for _, m := range g.Snapshot.Members {
 		c.Members = append(c.Members, lacp.Member{Name: m.Name, Port: m.Port})
@@ -55,13 +53,9 @@ func LAGGoodbye(g state.LAG) []lacp.Frame {
 }
 
 // sendOnce sends one frame on an uplink's device. A device that is gone or down has nobody to tell.
-func sendOnce(dev Devices, st *state.State, id plan.PortID, etherType uint16, to plan.MAC, payload []byte) error {
-	h := st.Of(id)
-	if h == nil {
-		return nil
-	}
-	d, ok, err := dev.DeviceAt(h.Index)
-	if err != nil || !ok || !h.Is(d) || !d.AdminUp {
+func sendOnce(find Find, id plan.PortID, etherType uint16, to plan.MAC, payload []byte) error {
+	d, ok, err := find(id)
+	if err != nil || !ok || !d.AdminUp {
 		return err
 	}
 	frame := append(append([]byte{}, to[:]...), d.MAC[:]...)

@@ -7,11 +7,11 @@ import (
 	"maps"
 	"slices"
 
-	"heddle/internal/agent/state"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/uplinks/linkproto"
+	"heddle/internal/uplinks/memory"
 )
 
 // InForce is what the agent has put into the kernel. It is not changed afterwards.
@@ -20,8 +20,6 @@ type InForce struct {
 	Facts plan.Facts
 	// Devices are those behind the ports and uplinks that are connected.
 	Devices map[plan.PortID]hostdev.Device
-	// PortGroups are the names of each switch's port groups, those without a port among them.
-	PortGroups map[string][]string
 }
 
 // own are the addresses of this host's ports and uplinks as they are configured.
@@ -40,10 +38,10 @@ func (n InForce) own() linkproto.Own {
 	return own
 }
 
-// Host is what the parts share with their agent. State and Verdicts are the loop's: the parts use them in what they post and in Settled.
+// Host is what the parts share with their agent. Memory and Verdicts are the loop's: the parts use them in what they post and in Settled.
 type Host struct {
 	Log      *slog.Logger
-	State    *state.State
+	Memory   *memory.Memory
 	Events   *event.Bus
 	Verdicts Verdicts
 	// Post has f run in the loop unless done is closed, or the loop ends, first.

@@ -5,11 +5,11 @@ import (
 	"maps"
 	"time"
 
-	"heddle/internal/agent/state"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/uplinks/lacp"
 	"heddle/internal/uplinks/linkproto"
+	"heddle/internal/uplinks/memory"
 )
 
 // byLACP is who says that a member of a LAG is not used.
@@ -57,8 +57,8 @@ func (p *LAGs) Close() error {
 
 // Judge says which members are out, before the plan goes into force: what LACP reported last or, after a start, what it will go on
 // from. devices are those of the uplinks.
-func (p *LAGs) Judge(pl *plan.Plan, devices map[plan.PortID]state.LAGDevice) {
-	p.host.State.KeepLAGs(pl, devices)
+func (p *LAGs) Judge(pl *plan.Plan, devices map[plan.PortID]memory.LAGDevice) {
+	p.host.Memory.KeepLAGs(pl, devices)
 	for _, sw := range pl.Switches {
 		for _, u := range sw.Uplinks {
 			why := ""
@@ -71,13 +71,13 @@ func (p *LAGs) Judge(pl *plan.Plan, devices map[plan.PortID]state.LAGDevice) {
 }
 
 // reason is why a member is out, "" when it is in use.
-func (p *LAGs) reason(sw *plan.Switch, g *plan.LAG, id plan.PortID, devices map[plan.PortID]state.LAGDevice) string {
+func (p *LAGs) reason(sw *plan.Switch, g *plan.LAG, id plan.PortID, devices map[plan.PortID]memory.LAGDevice) string {
 	lagID := plan.PortID{Switch: sw.Name, Name: g.Name}
 	var status lacp.Status
 	if r, ok := p.reports[lagID]; ok {
 		status = r.Status
 	} else {
-		st := p.host.State.LAG(lagID)
+		st := p.host.Memory.LAG(lagID)
 		l := lacp.New(st.Config(g))
 		l.Restore(time.Now(), st.Saved(devices))
 		status = l.Status()
@@ -92,16 +92,16 @@ func (p *LAGs) reason(sw *plan.Switch, g *plan.LAG, id plan.PortID, devices map[
 
 // Settled hands LACP the LAGs of the plan in force.
 func (p *LAGs) Settled(now InForce) {
-	p.host.State.ForgetLAGs(now.Plan)
+	p.host.Memory.ForgetLAGs(now.Plan)
 	var want []linkproto.LAG
-	devices := map[plan.PortID]state.LAGDevice{}
+	devices := map[plan.PortID]memory.LAGDevice{}
 	for id, d := range now.Devices {
-		devices[id] = state.LAGDevice{Index: d.Index, MAC: d.MAC}
+		devices[id] = memory.LAGDevice{Index: d.Index, MAC: d.MAC}
 	}
 	there := map[plan.PortID]bool{}
 	for _, sw := range now.Plan.Switches {
 		for _, g := range sw.LAGs {
-			st := p.host.State.LAG(plan.PortID{Switch: sw.Name, Name: g.Name})
+			st := p.host.Memory.LAG(plan.PortID{Switch: sw.Name, Name: g.Name})
 			there[st.ID] = true
 			if st.Snapshot.System.MAC.IsZero() { // no member has a device yet
 				continue
@@ -132,7 +132,7 @@ func (p *LAGs) Settled(now InForce) {
 // reported takes in what changed; it runs in the loop.
 func (p *LAGs) reported(list []linkproto.LACPReport) {
 	for _, r := range list {
-		st := p.host.State.LAG(r.ID)
+		st := p.host.Memory.LAG(r.ID)
 		if st == nil {
 			continue
 		}

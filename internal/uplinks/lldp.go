@@ -6,13 +6,13 @@ import (
 	"os"
 	"time"
 
-	"heddle/internal/agent/state"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 	"heddle/internal/uplinks/linkproto"
 	"heddle/internal/uplinks/lldp"
+	"heddle/internal/uplinks/memory"
 )
 
 // LLDP listens and advertises on the uplinks.
@@ -53,7 +53,7 @@ func (p *LLDP) Close() error {
 // Settled says on which uplinks LLDP is spoken.
 func (p *LLDP) Settled(now InForce) {
 	var want []linkproto.LLDPPort
-	p.host.State.LLDP = nil
+	p.host.Memory.LLDP = nil
 	for _, sw := range now.Plan.Switches {
 		if sw.LLDP == spec.LLDPNone {
 			continue
@@ -67,7 +67,7 @@ func (p *LLDP) Settled(now InForce) {
 				Listen: sw.LLDP != spec.LLDPAdvertise}
 			if sw.LLDP != spec.LLDPListen {
 				port.Advertise = p.self.advertisement(u.ID, d)
-				p.host.State.LLDP = append(p.host.State.LLDP, state.LLDPSaid{ID: u.ID, Chassis: port.Advertise.Chassis, Port: port.Advertise.Port})
+				p.host.Memory.LLDP = append(p.host.Memory.LLDP, memory.LLDPSaid{ID: u.ID, Chassis: port.Advertise.Chassis, Port: port.Advertise.Port})
 			}
 			want = append(want, port)
 		}

@@ -7,10 +7,12 @@ import (
 	"sync"
 	"time"
 
-	"heddle/internal/agent/state"
+	"heddle/internal/binding"
 	"heddle/internal/dataplane"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/uplinks/memory"
 	"heddle/internal/uplinks/teaming/loadbalance"
 )
 
@@ -28,8 +30,8 @@ const assumedSpeed = 10e9
 // Meter is what the load is measured with; it is used in the loop alone.
 type Meter interface {
 	// Applied is what is in force, nil before anything is.
-	Applied() *dataplane.Desired
-	Counters() (map[plan.PortID]dataplane.Counters, error)
+	Applied() *binding.Desired
+	Counters() (map[plan.PortID]observe.Counters, error)
 	// Speed is that of a device in bits per second, 0 when it does not tell.
 	Speed(device string) float64
 	// Complain tells of a failure once.
@@ -78,27 +80,11 @@ func (p *Load) Close() error {
 
 // Settled forgets the assignments of ports that are gone or choose otherwise now.
 func (p *Load) Settled(now InForce) {
-	p.host.State.Assigned = slices.DeleteFunc(p.host.State.Assigned, func(s state.Assignment) bool {
+	p.host.Memory.Assigned = slices.DeleteFunc(p.host.Memory.Assigned, func(s memory.Assignment) bool {
 		port := now.Plan.Port(s.ID)
 		_, connected := now.Facts[s.ID]
-		return !connected || port == nil || !mayHave(port, s.Uplink)
+		return !connected || port == nil || !memory.MayHave(port, s.Uplink)
 	})
-}
-
-// mayHave says whether load-based teaming may give the port that uplink.
-func mayHave(p *plan.Port, uplink string) bool {
-	t := p.Policy.Teaming
-	return t.Policy.V == spec.LoadBased && slices.Contains(t.Active.V, uplink)
-}
-
-// Assigned is the uplink given to a port, "" for none.
-func Assigned(st *state.State, p *plan.Port) string {
-	for _, a := range st.Assigned {
-		if a.ID == p.ID && mayHave(p, a.Uplink) {
-			return a.Uplink
-		}
-	}
-	return ""
 }
 
 // Balance ends a window and moves ports; it runs in the loop.
@@ -123,7 +109,7 @@ func (p *Load) Balance(now time.Time) {
 			continue
 		}
 		for _, m := range loadbalance.Balance(p.uplinks(inForce, sw, rates), p.ports(inForce, sw, rates)) {
-			p.host.State.Assign(plan.PortID{Switch: sw.Name, Name: m.Port}, m.To)
+			p.host.Memory.Assign(plan.PortID{Switch: sw.Name, Name: m.Port}, m.To)
 			p.host.Log.Info("a port moves off a loaded uplink", "switch", sw.Name, "port", m.Port, "from", m.From, "to", m.To, "load", fmt.Sprintf("%.0f %%", m.Load))
 			moved = true
 		}
@@ -139,7 +125,7 @@ func balanced(sw *plan.Switch) bool {
 }
 
 // traffic is what the uplinks of a plan had by their wires, and its ports by their uplinks.
-func traffic(p *plan.Plan, counters map[plan.PortID]dataplane.Counters) map[plan.PortID]loadbalance.Bytes {
+func traffic(p *plan.Plan, counters map[plan.PortID]observe.Counters) map[plan.PortID]loadbalance.Bytes {
 	out := make(map[plan.PortID]loadbalance.Bytes, len(counters))
 	for _, sw := range p.Switches {
 		for _, u := range sw.Uplinks {
@@ -160,7 +146,7 @@ func traffic(p *plan.Plan, counters map[plan.PortID]dataplane.Counters) map[plan
 }
 
 // uplinks are the usable uplinks of a switch with their load.
-func (p *Load) uplinks(now *dataplane.Desired, sw *plan.Switch, rates map[plan.PortID]loadbalance.Rate) (list []loadbalance.Uplink) {
+func (p *Load) uplinks(now *binding.Desired, sw *plan.Switch, rates map[plan.PortID]loadbalance.Rate) (list []loadbalance.Uplink) {
 	for _, u := range sw.Uplinks {
 		r, known := rates[u.ID]
 		if f, ok := now.Facts[u.ID]; known && ok && f.Usable() {
@@ -182,11 +168,11 @@ func (p *Load) speed(device string) float64 {
 }
 
 // ports are the ports that may move, with the uplink each uses and those it might use.
-func (p *Load) ports(now *dataplane.Desired, sw *plan.Switch, rates map[plan.PortID]loadbalance.Rate) (list []loadbalance.Port) {
+func (p *Load) ports(now *binding.Desired, sw *plan.Switch, rates map[plan.PortID]loadbalance.Rate) (list []loadbalance.Port) {
 	for _, port := range sw.Ports {
 		f, ok := now.Facts[port.ID]
 		r, known := rates[port.ID]
-		use := now.UplinksInUse(sw, port)
+		use := dataplane.UplinksInUse(*now, sw, port)
 		if !ok || !known || port.Policy.Teaming.Policy.V != spec.LoadBased || len(use) != 1 {
 			continue
 		}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"heddle/internal/dataplane"
+	"heddle/internal/binding"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -45,8 +45,8 @@ func UplinkFact(d hostdev.Device) plan.Fact {
 }
 
 // Attachment says how frames reach the owner: straight into the other namespace where there is one (K13).
-func Attachment(d hostdev.Device) dataplane.Attachment {
-	return dataplane.Attachment{Ifindex: d.Index, PeerRedirect: d.Kind == hostdev.Veth && d.Peer.Elsewhere}
+func Attachment(d hostdev.Device) binding.Attachment {
+	return binding.Attachment{Ifindex: d.Index, PeerRedirect: d.Kind == hostdev.Veth && d.Peer.Elsewhere}
 }
 
 // Unusable says why a device cannot be what it is meant to be; "" when it can.

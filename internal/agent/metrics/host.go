@@ -11,8 +11,8 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/api"
-	"heddle/internal/dataplane"
 	"heddle/internal/host/hostdev"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
 
@@ -22,7 +22,7 @@ type Port struct {
 	PortGroup string
 	Uplink    bool
 	State     api.PortState
-	Counters  dataplane.Counters
+	Counters  observe.Counters
 	// MACLimit is how many MACs it may learn; 0 without MAC learning.
 	MACLimit int
 	Lost     hostdev.Losses

@@ -8,6 +8,7 @@ import (
 
 	"heddle/internal/host/ownfile"
 	"heddle/internal/spec"
+	"heddle/internal/uplinks/teaming/failover"
 )
 
 // The lists of a state are as long as a host has ports, and mostly as they were when it was written last. The text of such a list is
@@ -24,7 +25,7 @@ type written struct {
 	text    []byte
 	ports   list[spec.Port]
 	numbers list[Number]
-	uses    list[PortUse]
+	uses    list[failover.PortUse]
 	held    list[Held]
 }
 
@@ -83,7 +84,7 @@ func add[T any](w *written, name string, l *list[T], of []T, was *written, befor
 	return nil
 }
 
-func sameUse(a, b PortUse) bool {
+func sameUse(a, b failover.PortUse) bool {
 	return a.ID == b.ID && slices.Equal(a.Using, b.Using) && slices.Equal(a.Resting, b.Resting)
 }
 

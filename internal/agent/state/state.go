@@ -15,8 +15,8 @@ import (
 	"heddle/internal/host/ownfile"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/uplinks/lldp"
 	"heddle/internal/uplinks/loops"
+	"heddle/internal/uplinks/memory"
 	"heddle/internal/uplinks/teaming/failover"
 )
 
@@ -38,9 +38,7 @@ type State struct {
 	// Numbers are the numbers of ports (D10) and uplinks given so far.
 	Numbers []Number `json:"numbers"`
 	// Uses are what the ports use of their teams, so that a port without failback stays where it is over a restart.
-	Uses []PortUse `json:"uses,omitzero"`
-	// Assigned are the uplinks that load-based teaming has moved ports to.
-	Assigned []Assignment `json:"assigned,omitzero"`
+	Uses []failover.PortUse `json:"uses,omitzero"`
 	// Waits are the ports whose guests run elsewhere, or did until lately (S99); LastWait is the highest number that a wait was given.
 	Waits    []Wait `json:"waits,omitzero"`
 	LastWait uint32 `json:"lastWait,omitzero"`
@@ -52,9 +50,8 @@ type State struct {
 	Held  []Held `json:"held"`
 	// Pairs are the devices that the agent made for host ports.
 	Pairs []Pair `json:"pairs,omitzero"`
-	// LAGs and LLDP are what the physical network was told last; they count for Place like Held.
-	LAGs []LAG      `json:"lags,omitzero"`
-	LLDP []LLDPSaid `json:"lldp,omitzero"`
+	// Memory is what the conversations with the physical network remember. Its LAGs and LLDP count for Place like Held.
+	memory.Memory
 	// Loops are the ports that are blocked because of loops; they count for Place.
 	Loops []loops.Block `json:"loops,omitzero"`
 	// Released are devices no longer in use that have not been given back yet.
@@ -149,25 +146,6 @@ type Number struct {
 	Number uint32      `json:"number"`
 }
 
-// PortUse is what a port uses of its team.
-type PortUse struct {
-	ID plan.PortID `json:"id"`
-	failover.Use
-}
-
-// Assignment is the uplink that load-based teaming has moved a port to.
-type Assignment struct {
-	ID     plan.PortID `json:"id"`
-	Uplink string      `json:"uplink"`
-}
-
-// LLDPSaid is an advertisement that neighbours may remember, so that it can be taken back.
-type LLDPSaid struct {
-	ID      plan.PortID    `json:"id"`
-	Chassis lldp.ChassisID `json:"chassis"`
-	Port    lldp.PortID    `json:"port"`
-}
-
 // Held is one device in the agent's hands, and how it was before, so that it can be given back as it was.
 type Held struct {
 	ID     plan.PortID `json:"id"`
@@ -243,12 +221,6 @@ func (s *State) MoveTo(place string) {
 	s.Pairs = nil
 	s.Place, s.Held, s.Released, s.Departed, s.Uses, s.Assigned, s.LAGs, s.LLDP, s.Loops = place, nil, nil, nil, nil, nil, nil, nil, nil
 	s.endWaits()
-}
-
-// Assign gives a port an uplink, in place of what it was given before.
-func (s *State) Assign(id plan.PortID, uplink string) {
-	s.Assigned = slices.DeleteFunc(s.Assigned, func(a Assignment) bool { return a.ID == id })
-	s.Assigned = append(s.Assigned, Assignment{id, uplink})
 }
 
 // Depart remembers how an uplink's device was that left the host's namespace, in place of what was remembered for that uplink.

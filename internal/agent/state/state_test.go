@@ -56,7 +56,7 @@ func TestEveryStateIsWrittenWhole(t *testing.T) {
 			case "number":
 				st.Numbers = append(slices.Clone(st.Numbers), Number{id, uint32(i)})
 			case "use":
-				st.Uses = append(slices.Clone(st.Uses), PortUse{ID: id, Use: failover.Use{Using: []string{id.Name}}})
+				st.Uses = append(slices.Clone(st.Uses), failover.PortUse{ID: id, Use: failover.Use{Using: []string{id.Name}}})
 			case "hold":
 				st.Held = append(st.Held, Held{ID: id})
 			case "change":

@@ -9,6 +9,7 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
 
@@ -34,7 +35,7 @@ func Members(p *plan.Plan) []Member {
 }
 
 // Stats are a port's or uplink's counters (S80, D7), read at an instant of CLOCK_MONOTONIC in nanoseconds.
-func Stats(m Member, c dataplane.Counters, at int64) api.Stats {
+func Stats(m Member, c observe.Counters, at int64) api.Stats {
 	s := statsOf(m.ID, m.Uplink, c)
 	s.PortGroup, s.ReadAt = m.PortGroup, at
 	return s
@@ -42,7 +43,7 @@ func Stats(m Member, c dataplane.Counters, at int64) api.Stats {
 
 // statsOf puts a port's counters under their public names. What is dropped is split as docs/reference/frame-rules.md §7 says:
 // malformed frames and copies a device refused are exceptions, everything else is dropped.
-func statsOf(id plan.PortID, uplink bool, c dataplane.Counters) api.Stats {
+func statsOf(id plan.PortID, uplink bool, c observe.Counters) api.Stats {
 	s := api.Stats{Switch: id.Switch, Name: id.Name, Uplink: uplink, Drops: reasons(c.Drops), Refused: reasons(c.Refused)}
 	for _, d := range []struct {
 		name  string
@@ -97,7 +98,7 @@ func reasons(by map[abi.Reason]uint64) []api.ReasonNo {
 }
 
 // MACs are the addresses of the ports that are connected, and the learned ones.
-func MACs(p *plan.Plan, facts plan.Facts, learned []dataplane.MACEntry) []api.MAC {
+func MACs(p *plan.Plan, facts plan.Facts, learned []observe.MACEntry) []api.MAC {
 	out := []api.MAC{}
 	for _, sw := range p.Switches {
 		own := dataplane.EffectiveMACs(sw, facts)
@@ -125,7 +126,7 @@ func ownVLAN(p *plan.Port) string {
 	return "untagged"
 }
 
-func vlanText(e dataplane.MACEntry) string {
+func vlanText(e observe.MACEntry) string {
 	switch {
 	case e.VLAN == 0:
 		return "untagged"

@@ -5,13 +5,14 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/dataplane"
+	"heddle/internal/observe"
 	"heddle/internal/observe/event"
 )
 
 // Told is what the switch program told as an event.
 func Told(e dataplane.Told) event.Event {
 	out := event.Event{Time: e.At, Switch: e.Port.Switch, Port: e.Port.Name, MAC: e.MAC.String(),
-		VLAN: vlanText(dataplane.MACEntry{VLAN: e.VLAN, AD: e.AD})}
+		VLAN: vlanText(observe.MACEntry{VLAN: e.VLAN, AD: e.AD})}
 	where := "VLAN " + out.VLAN
 	if e.VLAN == 0 {
 		where = "the untagged segment"

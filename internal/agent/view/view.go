@@ -8,6 +8,7 @@ import (
 
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
+	"heddle/internal/binding"
 	"heddle/internal/dataplane"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -18,7 +19,7 @@ type Source struct {
 	Agent      api.AgentInfo
 	Config     *spec.Config // in force
 	Plan       *plan.Plan   // of Config
-	Applied    *dataplane.Desired
+	Applied    *binding.Desired
 	Remembered *state.State
 	Problems   map[plan.PortID]string
 	// Unattached says why frames of a port do not reach the switch yet, "" when they do.
@@ -134,7 +135,7 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation string) api.Port
 		return v
 	}
 	v.MTU = f.MTU
-	v.Uplinks = src.Applied.UplinksInUse(sw, p)
+	v.Uplinks = dataplane.UplinksInUse(*src.Applied, sw, p)
 	v.Violation = violation
 	v.Promiscuous = map[plan.Asks]string{plan.AsksYes: "yes", plan.AsksNo: "no", plan.AsksUnknown: "unknown"}[f.Promiscuous]
 	if !f.SeenMAC.IsZero() {

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"heddle/internal/api"
-	"heddle/internal/uplinks"
 )
 
 func TestWhoAsksForWhatIsNotThereIsTold(t *testing.T) {
@@ -74,7 +73,7 @@ func TestS66_WhoLooksIsToldThatPacketsAreSampled(t *testing.T) {
 	g := newRig(t)
 	g.settle(idle, "vm1")
 	g.plan.Switches[0].IPFIX.SamplingRate = 9
-	g.Settled(uplinks.InForce{Plan: g.plan})
+	g.Settled(g.plan, nil)
 	g.await("the flows' table", func() bool { s, _ := g.Status(); return len(s.Switches) == 1 && s.Switches[0].SamplingRate == 9 })
 	for f, want := range map[api.FlowFilter]int{{}: 9, {Port: "vm1"}: 9, {Port: "vm2"}: 0} {
 		q := query()
@@ -130,7 +129,7 @@ func TestStatusShowsTheCollectorsOfThePlanAlone(t *testing.T) {
 	g.await("the collector", func() bool { return shown() == 1 })
 	g.settle(idle)
 	g.plan.Switches[0].IPFIX.Collectors = nil
-	g.Settled(uplinks.InForce{Plan: g.plan})
+	g.Settled(g.plan, nil)
 	if n := shown(); n != 0 {
 		t.Errorf("%d collectors", n)
 	}

@@ -14,7 +14,6 @@ import (
 	"heddle/internal/flow/export"
 	"heddle/internal/flow/meter"
 	"heddle/internal/plan"
-	"heddle/internal/uplinks"
 )
 
 // Options are what a Runner is made with.
@@ -84,12 +83,13 @@ func Start(o Options) *Runner {
 	return r
 }
 
-// Settled takes over what the plan in force says. It does not block.
-func (r *Runner) Settled(now uplinks.InForce) {
+// Settled takes over what the plan in force says. portGroups are the names of each switch's port groups, those without a port among
+// them. It does not block.
+func (r *Runner) Settled(p *plan.Plan, portGroups map[string][]string) {
 	wanted := map[string]wish{}
-	for _, sw := range now.Plan.Switches {
+	for _, sw := range p.Switches {
 		wanted[sw.Name] = wish{sw.IPFIX, metered(sw, func(m plan.Monitoring) bool { return m.IPFIX.V }), metered(sw, plan.Monitoring.Ingress),
-			placesOf(sw), now.PortGroups[sw.Name]}
+			placesOf(sw), portGroups[sw.Name]}
 	}
 	r.wishes.Lock()
 	same := r.wanted != nil && maps.EqualFunc(r.wanted, wanted, func(a, b wish) bool { return maps.Equal(a.metered, b.metered) && a.settings.Equal(b.settings) })

@@ -12,7 +12,6 @@ import (
 	"heddle/internal/flow/meter"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/uplinks"
 )
 
 // source is a kernel whose frames are what the test says.
@@ -181,7 +180,7 @@ func (g *rig) settle(idle time.Duration, names ...string) {
 	}
 	sw.Uplinks = []*plan.Uplink{{ID: plan.PortID{Switch: "lab", Name: "u1"}, Monitoring: on("u1")}}
 	g.plan = &plan.Plan{Switches: []*plan.Switch{sw}}
-	g.Settled(uplinks.InForce{Plan: g.plan, PortGroups: map[string][]string{"lab": {"web", "db", "empty"}}})
+	g.Settled(g.plan, map[string][]string{"lab": {"web", "db", "empty"}})
 }
 
 // await waits until f is so.

@@ -9,7 +9,9 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"heddle/internal/binding"
 	"heddle/internal/dataplane"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -56,7 +58,7 @@ func untagged() *spec.VLAN  { return &spec.VLAN{None: true} }
 
 // desired is a distributed switch with one uplink and n ports in one VLAN, every security policy on reject, as a user who
 // sets nothing gets it. ifindex gives each port's device.
-func desired(n int, vlan *spec.VLAN, learning bool, ifindex func(port int) uint32) (dataplane.Desired, error) {
+func desired(n int, vlan *spec.VLAN, learning bool, ifindex func(port int) uint32) (binding.Desired, error) {
 	cfg := &spec.Config{Switches: []spec.Switch{{
 		Name: "bench", Kind: spec.Distributed, Uplinks: []spec.Uplink{{Name: "uplink1", Device: "up1"}},
 		PortGroups: []spec.PortGroup{{Name: "vms", Policy: spec.Policy{VLAN: vlan}}},
@@ -69,14 +71,14 @@ func desired(n int, vlan *spec.VLAN, learning bool, ifindex func(port int) uint3
 		group.Security.MACLearning.UnicastFlooding = &quiet
 	}
 	uplink := plan.PortID{Switch: "bench", Name: "uplink1"}
-	d := dataplane.Desired{
+	d := binding.Desired{
 		Facts:       plan.Facts{uplink: {Up: true, MTU: 1500, DeviceMAC: plan.MAC{2, 1, 0, 0, 0, 1}}},
-		Attachments: map[plan.PortID]dataplane.Attachment{uplink: {Ifindex: 1}},
+		Attachments: map[plan.PortID]binding.Attachment{uplink: {Ifindex: 1}},
 	}
 	for i := range n {
 		cfg.Ports = append(cfg.Ports, spec.Port{Name: portID(i).Name, Switch: "bench", PortGroup: "vms", MAC: portMAC(i).String()})
 		d.Facts[portID(i)] = plan.Fact{Up: true, MTU: 1500}
-		d.Attachments[portID(i)] = dataplane.Attachment{Ifindex: ifindex(i), PeerRedirect: true}
+		d.Attachments[portID(i)] = binding.Attachment{Ifindex: ifindex(i), PeerRedirect: true}
 	}
 	var err error
 	d.Plan, err = plan.Resolve(cfg, nil)
@@ -162,9 +164,9 @@ func (r *frameRig) learning(ports, macs int) (*dataplane.FrameBench, error) {
 	if err := b.Apply(d); err != nil {
 		return nil, err
 	}
-	entries := make([]dataplane.MACEntry, macs)
+	entries := make([]observe.MACEntry, macs)
 	for i := range entries {
-		entries[i] = dataplane.MACEntry{Switch: "bench", VLAN: 100, MAC: farMAC(i), Port: portID(i % ports)}
+		entries[i] = observe.MACEntry{Switch: "bench", VLAN: 100, MAC: farMAC(i), Port: portID(i % ports)}
 	}
 	return b, b.Learn(entries)
 }

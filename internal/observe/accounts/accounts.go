@@ -5,7 +5,7 @@ package accounts
 import (
 	"fmt"
 
-	"heddle/internal/dataplane"
+	"heddle/internal/observe"
 )
 
 // Books is what of a port's counters must add up.
@@ -18,7 +18,7 @@ type Books struct {
 }
 
 // Of are the books of a port's counters.
-func Of(c *dataplane.Counters) Books {
+func Of(c *observe.Counters) Books {
 	b := Books{Received: c.Received(), Delivered: c.Delivered, Dropped: c.Dropped(), Host: c.PacketsFromHost,
 		HostFates: c.PacketsFromHostKept + c.PacketsFromHostDropped, FromPnic: c.BytesInFromPnic}
 	for _, n := range c.BytesOut {
@@ -89,7 +89,7 @@ func grown(a, b Books) bool {
 }
 
 // AtRest says what does not add up in the counters of a port that nothing is under way at.
-func AtRest(c *dataplane.Counters) error {
+func AtRest(c *observe.Counters) error {
 	b := Of(c)
 	v, _ := Judge(b, b, 0)
 	if v.State != Exact {

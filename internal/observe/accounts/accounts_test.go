@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"heddle/internal/abi"
-	"heddle/internal/dataplane"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
 
@@ -64,10 +64,10 @@ func TestS94_UnderTrafficSoundAccountsAreNeverCalledBrokenAndALeakAlwaysShows(t 
 // busy counts one frame more at every reading, until it has been read often enough.
 type busy struct{ reads, until uint64 }
 
-func (b *busy) Read(plan.PortID) (dataplane.Counters, error) {
+func (b *busy) Read(plan.PortID) (observe.Counters, error) {
 	b.reads++
 	n := min(b.reads, b.until)
-	c := dataplane.Counters{Delivered: n - 1, Drops: map[abi.Reason]uint64{abi.ReasonPortBlocked: 1}}
+	c := observe.Counters{Delivered: n - 1, Drops: map[abi.Reason]uint64{abi.ReasonPortBlocked: 1}}
 	c.PacketsIn[abi.ClassUnicast] = n
 	return c, nil
 }

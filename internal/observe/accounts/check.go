@@ -5,13 +5,13 @@ import (
 	"runtime"
 	"time"
 
-	"heddle/internal/dataplane"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
 
 // Reader reads a port's counters; dataplane.CounterReader does.
 type Reader interface {
-	Read(plan.PortID) (dataplane.Counters, error)
+	Read(plan.PortID) (observe.Counters, error)
 }
 
 // How a check goes about ports with traffic: it comes back to them a few times, for an instant without.

@@ -9,6 +9,7 @@ import (
 	"heddle/internal/dataplane"
 	"heddle/internal/flow"
 	"heddle/internal/model"
+	"heddle/internal/observe"
 	"heddle/internal/observe/accounts"
 	"heddle/internal/plan"
 )
@@ -128,7 +129,7 @@ func (k *Kernel) Counters() (map[plan.PortID]model.Counters, error) {
 }
 
 // counters gives the kernel's counters the model's form.
-func counters(c dataplane.Counters) model.Counters {
+func counters(c observe.Counters) model.Counters {
 	const u, m, b = abi.ClassUnicast, abi.ClassMulticast, abi.ClassBroadcast
 	out := model.Counters{
 		PacketsInUnicast: c.PacketsIn[u], PacketsInMulticast: c.PacketsIn[m], PacketsInBroadcast: c.PacketsIn[b],

@@ -6,11 +6,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heddle/internal/abi"
-	"heddle/internal/dataplane"
+	"heddle/internal/observe"
 )
 
 // vds are the counters of a port under the names a VDS gives them, those that are zero left out.
-func vds(c dataplane.Counters) map[string]uint64 {
+func vds(c observe.Counters) map[string]uint64 {
 	m := map[string]uint64{
 		"packetsInDropped": c.PacketsInDropped(), "packetsOutDropped": c.PacketsOutDropped(),
 		"packetsInException": c.PacketsInException(), "packetsOutException": c.PacketsOutException(),

@@ -6,24 +6,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heddle/internal/abi"
-	"heddle/internal/dataplane"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
 
 // ledger is the books of a test: what every counter of every port and uplink must be, worked out from what the test expects
 // of each frame. They are compared whole at the end of every test (S80, S94).
 type ledger struct {
-	books map[string]*dataplane.Counters
+	books map[string]*observe.Counters
 	table []string
 }
 
-func (l *ledger) of(name string) *dataplane.Counters {
+func (l *ledger) of(name string) *observe.Counters {
 	if l.books == nil {
-		l.books = map[string]*dataplane.Counters{}
+		l.books = map[string]*observe.Counters{}
 	}
 	c := l.books[name]
 	if c == nil {
-		c = &dataplane.Counters{Drops: map[abi.Reason]uint64{}, Refused: map[abi.Reason]uint64{}}
+		c = &observe.Counters{Drops: map[abi.Reason]uint64{}, Refused: map[abi.Reason]uint64{}}
 		l.books[name] = c
 	}
 	return c
@@ -87,7 +87,7 @@ func (l *ledger) compare(r *rig) {
 		r.t.Error(err)
 		return
 	}
-	want := map[plan.PortID]dataplane.Counters{}
+	want := map[plan.PortID]observe.Counters{}
 	for id := range got {
 		want[id] = *l.of(id.Name)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"heddle/internal/dataplane"
+	"heddle/internal/observe"
 )
 
 // emit sends a frame as the owner of a port or from the network at an uplink. What every owner then receives, and what the
@@ -55,7 +55,7 @@ func (h *host) carry(at string, frame []byte) ([]string, map[string]captured) {
 
 // told is what the counters say became of the one frame sent since before. The host's stack is the one receiver whose bytes
 // are not seen.
-func (h *host) told(sent []byte, before map[string]dataplane.Counters) []string {
+func (h *host) told(sent []byte, before map[string]observe.Counters) []string {
 	var lines []string
 	for name, now := range h.counters() {
 		was := before[name]
@@ -79,20 +79,20 @@ func (h *host) told(sent []byte, before map[string]dataplane.Counters) []string 
 	return lines
 }
 
-func (h *host) counters() map[string]dataplane.Counters {
+func (h *host) counters() map[string]observe.Counters {
 	h.t.Helper()
 	all, err := h.k.Counters()
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	byName := map[string]dataplane.Counters{}
+	byName := map[string]observe.Counters{}
 	for id, c := range all {
 		byName[label(id)] = c
 	}
 	return byName
 }
 
-func received(all map[string]dataplane.Counters, name string) uint64 {
+func received(all map[string]observe.Counters, name string) uint64 {
 	c := all[name]
 	return c.Received()
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"heddle/internal/binding"
 	"heddle/internal/dataplane"
 	"heddle/internal/lab/netns"
 	"heddle/internal/observe/accounts"
@@ -30,7 +31,7 @@ type host struct {
 	dir  string
 	text string
 	k    *dataplane.Kernel
-	d    dataplane.Desired
+	d    binding.Desired
 	ends map[string]*end
 }
 
@@ -186,16 +187,16 @@ func (h *host) open() {
 // inForce applies a plan with every device there and up.
 func (h *host) inForce(p *plan.Plan) {
 	h.t.Helper()
-	h.d = dataplane.Desired{Plan: p, Facts: plan.Facts{}, Attachments: map[plan.PortID]dataplane.Attachment{}}
+	h.d = binding.Desired{Plan: p, Facts: plan.Facts{}, Attachments: map[plan.PortID]binding.Attachment{}}
 	for _, sw := range p.Switches {
 		for _, u := range sw.Uplinks {
 			h.d.Facts[u.ID] = plan.Fact{Up: true, MTU: 1500, DeviceMAC: plan.MAC(word(u.Device))}
-			h.d.Attachments[u.ID] = dataplane.Attachment{Ifindex: uint32(h.ends[u.ID.Name].index)}
+			h.d.Attachments[u.ID] = binding.Attachment{Ifindex: uint32(h.ends[u.ID.Name].index)}
 		}
 		for _, port := range sw.Ports {
 			e := h.ends[port.ID.Name]
 			h.d.Facts[port.ID] = plan.Fact{Up: true, MTU: 1500, SeenMAC: port.InitialMAC}
-			h.d.Attachments[port.ID] = dataplane.Attachment{Ifindex: uint32(e.index), PeerRedirect: !e.tap}
+			h.d.Attachments[port.ID] = binding.Attachment{Ifindex: uint32(e.index), PeerRedirect: !e.tap}
 		}
 	}
 	h.reapply()

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 
-	"heddle/internal/dataplane"
+	"heddle/internal/binding"
 	"heddle/internal/model"
 	"heddle/internal/plan"
 	"heddle/internal/test/difftest"
@@ -119,10 +119,10 @@ func (h *host) state(s *difftest.State) (*plan.Plan, plan.Facts) {
 			port.Policy.StormControl = plan.StormControl{} // its rates go by milliseconds, which the model's clock does not count here
 		}
 	}
-	h.d = dataplane.Desired{Plan: p, Facts: f, Attachments: map[plan.PortID]dataplane.Attachment{}}
+	h.d = binding.Desired{Plan: p, Facts: f, Attachments: map[plan.PortID]binding.Attachment{}}
 	for id := range f {
 		e := h.ends[label(id)]
-		h.d.Attachments[id] = dataplane.Attachment{Ifindex: uint32(e.index), PeerRedirect: !e.tap}
+		h.d.Attachments[id] = binding.Attachment{Ifindex: uint32(e.index), PeerRedirect: !e.tap}
 	}
 	h.reapply()
 	return p, f

@@ -119,3 +119,9 @@ func (t Team) Next(was Use, usable func(entry string) bool) Use {
 		}
 	}
 }
+
+// PortUse is what a port uses of its team, as the agent remembers it over a restart.
+type PortUse struct {
+	ID plan.PortID `json:"id"`
+	Use
+}

@@ -3,6 +3,7 @@ package teams
 import (
 	"slices"
 
+	"heddle/internal/binding"
 	"heddle/internal/dataplane"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -15,13 +16,13 @@ const fewVLANs = 32
 
 // Round is one change's announcements in the making.
 type Round struct {
-	inForce *dataplane.Desired
+	inForce *binding.Desired
 	now     *Teams
 	own     map[string]map[plan.PortID]plan.MAC // by switch
 }
 
 // NewRound begins; inForce is what came into force with now.
-func NewRound(inForce *dataplane.Desired, now *Teams) *Round {
+func NewRound(inForce *binding.Desired, now *Teams) *Round {
 	return &Round{inForce: inForce, now: now, own: map[string]map[plan.PortID]plan.MAC{}}
 }
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"heddle/internal/dataplane"
+	"heddle/internal/binding"
 	"heddle/internal/plan"
 )
 
@@ -27,7 +27,7 @@ type Change struct {
 }
 
 // Compare gives what became of the ports. inForce is what came into force with now; link says what is wrong with the link of a device.
-func Compare(was, now *Teams, inForce *dataplane.Desired, link func(device string) string) Change {
+func Compare(was, now *Teams, inForce *binding.Desired, link func(device string) string) Change {
 	c := Change{Ports: map[Move]int{}}
 	for _, sw := range inForce.Plan.Switches {
 		for _, p := range sw.Ports {
@@ -60,7 +60,7 @@ func (c *Change) add(sw *plan.Switch, p *plan.Port, was, now *Teams, r reasons) 
 
 // reasons is what the reasons of moves are found in.
 type reasons struct {
-	inForce *dataplane.Desired
+	inForce *binding.Desired
 	link    func(device string) string
 }
 

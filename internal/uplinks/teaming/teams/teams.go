@@ -4,8 +4,7 @@ package teams
 import (
 	"slices"
 
-	"heddle/internal/agent/state"
-	"heddle/internal/dataplane"
+	"heddle/internal/binding"
 	"heddle/internal/plan"
 	"heddle/internal/uplinks/teaming/failover"
 )
@@ -27,7 +26,7 @@ type Use struct {
 }
 
 // Form works out what every connected port uses under these facts, and writes into the facts what rests for it (S44).
-func Form(d *dataplane.Desired, was *Teams) *Teams {
+func Form(d *binding.Desired, was *Teams) *Teams {
 	now := &Teams{Usable: map[plan.PortID]bool{}, Ports: make(map[plan.PortID]*Use, len(d.Facts))}
 	room := make([]Use, len(d.Facts)) // of all ports at once: a thousand small pieces of memory take a while to get
 	for _, sw := range d.Plan.Switches {
@@ -88,7 +87,7 @@ func (t *Teams) weigh(sw *plan.Switch, facts plan.Facts) {
 }
 
 // Remembered is what an earlier agent left, with every uplink taken as usable.
-func Remembered(uses []state.PortUse) *Teams {
+func Remembered(uses []failover.PortUse) *Teams {
 	t := &Teams{Usable: map[plan.PortID]bool{}, Ports: make(map[plan.PortID]*Use, len(uses))}
 	for _, u := range uses {
 		t.Ports[u.ID] = &Use{Use: u.Use}
@@ -100,12 +99,12 @@ func Remembered(uses []state.PortUse) *Teams {
 }
 
 // Remember is what a later agent needs of it.
-func (t *Teams) Remember(p *plan.Plan) []state.PortUse {
-	uses := make([]state.PortUse, 0, len(t.Ports))
+func (t *Teams) Remember(p *plan.Plan) []failover.PortUse {
+	uses := make([]failover.PortUse, 0, len(t.Ports))
 	for _, sw := range p.Switches {
 		for _, p := range sw.Ports {
 			if u, ok := t.Ports[p.ID]; ok {
-				uses = append(uses, state.PortUse{ID: p.ID, Use: u.Use})
+				uses = append(uses, failover.PortUse{ID: p.ID, Use: u.Use})
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"heddle/internal/binding"
 	"heddle/internal/dataplane"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -18,7 +19,7 @@ func TestS52_MembersOfALAGAreOneEntry(t *testing.T) {
 	p := &plan.Port{ID: id("p"), Number: 1, Policy: &plan.Effective{}}
 	p.Policy.Teaming.Policy.V, p.Policy.Teaming.Active.V = spec.ExplicitOrder, []string{"lag1"}
 	sw := &plan.Switch{Name: "lab", Ports: []*plan.Port{p}, LAGs: []*plan.LAG{{Name: "lag1", Uplinks: []string{"u1", "u2"}}}}
-	d := dataplane.Desired{Plan: &plan.Plan{Switches: []*plan.Switch{sw}}, Facts: plan.Facts{p.ID: {Up: true}}}
+	d := binding.Desired{Plan: &plan.Plan{Switches: []*plan.Switch{sw}}, Facts: plan.Facts{p.ID: {Up: true}}}
 	for _, u := range []string{"u1", "u2"} {
 		sw.Uplinks = append(sw.Uplinks, &plan.Uplink{ID: id(u)})
 	}
@@ -50,10 +51,10 @@ func TestS42_S45_WhatIsFollowedIsWhatTheKernelDoes(t *testing.T) {
 		team.Active.V, team.Standby.V = all[:active], all[active:]
 		team.Failback.V = rapid.Bool().Draw(t, "failback")
 		sw := &plan.Switch{Name: "lab", Ports: []*plan.Port{p}}
-		d := dataplane.Desired{Plan: &plan.Plan{Switches: []*plan.Switch{sw}}, Attachments: map[plan.PortID]dataplane.Attachment{p.ID: {Ifindex: 9}}}
+		d := binding.Desired{Plan: &plan.Plan{Switches: []*plan.Switch{sw}}, Attachments: map[plan.PortID]binding.Attachment{p.ID: {Ifindex: 9}}}
 		for i, u := range names {
 			sw.Uplinks = append(sw.Uplinks, &plan.Uplink{ID: id(u)})
-			d.Attachments[id(u)] = dataplane.Attachment{Ifindex: uint32(i + 1)}
+			d.Attachments[id(u)] = binding.Attachment{Ifindex: uint32(i + 1)}
 		}
 		was := Remembered(nil)
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
@@ -64,7 +65,7 @@ func TestS42_S45_WhatIsFollowedIsWhatTheKernelDoes(t *testing.T) {
 			now := Form(&d, was)
 			was = now
 			want := slices.Sorted(slices.Values(now.Of(p.ID).Using))
-			if got := d.UplinksInUse(sw, p); !slices.Equal(got, want) {
+			if got := dataplane.UplinksInUse(d, sw, p); !slices.Equal(got, want) {
 				t.Fatalf("%+v with %+v: the kernel uses %q, followed is %+v", failover.TeamOf(p, ""), d.Facts, got, now.Of(p.ID).Use)
 			}
 		}

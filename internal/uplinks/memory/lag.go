@@ -1,4 +1,4 @@
-package state
+package memory
 
 import (
 	"slices"
@@ -30,41 +30,41 @@ const (
 )
 
 // LAG finds what is remembered of a LAG, nil for nothing.
-func (s *State) LAG(id plan.PortID) *LAG {
-	for i := range s.LAGs {
-		if s.LAGs[i].ID == id {
-			return &s.LAGs[i]
+func (m *Memory) LAG(id plan.PortID) *LAG {
+	for i := range m.LAGs {
+		if m.LAGs[i].ID == id {
+			return &m.LAGs[i]
 		}
 	}
 	return nil
 }
 
 // KeepLAGs gives every LAG of the plan its system and port numbers. It takes nothing away, because the plan may yet be refused.
-func (s *State) KeepLAGs(p *plan.Plan, devices map[plan.PortID]LAGDevice) {
+func (m *Memory) KeepLAGs(p *plan.Plan, devices map[plan.PortID]LAGDevice) {
 	for _, sw := range p.Switches {
 		for _, g := range sw.LAGs {
 			id := plan.PortID{Switch: sw.Name, Name: g.Name}
-			if s.LAG(id) == nil {
-				s.LAGs = append(s.LAGs, LAG{ID: id})
+			if m.LAG(id) == nil {
+				m.LAGs = append(m.LAGs, LAG{ID: id})
 			}
-			st := s.LAG(id)
+			st := m.LAG(id)
 			st.number(g)
 			st.chooseSystem(g, devices)
-			s.chooseKey(st)
+			m.chooseKey(st)
 		}
 	}
 }
 
 // ForgetLAGs forgets the LAGs and members that a plan in force does not have.
-func (s *State) ForgetLAGs(p *plan.Plan) {
-	s.LAGs = slices.DeleteFunc(s.LAGs, func(st LAG) bool {
+func (m *Memory) ForgetLAGs(p *plan.Plan) {
+	m.LAGs = slices.DeleteFunc(m.LAGs, func(st LAG) bool {
 		sw := p.Switch(st.ID.Switch)
 		return sw == nil || sw.LAG(st.ID.Name) == nil
 	})
-	for i := range s.LAGs {
-		st := &s.LAGs[i]
+	for i := range m.LAGs {
+		st := &m.LAGs[i]
 		g := p.Switch(st.ID.Switch).LAG(st.ID.Name)
-		st.Snapshot.Members = slices.DeleteFunc(st.Snapshot.Members, func(m lacp.MemberSnapshot) bool { return !slices.Contains(g.Uplinks, m.Name) })
+		st.Snapshot.Members = slices.DeleteFunc(st.Snapshot.Members, func(o lacp.MemberSnapshot) bool { return !slices.Contains(g.Uplinks, o.Name) })
 	}
 }
 
@@ -94,9 +94,9 @@ func (st *LAG) chooseSystem(g *plan.LAG, devices map[plan.PortID]LAGDevice) {
 }
 
 // chooseKey takes the lowest key that no other LAG has: a device may move from one LAG to another, whose system id it then is.
-func (s *State) chooseKey(st *LAG) {
+func (m *Memory) chooseKey(st *LAG) {
 	taken := func(k uint16) bool {
-		return slices.ContainsFunc(s.LAGs, func(o LAG) bool { return o.ID != st.ID && o.Snapshot.Key == k })
+		return slices.ContainsFunc(m.LAGs, func(o LAG) bool { return o.ID != st.ID && o.Snapshot.Key == k })
 	}
 	for st.Snapshot.Key == 0 || taken(st.Snapshot.Key) {
 		st.Snapshot.Key++

@@ -1,4 +1,4 @@
-package state
+package memory
 
 import (
 	"testing"
@@ -13,7 +13,7 @@ func TestLAGState_NumbersAndKeys(t *testing.T) {
 	p := func(members ...string) *plan.Plan {
 		return &plan.Plan{Switches: []*plan.Switch{{Name: "s", LAGs: []*plan.LAG{{Name: "one", Uplinks: members}, {Name: "two", Uplinks: []string{"z"}}}}}}
 	}
-	var st State
+	var st Memory
 	keep := func(members ...string) *LAG {
 		st.KeepLAGs(p(members...), devices)
 		st.ForgetLAGs(p(members...))

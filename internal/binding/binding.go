@@ -1,0 +1,19 @@
+// Package binding is a plan bound to the devices of a host: what the kernel is asked to do. Pure words.
+package binding
+
+import "heddle/internal/plan"
+
+// Attachment is how the kernel reaches a port's device.
+type Attachment struct {
+	Ifindex uint32
+	// PeerRedirect: a veth whose other end is in another network namespace and can be handed frames directly (K13).
+	PeerRedirect bool
+}
+
+// Desired is what the kernel shall do: the plan, what is known of the devices, and where they are. A port without a Fact or
+// without an Attachment is not connected.
+type Desired struct {
+	Plan        *plan.Plan
+	Facts       plan.Facts
+	Attachments map[plan.PortID]Attachment
+}
