@@ -198,7 +198,8 @@ func (v *flowTop) runSums(c *cobra.Command, by string) error {
 		return err
 	}
 	s := &sumTop{flowTop: v, sums: q}
-	s.view = top.NewSums(top.SumModel{Title: v.t.name, Interval: q.Interval, Sort: q.Sort, Only: onlyText(q.FlowFilter), Heads: sumHeads(by)}, sumNames(by))
+	view := top.FlowView{Title: v.t.name, Interval: q.Interval, Sort: q.Sort, Only: onlyText(q.FlowFilter)}
+	s.view = top.NewSums(top.SumModel{FlowView: view, Heads: sumHeads(by)}, sumNames(by))
 	in, out, live := v.terminal()
 	if !live {
 		return s.print(c.Context(), client)

@@ -84,7 +84,7 @@ func (v *flowTop) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	v.model = top.FlowModel{Title: v.t.name, Interval: v.q.Interval, Sort: v.q.Sort, Only: onlyText(v.q.FlowFilter)}
+	v.model = top.FlowModel{FlowView: top.FlowView{Title: v.t.name, Interval: v.q.Interval, Sort: v.q.Sort, Only: onlyText(v.q.FlowFilter)}}
 	in, out, live := v.terminal()
 	if !live {
 		return v.print(c.Context(), client)

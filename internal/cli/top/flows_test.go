@@ -36,7 +36,7 @@ func flowLines(m *FlowModel) (lines []string) {
 }
 
 func TestFlowsAreShownByRate(t *testing.T) {
-	m := &FlowModel{Title: "default", Only: "port vm1", Interval: time.Second, Sort: "bits", Width: 100, Height: 7}
+	m := &FlowModel{FlowView: FlowView{Title: "default", Only: "port vm1", Interval: time.Second, Sort: "bits", Width: 100, Height: 7}}
 	if lines := flowLines(m); lines[2] != "measuring" {
 		t.Errorf("before the first answer: %q", lines)
 	}
@@ -78,7 +78,7 @@ func TestFlowsAreShownByRate(t *testing.T) {
 }
 
 func TestFlowsAsLinesAndJSON(t *testing.T) {
-	m := &FlowModel{Title: "default", Interval: time.Second, Sort: "packets"}
+	m := &FlowModel{FlowView: FlowView{Title: "default", Interval: time.Second, Sort: "packets"}}
 	m.Update(flowReading(3), flowCells)
 	var text, doc strings.Builder
 	if err := errors.Join(m.Batch(&text), m.JSON(&doc)); err != nil {
@@ -102,7 +102,7 @@ func TestAViewOfFlowsOutlivesItsAgent(t *testing.T) {
 	away := errors.New("no agent")
 	var answer api.FlowTop
 	var fails error
-	m := &FlowModel{Interval: time.Second, Sort: "bits", Width: 100, Height: 9}
+	m := &FlowModel{FlowView: FlowView{Interval: time.Second, Sort: "bits", Width: 100, Height: 9}}
 	v := RunFlows(m, func(_ context.Context, sort string) (api.FlowTop, error) {
 		if sort != "bits" {
 			t.Errorf("sorted by %s", sort)

@@ -18,7 +18,7 @@ func TestSumsAreShownLive(t *testing.T) {
 	}
 	var asked []string
 	var fails error
-	m := NewSums(SumModel{Title: "host", Interval: time.Second, Heads: []string{"PROTOCOL"}, Sort: "bits"}, func(r *api.FlowSum) []string { return []string{r.Name} })
+	m := NewSums(SumModel{FlowView: FlowView{Title: "host", Interval: time.Second, Sort: "bits"}, Heads: []string{"PROTOCOL"}}, func(r *api.FlowSum) []string { return []string{r.Name} })
 	v := RunSums(m, func(_ context.Context, sort string) (api.FlowSums, error) {
 		asked = append(asked, sort)
 		return sums, fails
