@@ -143,7 +143,7 @@ func (f *labRun) liveChange(ctx context.Context, d Deps) error {
 	}
 	return f.inLabs(ctx, d, func(ctx context.Context, progress func(string)) (*report.Report, error) {
 		all, ports, err := live.Run(ctx, live.Options{RunDir: *f.runDir, Quick: f.quick, Rows: f.rows, Progress: progress})
-		if errors.Is(err, live.ErrUnknown) {
+		if errors.Is(err, experiment.ErrUnknown) {
 			return nil, &UsageError{Err: err}
 		}
 		if err != nil {

@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/report"
 	"heddle/internal/lab/traffic"
 )
@@ -40,9 +40,6 @@ type Options struct {
 	// Progress, when set, is told what is being done now.
 	Progress func(string)
 }
-
-// ErrUnknown is wrapped when there is no row of that name.
-var ErrUnknown = errors.New("unknown row")
 
 // row is one attack. Others add theirs to rows.
 type row struct {
@@ -79,23 +76,7 @@ func (o Options) Check() error {
 }
 
 func (o Options) selected() ([]row, error) {
-	all := rows()
-	if len(o.Rows) == 0 {
-		return all, nil
-	}
-	var names []string
-	for _, r := range all {
-		names = append(names, r.name)
-	}
-	var list []row
-	for _, name := range o.Rows {
-		i := slices.Index(names, name)
-		if i < 0 {
-			return nil, fmt.Errorf("%w: experiment %q has no row %q; there are %s", ErrUnknown, Name, name, strings.Join(names, ", "))
-		}
-		list = append(list, all[i])
-	}
-	return list, nil
+	return experiment.Pick(Name, rows(), func(r row) string { return r.name }, o.Rows)
 }
 
 // turns is how often each frame of a row is sent, and every how often: long enough for a LAG to fall apart, were it to.

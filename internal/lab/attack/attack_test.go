@@ -1,34 +1,19 @@
 package attack_test
 
 import (
-	"context"
 	"errors"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
-	"heddle/internal/cli"
 	"heddle/internal/lab/attack"
+	"heddle/internal/lab/experiment"
 	"heddle/internal/test/testkit"
 )
 
-// TestMain lets the test program be the agents of the labs: a lab starts the running program again.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == "agent" || os.Args[1] == "lab") {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		status := cli.Run(ctx, cli.FromOS(), os.Args[1:])
-		stop()
-		os.Exit(status)
-	}
-	os.Exit(m.Run())
-}
-
 func TestAnUnknownRowIsRefused(t *testing.T) {
 	err := (attack.Options{Rows: []string{"lacp-group", "nonsense"}}).Check()
-	if !errors.Is(err, attack.ErrUnknown) || !strings.Contains(err.Error(), "pause-unicast") {
+	if !errors.Is(err, experiment.ErrUnknown) || !strings.Contains(err.Error(), "pause-unicast") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -89,7 +89,7 @@ func ScenarioNames() []string {
 // Names lists the experiments.
 func Names() []string { return []string{Nested, Placement} }
 
-// ErrUnknown is wrapped when there is no scenario or experiment of that name.
+// ErrUnknown is wrapped when there is no scenario, experiment or row of that name.
 var ErrUnknown = errors.New("unknown name")
 
 // Find makes the named experiment.
@@ -113,30 +113,13 @@ func (e *Experiment) Row(name string) *Row {
 	return nil
 }
 
-// Select finds rows by name, in the order of the names; without names it is all rows. The error wraps ErrUnknown.
+// Select finds rows by name, as Pick does.
 func (e *Experiment) Select(names []string) ([]*Row, error) {
-	var rows []*Row
-	if len(names) == 0 {
-		for i := range e.Rows {
-			rows = append(rows, &e.Rows[i])
-		}
+	all := make([]*Row, len(e.Rows))
+	for i := range e.Rows {
+		all[i] = &e.Rows[i]
 	}
-	for _, n := range names {
-		row := e.Row(n)
-		if row == nil {
-			return nil, fmt.Errorf("%w: experiment %q has no row %q; there are %s", ErrUnknown, e.Name, n, strings.Join(e.rowNames(), ", "))
-		}
-		rows = append(rows, row)
-	}
-	return rows, nil
-}
-
-func (e *Experiment) rowNames() []string {
-	var names []string
-	for _, r := range e.Rows {
-		names = append(names, r.Name)
-	}
-	return names
+	return Pick(e.Name, all, func(r *Row) string { return r.Name }, names)
 }
 
 // uplinks are all uplinks of a host, in the order of its configuration.

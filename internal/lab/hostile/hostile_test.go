@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/report"
 	"heddle/internal/test/testkit"
 )
@@ -71,7 +72,7 @@ func TestRowsAreChosenByName(t *testing.T) {
 	if some, err := chosen([]string{"broadcast", "random-source"}); err != nil || len(some) != 2 || some[1].name != "random-source" {
 		t.Errorf("%v, %v", some, err)
 	}
-	if err := (Options{Rows: []string{"nonsense"}}).Check(); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "broadcast-limited") {
+	if err := (Options{Rows: []string{"nonsense"}}).Check(); !errors.Is(err, experiment.ErrUnknown) || !strings.Contains(err.Error(), "broadcast-limited") {
 		t.Errorf("unknown row: %v", err)
 	}
 }

@@ -1,24 +1,10 @@
 package hostile_test
 
 import (
-	"context"
-	"os"
-	"os/signal"
-	"slices"
-	"syscall"
 	"testing"
 
-	"heddle/internal/cli"
+	"heddle/internal/test/testkit/asheddle"
 )
 
-// TestMain lets the test program be the agents and kept guests of the labs that tests build, and the ends of their traffic: the
-// running program is started again.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && slices.Contains([]string{"agent", "lab", "traffic"}, os.Args[1]) {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		status := cli.Run(ctx, cli.FromOS(), os.Args[1:])
-		stop()
-		os.Exit(status)
-	}
-	os.Exit(m.Run())
-}
+// TestMain lets the test program be the agents and kept guests of the labs that tests build, and the ends of their traffic.
+func TestMain(m *testing.M) { asheddle.Verbs(m, "agent", "lab", "traffic") }

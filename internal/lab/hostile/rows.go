@@ -1,11 +1,7 @@
 package hostile
 
 import (
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
-
+	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/traffic"
 )
 
@@ -34,28 +30,9 @@ func rows() []row {
 	}
 }
 
-// ErrUnknown is wrapped when there is no row of that name.
-var ErrUnknown = errors.New("unknown name")
-
 // chosen finds rows by name; without names it is all of them.
 func chosen(names []string) ([]row, error) {
-	all := rows()
-	if len(names) == 0 {
-		return all, nil
-	}
-	var out []row
-	var known []string
-	for _, r := range all {
-		known = append(known, r.name)
-	}
-	for _, n := range names {
-		i := slices.Index(known, n)
-		if i < 0 {
-			return nil, fmt.Errorf("%w: experiment %q has no row %q; there are %s", ErrUnknown, Name, n, strings.Join(known, ", "))
-		}
-		out = append(out, all[i])
-	}
-	return out, nil
+	return experiment.Pick(Name, rows(), func(r row) string { return r.name }, names)
 }
 
 // Check says whether the rows selected exist.

@@ -11,8 +11,7 @@ import (
 	"time"
 
 	"heddle/internal/lab"
-	"heddle/internal/lab/netns"
-	"heddle/internal/lab/report"
+	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/scenario"
 	"heddle/internal/test/testkit"
 )
@@ -85,7 +84,7 @@ func TestRowsAreChosenByName(t *testing.T) {
 	if some, err := chosen([]string{"mtu", "vlan"}); err != nil || len(some) != 2 || some[0].name != "mtu" {
 		t.Errorf("%v, %v", some, err)
 	}
-	if _, err := chosen([]string{"nonsense"}); !errors.Is(err, ErrUnknown) {
+	if _, err := chosen([]string{"nonsense"}); !errors.Is(err, experiment.ErrUnknown) {
 		t.Errorf("unknown row: %v", err)
 	}
 }

@@ -2,12 +2,11 @@ package live
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"heddle/internal/api"
+	"heddle/internal/lab/experiment"
 )
 
 // The segments that the moving port group changes between.
@@ -123,22 +122,7 @@ func rows() []row {
 	}
 }
 
-// ErrUnknown is wrapped when there is no row of that name.
-var ErrUnknown = errors.New("unknown name")
-
 // chosen finds rows by name; without names it is all of them.
 func chosen(names []string) ([]row, error) {
-	all := rows()
-	if len(names) == 0 {
-		return all, nil
-	}
-	var out []row
-	for _, n := range names {
-		i := slices.IndexFunc(all, func(r row) bool { return r.name == n })
-		if i < 0 {
-			return nil, fmt.Errorf("%w: experiment %q has no row %q", ErrUnknown, Name, n)
-		}
-		out = append(out, all[i])
-	}
-	return out, nil
+	return experiment.Pick(Name, rows(), func(r row) string { return r.name }, names)
 }

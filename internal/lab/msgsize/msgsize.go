@@ -6,10 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
+
+	"heddle/internal/lab/experiment"
 )
 
 // Name is the experiment's name, Title what it shows.
@@ -51,9 +51,6 @@ func (o Options) effort() effort {
 	return e
 }
 
-// ErrUnknown is wrapped when there is no row of that name.
-var ErrUnknown = errors.New("unknown row")
-
 // Check says whether the rows selected exist.
 func (o Options) Check() error {
 	_, err := o.selected()
@@ -66,17 +63,13 @@ func (o Options) selected() (effort, error) {
 	if len(o.Rows) == 0 {
 		return e, nil
 	}
-	var known []string
-	for _, f := range article() {
-		known = append(known, strconv.Itoa(f.size))
+	list, err := experiment.Pick(Name, article(), func(f figures) string { return strconv.Itoa(f.size) }, o.Rows)
+	if err != nil {
+		return e, fmt.Errorf("%w (message sizes in bytes)", err)
 	}
 	e.sizes = nil
-	for _, name := range o.Rows {
-		i := slices.Index(known, name)
-		if i < 0 {
-			return e, fmt.Errorf("%w: experiment %q has no row %q; its rows are message sizes in bytes: %s", ErrUnknown, Name, name, strings.Join(known, ", "))
-		}
-		e.sizes = append(e.sizes, article()[i].size)
+	for _, f := range list {
+		e.sizes = append(e.sizes, f.size)
 	}
 	return e, nil
 }

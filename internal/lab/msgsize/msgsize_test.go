@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"heddle/internal/lab/report"
+	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/scenario"
 )
 
@@ -57,7 +57,7 @@ func TestRowsAreMessageSizes(t *testing.T) {
 	if err != nil || fmt.Sprint(e.sizes) != "[65536 1]" {
 		t.Errorf("%v, %v", e.sizes, err)
 	}
-	if err := (Options{Rows: []string{"4096"}}).Check(); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "4098") {
+	if err := (Options{Rows: []string{"4096"}}).Check(); !errors.Is(err, experiment.ErrUnknown) || !strings.Contains(err.Error(), "4098") {
 		t.Errorf("unknown row: %v", err)
 	}
 }

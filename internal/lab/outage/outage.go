@@ -7,10 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
+	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/report"
 )
 
@@ -76,9 +75,6 @@ func rows() []row {
 	}
 }
 
-// ErrUnknown is wrapped when there is no row of that name.
-var ErrUnknown = errors.New("unknown row")
-
 // Check says whether the rows selected exist.
 func (o Options) Check() error {
 	_, err := o.selected()
@@ -86,23 +82,7 @@ func (o Options) Check() error {
 }
 
 func (o Options) selected() ([]row, error) {
-	all := rows()
-	if len(o.Rows) == 0 {
-		return all, nil
-	}
-	var names []string
-	for _, r := range all {
-		names = append(names, r.name)
-	}
-	var list []row
-	for _, name := range o.Rows {
-		i := slices.Index(names, name)
-		if i < 0 {
-			return nil, fmt.Errorf("%w: experiment %q has no row %q; there are %s", ErrUnknown, Name, name, strings.Join(names, ", "))
-		}
-		list = append(list, all[i])
-	}
-	return list, nil
+	return experiment.Pick(Name, rows(), func(r row) string { return r.name }, o.Rows)
 }
 
 // effort is how much is measured.

@@ -8,12 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/outage"
 	"heddle/internal/test/testkit"
 )
 
 func TestAnUnknownRowIsRefused(t *testing.T) {
-	if err := (outage.Options{Rows: []string{"link-down", "nonsense"}}).Check(); !errors.Is(err, outage.ErrUnknown) || !strings.Contains(err.Error(), "receive-only") {
+	if err := (outage.Options{Rows: []string{"link-down", "nonsense"}}).Check(); !errors.Is(err, experiment.ErrUnknown) || !strings.Contains(err.Error(), "receive-only") {
 		t.Errorf("got %v", err)
 	}
 	if err := (outage.Options{}).Check(); err != nil {

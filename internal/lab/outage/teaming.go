@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"heddle/internal/lab"
-	"heddle/internal/lab/report"
+	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/scenario"
 )
 
@@ -41,12 +41,8 @@ func teamingRows() []string { return []string{beaconRow, loadRow} }
 
 // CheckTeaming says whether the rows selected exist in that experiment.
 func (o Options) CheckTeaming() error {
-	for _, name := range o.Rows {
-		if !slices.Contains(teamingRows(), name) {
-			return fmt.Errorf("%w: experiment %q has no row %q; there are %s", ErrUnknown, TeamingName, name, strings.Join(teamingRows(), ", "))
-		}
-	}
-	return nil
+	_, err := experiment.Pick(TeamingName, teamingRows(), func(r string) string { return r }, o.Rows)
+	return err
 }
 
 func (o Options) has(row string) bool { return len(o.Rows) == 0 || slices.Contains(o.Rows, row) }

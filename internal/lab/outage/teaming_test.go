@@ -7,13 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/outage"
 	"heddle/internal/lab/report"
 	"heddle/internal/test/testkit"
 )
 
 func TestAnUnknownRowOfTeamingIsRefused(t *testing.T) {
-	if err := (outage.Options{Rows: []string{"link-down"}}).CheckTeaming(); !errors.Is(err, outage.ErrUnknown) || !strings.Contains(err.Error(), "load-based") {
+	if err := (outage.Options{Rows: []string{"link-down"}}).CheckTeaming(); !errors.Is(err, experiment.ErrUnknown) || !strings.Contains(err.Error(), "load-based") {
 		t.Errorf("got %v", err)
 	}
 	if err := (outage.Options{}).CheckTeaming(); err != nil {

@@ -1,23 +1,10 @@
 package run_test
 
 import (
-	"context"
-	"os"
-	"os/signal"
-	"syscall"
 	"testing"
 
-	"heddle/internal/cli"
+	"heddle/internal/test/testkit/asheddle"
 )
 
-// TestMain lets the test program be the agents and kept guests of the labs that tests build: a lab starts the running
-// program again.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == "agent" || os.Args[1] == "lab") {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		status := cli.Run(ctx, cli.FromOS(), os.Args[1:])
-		stop()
-		os.Exit(status)
-	}
-	os.Exit(m.Run())
-}
+// TestMain lets the test program be the agents and kept guests of the labs that tests build.
+func TestMain(m *testing.M) { asheddle.Verbs(m, "agent", "lab") }

@@ -2,11 +2,9 @@ package linkproto_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -14,21 +12,13 @@ import (
 	"time"
 
 	"heddle/internal/api"
-	"heddle/internal/cli"
 	"heddle/internal/lab/netns"
 	"heddle/internal/test/testkit"
+	"heddle/internal/test/testkit/asheddle"
 )
 
 // TestMain lets the test program be the heddle program of the hosts that tests build.
-func TestMain(m *testing.M) {
-	if os.Getenv(asHeddle) != "" {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		status := cli.Run(ctx, cli.FromOS(), os.Args[1:])
-		stop()
-		os.Exit(status)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { asheddle.Env(m, asHeddle) }
 
 // asHeddle is the environment variable that makes the test program the heddle program.
 const asHeddle = "LINKPROTO_TEST_AS_HEDDLE"
