@@ -1,5 +1,6 @@
-// Package attack is the experiment "hostile-guest": a guest speaks the protocols of the link, which are not for guests, while two VMs of
-// other VLANs exchange numbered packets over a LAG between two hosts. It shows what these lose and what the LAG does: nothing.
+// Package attack is the experiment "hostile-guest": a guest speaks the protocols of the link, which are not for guests, fills the table of
+// MACs, or bridges its adapters, while two VMs of another VLAN exchange numbered packets over a LAG between two hosts. It shows what these
+// lose, what the LAG does, and what becomes of the addresses that another guest has: nothing.
 package attack
 
 import (
@@ -7,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -20,7 +20,7 @@ import (
 // Name is the experiment's name for "heddle lab run", Title what it shows.
 const (
 	Name  = "hostile-guest"
-	Title = "what others notice of a guest that speaks the protocols of the link (real traffic only)"
+	Title = "what others notice of a guest that speaks link protocols, fills tables and makes loops (real traffic only)"
 )
 
 // The packets of a row: those of the victims, and how many frames the attacker sends in each way.
@@ -39,34 +39,6 @@ type Options struct {
 	Rows []string
 	// Progress, when set, is told what is being done now.
 	Progress func(string)
-}
-
-// row is one attack. Others add theirs to rows.
-type row struct {
-	name string
-	// frames are what is sent once a turn, by the guest that sends each.
-	frames map[string][][]byte
-}
-
-// rows are every protocol to every kind of address, each in all ways.
-func rows() (list []row) {
-	for _, p := range protocols() {
-		for _, d := range destinations() {
-			if d.to != nil && *d.to == p.group {
-				continue // a beacon's group is everybody
-			}
-			r := row{name: p.name + "-" + d.name, frames: map[string][][]byte{}}
-			for _, w := range ways() {
-				from, to := attackers()[w.vm], p.group
-				if d.to != nil {
-					to = *d.to
-				}
-				r.frames[w.vm] = append(r.frames[w.vm], slices.Concat(to[:], from[:], w.tag, p.payload(from)))
-			}
-			list = append(list, r)
-		}
-	}
-	return list
 }
 
 // Check says whether the rows selected exist.
@@ -101,6 +73,7 @@ func Run(ctx context.Context, o Options) (_ *report.Report, err error) {
 	rep := &report.Report{Name: Name, Environment: report.Collect(time.Now()), Notes: notes()}
 	for i, r := range list {
 		o.say(fmt.Sprintf("%s, row %d of %d", r.name, i+1, len(list)))
+		s.row = i
 		m, err := s.measure(ctx, o, r)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.name, err)
@@ -123,58 +96,67 @@ type measured struct {
 	sent, received uint64
 	changes        int
 	lags           map[string]lag
+	came           uint64 // frames from attackers
 	refused        map[string]uint64
+	stations       int      // of a guest that attacks nobody, still known
+	blocked        []string // ports
+	took           time.Duration
 }
 
 // measure counts the victims' packets while the attackers send.
 func (s *scene) measure(ctx context.Context, o Options, r row) (m measured, err error) {
 	m = measured{row: r, lags: map[string]lag{}}
-	before, err := s.refused(ctx)
+	before, err := s.suffered(ctx)
 	if err != nil {
 		return m, err
 	}
+	if err := s.speak(0); err != nil {
+		return m, err
+	}
+	if err := s.bridge(r.bridges); err != nil {
+		return m, err
+	}
+	began := time.Now()
+	if err := errors.Join(s.load(ctx, o, &m), s.unbridge(r.bridges)); err != nil {
+		return m, err
+	}
+	if err := s.look(ctx, &m, before, began); err != nil {
+		return m, err
+	}
+	return m, s.mend(ctx, m.blocked)
+}
+
+// load has the victims exchange packets while the attackers send, and then has a guest send from new addresses.
+func (s *scene) load(ctx context.Context, o Options, m *measured) error {
 	turns, every := o.turns()
 	load := traffic.Load{Kind: traffic.KindUDP, Warmup: warmup, Duration: time.Duration(turns) * every, Rate: rate}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		pair := traffic.Pair{Client: traffic.Endpoint{NS: s.nodes[client]}, Server: traffic.Endpoint{NS: s.nodes[server]}, Addr: netip.MustParseAddr(serverAddress)}
+		pair := traffic.Pair{Client: traffic.Endpoint{NS: s.nodes[client]}, Server: traffic.Endpoint{NS: s.nodes[server]},
+			Addr: netip.MustParseAddr(serverAddress)}
 		res, err := traffic.Measure(gctx, pair, load)
 		if err == nil {
 			m.sent, m.received = res.Sent.Packets, min(res.Sink.Packets.Received, res.Sent.Packets)
 		}
 		return err
 	})
-	g.Go(func() error { return s.attack(gctx, r, turns, every, &m.attacks) })
-	if err := g.Wait(); err != nil {
-		return m, err
-	}
-	if m.changes, err = s.changes(ctx); err != nil {
-		return m, err
-	}
-	for _, h := range hosts() {
-		if m.lags[h], err = s.lag(ctx, h); err != nil {
-			return m, err
+	g.Go(func() error {
+		if err := s.attack(gctx, m.row, turns, every, &m.attacks); err != nil {
+			return err
 		}
-	}
-	if m.refused, err = s.refused(ctx); err != nil {
-		return m, err
-	}
-	for reason, n := range before {
-		if m.refused[reason] -= n; m.refused[reason] == 0 {
-			delete(m.refused, reason)
-		}
-	}
-	return m, nil
+		return s.speak(1)
+	})
+	return g.Wait()
 }
 
-// attack sends every frame of the row so many times.
+// attack sends every frame of the row in each turn.
 func (s *scene) attack(ctx context.Context, r row, turns int, every time.Duration, sent *int) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	for range turns {
-		for vm, frames := range r.frames {
+	for turn := range turns {
+		for vm, frames := range r.frames(turn, turns) {
 			for _, f := range frames {
-				if err := s.senders[vm].Send(s.senders[vm].index, f); err != nil {
+				if err := s.senders[vm].send(f); err != nil {
 					return fmt.Errorf("guest %s: %w", vm, err)
 				}
 				*sent++

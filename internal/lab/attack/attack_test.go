@@ -8,35 +8,82 @@ import (
 
 	"heddle/internal/lab/attack"
 	"heddle/internal/lab/experiment"
+	"heddle/internal/lab/report"
 	"heddle/internal/test/testkit"
 )
 
 func TestAnUnknownRowIsRefused(t *testing.T) {
 	err := (attack.Options{Rows: []string{"lacp-group", "nonsense"}}).Check()
-	if !errors.Is(err, experiment.ErrUnknown) || !strings.Contains(err.Error(), "pause-unicast") {
+	if !errors.Is(err, experiment.ErrUnknown) || !strings.Contains(err.Error(), "pause-unicast") || !strings.Contains(err.Error(), "loop-storm-open") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// What attackers send to link control addresses goes nowhere, what they send to everybody changes nothing, and each row says so.
-func TestS97_S98_HostileGuestsChangeNothingAtTheUplinks(t *testing.T) {
+// runRows measures these rows, and sees to it that nothing is left behind.
+func runRows(t *testing.T, names ...string) *report.Report {
+	t.Helper()
 	testkit.Root(t)
 	dir := t.TempDir()
-	names := []string{"lacp-group", "lacp-broadcast", "lldp-multicast", "bpdu-group"}
 	rep, err := attack.Run(t.Context(), attack.Options{RunDir: dir, Quick: true, Rows: names})
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused := []string{"guest-link-control 100", "guest-tagged 20, vlan-not-allowed 10", "guest-tagged 20, vlan-not-allowed 10", "guest-bpdu 100"}
+	if left, err := filepath.Glob(filepath.Join(dir, "lab", "*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	if len(rep.Rows) != len(names) {
+		t.Fatalf("%d rows", len(rep.Rows))
+	}
 	for i, row := range rep.Rows {
-		if row.Get("name") != names[i] || row.Get("attacks") != 100 || row.Get("lag") != "2/2, 2/2" || row.Get("changes") != 0 || row.Get("refused") != refused[i] {
+		if row.Get("name") != names[i] || row.Get("lag") != "2/2, 2/2" || row.Get("changes") != 0 || row.Get("stations") != "32/32" {
 			t.Errorf("row %d: %+v", i, row)
 		}
 	}
-	if len(rep.Rows) != len(names) || len(rep.Budgets) != 2*len(names) {
-		t.Errorf("%d rows, budgets %+v", len(rep.Rows), rep.Budgets)
+	return rep
+}
+
+// What attackers send to link control addresses goes nowhere, what they send to everybody changes nothing, and each row says so.
+func TestS97_S98_HostileGuestsChangeNothingAtTheUplinks(t *testing.T) {
+	names := []string{"lacp-group", "lacp-broadcast", "lldp-multicast", "bpdu-group"}
+	rep := runRows(t, names...)
+	refused := []string{"guest-link-control 100", "guest-tagged 20, vlan-not-allowed 10", "guest-tagged 20, vlan-not-allowed 10", "guest-bpdu 100"}
+	for i, row := range rep.Rows {
+		if row.Get("attacks") != 100 || row.Get("refused") != refused[i] || row.Get("blocked") != "-" {
+			t.Errorf("row %d: %+v", i, row)
+		}
 	}
-	if left, err := filepath.Glob(filepath.Join(dir, "lab", "*")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+	if len(rep.Budgets) != 4*len(names) {
+		t.Errorf("budgets %+v", rep.Budgets)
+	}
+}
+
+// A guest that sends from 10,000 addresses holds no more than its share of a table of 4,096; what is not learned is dropped with the reason
+// of the table, passes, or is dropped with the reason of the port's own limit, as the policy says. Others' stations are known, also those that
+// speak afterwards.
+func TestS15_GuestsThatFillTheTableOfMACsTakeNothingFromOthers(t *testing.T) {
+	rep := runRows(t, "mac-starvation", "mac-starvation-passing", "mac-starvation-limit")
+	for i, refused := range []string{"mac-table-full 8656", "-", "mac-limit 9936"} { // of 10,000, but for 1,344 and 64
+		if row := rep.Rows[i]; row.Get("attacks") != 10000 || row.Get("refused") != refused || row.Get("blocked") != "-" {
+			t.Errorf("row %d: %+v", i, row)
+		}
+	}
+}
+
+// One port of a guest that bridges its two adapters is blocked, and the others notice nothing; without loop detection, storm control bounds
+// what the loop does. What happens without both is shown.
+func TestS110_AStormOfAGuestThatBridgesConcernsNobodyElse(t *testing.T) {
+	rep := runRows(t, "loop-storm", "loop-storm-limited", "loop-storm-open")
+	for i, want := range []struct{ blocked, refused string }{{"looped2 after ", "loop-blocked "}, {"-", "storm-control "}, {"-", ""}} {
+		row := rep.Rows[i]
+		blocked, _ := row.Get("blocked").(string)
+		refused, _ := row.Get("refused").(string)
+		if row.Get("attacks") != 10 || !strings.HasPrefix(blocked, want.blocked) || !strings.Contains(refused, want.refused) {
+			t.Errorf("row %d: %+v", i, row)
+		}
+	}
+	for _, b := range rep.Budgets {
+		if strings.HasPrefix(b.Name, "loop-storm-open") {
+			t.Errorf("a row that nothing protects has a budget: %+v", b)
+		}
 	}
 }

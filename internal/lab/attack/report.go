@@ -9,61 +9,6 @@ import (
 	"heddle/internal/lab/report"
 )
 
-// The nodes: the attackers and one victim are on the first host.
-const (
-	attacked      = "esx1"
-	client        = "va"
-	server        = "vb"
-	serverAddress = "192.0.2.2"
-	members       = 2 // of the LAG
-)
-
-func hosts() []string { return []string{attacked, "esx2"} }
-
-// labFile is the lab: two hosts, joined by two cables that both bundle.
-const labFile = `
-name: hostile-guest
-title: a guest speaks the protocols of the link
-hosts:
-  - name: esx1
-    config:
-      switches:
-        - name: lab
-          uplinks: [{name: uplink1, device: eno1}, {name: uplink2, device: eno2}]
-          lags: [{name: lag1, uplinks: [uplink1, uplink2], timeout: slow}]
-          discovery: {lldp: both}
-          portGroups:
-            - {name: victims, vlan: {access: 100}}
-            - {name: access, vlan: {access: 300}}
-            - {name: none}
-            - {name: trunk, vlan: {trunk: ["0-4094"]}}
-      ports:
-        - {name: va, switch: lab, portGroup: victims, device: vm-va}
-        - {name: access, switch: lab, portGroup: access, device: vm-access, mac: "02:00:00:00:03:01"}
-        - {name: none, switch: lab, portGroup: none, device: vm-none, mac: "02:00:00:00:03:02"}
-        - {name: trunk, switch: lab, portGroup: trunk, device: vm-trunk, mac: "02:00:00:00:03:03"}
-  - name: esx2
-    config:
-      switches:
-        - name: lab
-          uplinks: [{name: uplink1, device: eno1}, {name: uplink2, device: eno2}]
-          lags: [{name: lag1, uplinks: [uplink1, uplink2], timeout: slow}]
-          discovery: {lldp: both}
-          portGroups:
-            - {name: victims, vlan: {access: 100}}
-      ports:
-        - {name: vb, switch: lab, portGroup: victims, device: vm-vb}
-vms:
-  - {name: va, host: esx1, addresses: [192.0.2.1/24]}
-  - {name: access, host: esx1}
-  - {name: none, host: esx1}
-  - {name: trunk, host: esx1}
-  - {name: vb, host: esx2, addresses: [192.0.2.2/24]}
-links:
-  - {a: esx1/eno1, b: esx2/eno1}
-  - {a: esx1/eno2, b: esx2/eno2}
-`
-
 // report adds the row: no victim may lose a packet, and nothing may change at the uplinks.
 func (m *measured) report(r *report.Report) {
 	lost := m.sent - m.received
@@ -75,10 +20,34 @@ func (m *measured) report(r *report.Report) {
 		{Name: "lost", Value: lost, Unit: report.Count},
 		{Name: "lag", Title: "LAG", Value: m.lag()},
 		{Name: "changes", Value: m.changes, Unit: report.Count},
+		{Name: "stations", Value: fmt.Sprintf("%d/%d", m.stations, 2*stationsEach)},
+		{Name: "blocked", Value: m.ports()},
+		{Name: "came", Title: "from them", Value: m.came, Unit: report.Count},
 		{Name: "refused", Value: m.reasons()},
 	})
+	if m.row.open {
+		return
+	}
 	r.Budgets = append(r.Budgets, report.Hold(m.row.name+": packets lost", float64(lost), report.Count, report.Exactly, 0),
-		report.Hold(m.row.name+": changes at uplinks", float64(m.changes), report.Count, report.Exactly, 0))
+		report.Hold(m.row.name+": changes at uplinks", float64(m.changes), report.Count, report.Exactly, 0),
+		report.Hold(m.row.name+": stations not known", float64(2*stationsEach-m.stations), report.Count, report.Exactly, 0))
+	ports := 0.0
+	if m.row.blocks {
+		ports = 1
+		r.Budgets = append(r.Budgets, report.Hold(m.row.name+": time until it is open", m.took.Seconds(), report.Seconds, report.AtMost, openTime))
+	}
+	r.Budgets = append(r.Budgets, report.Hold(m.row.name+": ports blocked", float64(len(m.blocked)), report.Count, report.Exactly, ports))
+}
+
+// openTime is how long a loop may last, in seconds (S110).
+const openTime = 1.0
+
+// ports are those that were blocked, and when.
+func (m *measured) ports() string {
+	if len(m.blocked) == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%s after %s", strings.Join(m.blocked, ", "), report.Seconds.Format(m.took.Seconds()))
 }
 
 // lag says how many members each host uses.
@@ -104,8 +73,18 @@ func (m *measured) reasons() string {
 
 func notes() []string {
 	return []string{
-		"Attacks: frames sent by three guests with default policies, in an access port group, one without a VLAN, and a trunk; each without a tag, with a priority tag and with VLAN tags.",
-		"Sent, received, lost: numbered packets of two VMs in another VLAN, one on each host, over a LAG of two links. LAG: members in use on each host afterwards. Changes: events of links, neighbours and failover.",
-		"Refused: reasons for which frames of the attackers were dropped. Frames to everybody that are not refused are forwarded; the listeners at the other host do not take them for their neighbour's.",
+		"Attacks: frames that guests send. Rows named after a protocol of the link: three guests with default policies, in an access " +
+			"port group, one without a VLAN, and a trunk; each without a tag, with a priority tag and with VLAN tags.",
+		"mac-starvation: a guest sends from 10,000 addresses; the limits of the ports exceed the table of 4,096. -passing: the policy " +
+			"lets pass what is not learned; -limit: the port's own limit is 64.",
+		"loop-storm: a guest bridges its two adapters and sends broadcasts. -limited: loop detection is off and storm control on; " +
+			"-open: both are off, which shows what they are worth, and is held against no budget.",
+		"Sent, received, lost: numbered packets of two VMs in another VLAN, one on each host, over a LAG of two links. LAG: members in " +
+			"use on each host afterwards. Changes: events of links, neighbours and failover.",
+		"Stations: addresses behind a guest that attacks nobody, half of them heard before the attack and half after it, that are known " +
+			"at the end. Blocked: ports, and how long after the bridge was made.",
+		"From them: frames that came in from the attackers, those of a loop each time they come round. Refused: reasons for which frames " +
+			"of theirs were dropped. Frames to everybody that are not refused are forwarded; the listeners at the other host do not take " +
+			"them for their neighbour's.",
 	}
 }

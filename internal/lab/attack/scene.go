@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
 	"slices"
 	"time"
 
-	"heddle/internal/api"
 	"heddle/internal/lab"
 	"heddle/internal/lab/netns"
 	"heddle/internal/lab/scenario"
@@ -25,9 +25,25 @@ const (
 	lookEvery = 20 * time.Millisecond
 )
 
-// attackers are the guests that attack, by the kind of their ports, and their addresses.
+// The guests that fill the table of MACs: by a limit above their share of it, the same with a policy that lets what is not learned pass,
+// and by a low limit; and those that bridge their two adapters: as ports are, without loop detection but with storm control, and with neither.
+const (
+	starver = "starvation"
+	passer  = "starvation-passing"
+	limited = "starvation-limit"
+	looped  = "looped"
+	stormy  = "stormy"
+	loose   = "loose"
+	nest    = "nest" // has stations behind it, and attacks nobody
+)
+
+// attackers are the guests that attack, and the address of the adapter they send by. Their ports are named after them.
 func attackers() map[string]plan.MAC {
-	return map[string]plan.MAC{"access": {2, 0, 0, 0, 3, 1}, "none": {2, 0, 0, 0, 3, 2}, "trunk": {2, 0, 0, 0, 3, 3}}
+	return map[string]plan.MAC{
+		"access": {2, 0, 0, 0, 3, 1}, "none": {2, 0, 0, 0, 3, 2}, "trunk": {2, 0, 0, 0, 3, 3},
+		starver: {2, 0, 0, 0, 4, 1}, passer: {2, 0, 0, 0, 4, 2}, limited: {2, 0, 0, 0, 4, 3},
+		looped: {2, 0, 0, 0, 5, 1}, stormy: {2, 0, 0, 0, 5, 3}, loose: {2, 0, 0, 0, 5, 5},
+	}
 }
 
 // scene is the lab that is up.
@@ -36,6 +52,7 @@ type scene struct {
 	nodes   map[string]*netns.NS
 	senders map[string]*sender
 	seen    map[string]uint64 // the last event looked at, by host
+	row     int               // that is being measured
 }
 
 // sender sends frames from a guest.
@@ -43,6 +60,8 @@ type sender struct {
 	*wire.Sender
 	index uint32
 }
+
+func (s *sender) send(frame []byte) error { return s.Send(s.index, frame) }
 
 func build(ctx context.Context, o Options) (*scene, error) {
 	sc, err := scenario.Parse("hostile-guest.yaml", []byte(labFile), nil)
@@ -70,29 +89,39 @@ func (s *scene) close() error {
 
 // prepare opens the attackers' sockets and waits until the LAG is formed and the victims reach each other.
 func (s *scene) prepare(ctx context.Context) error {
-	for _, name := range append([]string{client, server}, "access", "none", "trunk") {
+	senders := append(slices.Collect(maps.Keys(attackers())), nest)
+	for _, name := range append([]string{client, server}, senders...) {
 		ns, err := s.lab.NS(name)
 		if err != nil {
 			return err
 		}
 		s.nodes[name] = ns
-		if _, ok := attackers()[name]; ok {
+		if slices.Contains(senders, name) {
 			if err := ns.Do(func() error { return s.open(name) }); err != nil {
 				return err
 			}
 		}
 	}
+	if err := s.await(ctx, "the hosts bundle no LAG, or the victims do not reach each other", s.ready); err != nil {
+		return err
+	}
+	_, err := s.news(ctx)
+	return err
+}
+
+// await looks until something is so; otherwise says what it is like if it never is.
+func (s *scene) await(ctx context.Context, otherwise string, so func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
 	for {
-		ready, err := s.ready(ctx)
-		if ready {
-			return s.skipEvents(ctx)
+		ok, err := so(ctx)
+		if ok {
+			return nil
 		}
 		select {
 		case <-time.After(lookEvery):
 		case <-ctx.Done():
-			return errors.Join(errors.New("the hosts bundle no LAG, or the victims do not reach each other"), err)
+			return errors.Join(errors.New(otherwise), err)
 		}
 	}
 }
@@ -120,71 +149,4 @@ func (s *scene) ready(ctx context.Context) (bool, error) {
 	load := traffic.Load{Kind: traffic.KindEcho, Duration: 100 * time.Millisecond, Rate: 50}
 	res, err := traffic.Send(ctx, traffic.Endpoint{NS: s.nodes[client]}, load, netip.AddrPortFrom(netip.MustParseAddr(serverAddress), 0))
 	return err == nil && res.Echo.Answered == res.Echo.Requests, err
-}
-
-// lag is what a host's LAG is like.
-type lag struct {
-	used, partners, neighbours int
-}
-
-func (s *scene) lag(ctx context.Context, host string) (l lag, err error) {
-	st, err := s.lab.Agent(host).State(ctx)
-	if err != nil {
-		return l, err
-	}
-	partners := map[string]bool{}
-	for _, u := range st.Uplinks {
-		if u.LAG != nil && u.LAG.Used && u.State == api.Up {
-			l.used++
-		}
-		if u.LAG != nil && u.LAG.Partner != nil {
-			partners[u.LAG.Partner.System] = true
-		}
-		if u.LLDP != nil {
-			l.neighbours += len(u.LLDP.Neighbours)
-		}
-	}
-	l.partners = len(partners)
-	return l, nil
-}
-
-func (s *scene) skipEvents(ctx context.Context) error {
-	_, err := s.changes(ctx)
-	return err
-}
-
-// changes counts the events of links and neighbours since it was last asked, on all hosts.
-func (s *scene) changes(ctx context.Context) (n int, err error) {
-	for _, h := range hosts() {
-		err := s.lab.Agent(h).Events(ctx, api.Follow{After: s.seen[h], Last: -1, NoFollow: true}, func(b api.Events) error {
-			for _, e := range b.Events {
-				s.seen[h] = max(s.seen[h], e.Seq)
-				if slices.Contains([]event.Kind{event.Link, event.Failover, event.Neighbour}, e.Kind) {
-					n++
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return n, err
-		}
-	}
-	return n, nil
-}
-
-// refused are the drops of the attackers' frames, by reason.
-func (s *scene) refused(ctx context.Context) (map[string]uint64, error) {
-	all, err := s.lab.Agent(attacked).Stats(ctx)
-	if err != nil {
-		return nil, err
-	}
-	n := map[string]uint64{}
-	for _, p := range all {
-		if _, ok := attackers()[p.Name]; ok {
-			for _, d := range p.Drops {
-				n[d.Reason] += d.Value
-			}
-		}
-	}
-	return n, nil
 }
