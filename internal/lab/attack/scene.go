@@ -15,7 +15,6 @@ import (
 	"heddle/internal/lab/netns"
 	"heddle/internal/lab/scenario"
 	"heddle/internal/lab/traffic"
-	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/uplinks/wire"
 )
