@@ -12,6 +12,8 @@ import (
 
 	"heddle/internal/lab"
 	"heddle/internal/lab/experiment"
+	"heddle/internal/lab/netns"
+	"heddle/internal/lab/report"
 	"heddle/internal/lab/scenario"
 	"heddle/internal/test/testkit"
 )

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heddle/internal/lab/experiment"
+	"heddle/internal/lab/report"
 	"heddle/internal/lab/scenario"
 )
 
