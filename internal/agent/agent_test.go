@@ -23,7 +23,7 @@ ports:
 `
 
 func (r *rig) connect(p spec.Port) error {
-	return r.command(func(ctx context.Context) error { _, err := r.Connect(ctx, p); return err })
+	return r.command(func(ctx context.Context) error { _, err := r.Connect(ctx, api.Connect{Port: p}); return err })
 }
 
 func (r *rig) apply(content string) error {

@@ -32,9 +32,10 @@ func (a *Agent) Activate(ctx context.Context, q api.Activate) error {
 
 // ConnectIncoming makes a port whose guest is to arrive by a migration: it waits for it. Where a port of that name serves the guest until
 // then, the new one stands beside it, and takes its place when the guest runs.
-func (a *Agent) ConnectIncoming(ctx context.Context, p spec.Port) (*api.Applied, error) {
-	out := &api.Applied{Changes: []api.Change{}}
-	return out, a.doAttached(ctx, func() error {
+func (a *Agent) ConnectIncoming(ctx context.Context, q api.Connect) (*api.Applied, error) {
+	out := &api.Applied{}
+	return out, a.tried(ctx, a.doAttached, &guard{what: "port connect " + q.Name, within: q.ConfirmWithin}, out, func() error {
+		p := q.Port
 		if p.Switch == "" && a.file != nil && len(a.file.Switches) == 1 {
 			p.Switch = a.file.Switches[0].Name
 		}

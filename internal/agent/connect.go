@@ -14,8 +14,8 @@ import (
 )
 
 // Connect makes a port. The same port once more is no error, so that a hook may run twice.
-func (a *Agent) Connect(ctx context.Context, p spec.Port) (*api.Applied, error) {
-	return a.connect(ctx, p, func(p spec.Port) ([]spec.Port, []api.Change, error) {
+func (a *Agent) Connect(ctx context.Context, q api.Connect) (*api.Applied, error) {
+	return a.connect(ctx, q, func(p spec.Port) ([]spec.Port, []api.Change, error) {
 		if have := a.runTime(p.Name); have != nil && a.comesAnew(*have, p) {
 			return a.replacing(p)
 		} else if have != nil {
@@ -27,18 +27,18 @@ func (a *Agent) Connect(ctx context.Context, p spec.Port) (*api.Applied, error) 
 
 // Reconnect makes a port; the run-time port of that name and the one that has its device give way, all or nothing. It is what a
 // hook needs: it runs when a guest has just been given the device, so that whoever else claims it is a guest that died unseen.
-func (a *Agent) Reconnect(ctx context.Context, p spec.Port) (*api.Applied, error) {
-	if a.isExpected(ctx, p.Name) {
-		return a.ConnectIncoming(ctx, p)
+func (a *Agent) Reconnect(ctx context.Context, q api.Connect) (*api.Applied, error) {
+	if a.isExpected(ctx, q.Name) {
+		return a.ConnectIncoming(ctx, q)
 	}
-	return a.connect(ctx, p, a.replacing)
+	return a.connect(ctx, q, a.replacing)
 }
 
 // connect makes a port, unless it is there as asked for; with gives the run-time ports there are to be then.
-func (a *Agent) connect(ctx context.Context, p spec.Port, with func(spec.Port) ([]spec.Port, []api.Change, error)) (*api.Applied, error) {
-	out, asked := &api.Applied{}, p
-	return out, a.tried(ctx, a.doAttached, &guard{what: "port connect " + p.Name}, out, func() error {
-		p := asked
+func (a *Agent) connect(ctx context.Context, q api.Connect, with func(spec.Port) ([]spec.Port, []api.Change, error)) (*api.Applied, error) {
+	out := &api.Applied{}
+	return out, a.tried(ctx, a.doAttached, &guard{what: "port connect " + q.Name, within: q.ConfirmWithin}, out, func() error {
+		p := q.Port
 		if p.Switch == "" && a.file != nil && len(a.file.Switches) == 1 {
 			p.Switch = a.file.Switches[0].Name
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 func (r *rig) reconnect(p spec.Port) (out *api.Applied, err error) {
-	err = r.command(func(ctx context.Context) error { out, err = r.Reconnect(ctx, p); return err })
+	err = r.command(func(ctx context.Context) error { out, err = r.Reconnect(ctx, api.Connect{Port: p}); return err })
 	return out, err
 }
 

@@ -28,7 +28,7 @@ func (r *rig) wait(port string) state.Wait {
 }
 
 func (r *rig) connectIncoming(p spec.Port) error {
-	return r.command(func(ctx context.Context) error { _, err := r.ConnectIncoming(ctx, p); return err })
+	return r.command(func(ctx context.Context) error { _, err := r.ConnectIncoming(ctx, api.Connect{Port: p}); return err })
 }
 
 // speaks says whether anything would be announced of the port.

@@ -51,17 +51,18 @@ func (e *echo) Apply(_ context.Context, q Apply) (*Applied, error) {
 	e.got = q
 	return &Applied{Changes: []Change{{Kind: Changed, Object: "switch lab", Field: "mtu", Old: "1500", New: "9000"}}}, e.err
 }
-func (e *echo) Connect(_ context.Context, p spec.Port) (*Applied, error) {
-	e.got = p
+func (e *echo) Connect(_ context.Context, q Connect) (*Applied, error) {
+	e.got = q
 	return &Applied{Warnings: []string{"w"}}, e.err
 }
-func (e *echo) Reconnect(_ context.Context, p spec.Port) (*Applied, error) {
-	p.Name += " again"
-	e.got = p
+func (e *echo) Reconnect(_ context.Context, q Connect) (*Applied, error) {
+	q.Name += " again"
+	e.got = q
 	return &Applied{}, e.err
 }
-func (e *echo) ConnectIncoming(_ context.Context, p spec.Port) (*Applied, error) {
-	e.got = spec.Port{Name: p.Name + " to come"}
+func (e *echo) ConnectIncoming(_ context.Context, q Connect) (*Applied, error) {
+	q.Name += " to come"
+	e.got = q
 	return &Applied{}, e.err
 }
 func (e *echo) Expect(_ context.Context, q Expect) error     { e.got = q; return e.err }
@@ -157,7 +158,9 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 	}
 	adopt := Adopt{Device: "eth0", Gateways: []string{"192.0.2.1"}, ConfirmWithin: time.Minute, Force: true}
 	yes := true
-	port := spec.Port{Name: "vm1/eth0", Switch: "lab", PortGroup: "web", Policy: spec.Policy{Blocked: &yes, VLAN: &spec.VLAN{Trunk: []string{"1-5"}}}}
+	port := Connect{Window: Window{ConfirmWithin: time.Minute},
+		Port: spec.Port{Name: "vm1/eth0", Switch: "lab", PortGroup: "web", Policy: spec.Policy{Blocked: &yes, VLAN: &spec.VLAN{Trunk: []string{"1-5"}}}}}
+	named := func(name string) Connect { return Connect{Port: spec.Port{Name: name}} }
 	for _, q := range []struct {
 		call func() error
 		want any
@@ -167,8 +170,8 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 			return err
 		}, Apply{File: "f", Content: "switches: []\n# ü", DryRun: true, ReadAt: 7, Window: Window{ConfirmWithin: time.Minute}}},
 		{func() error { _, err := c.Connect(ctx, port); return err }, port},
-		{func() error { _, err := c.Reconnect(ctx, spec.Port{Name: "p"}); return err }, spec.Port{Name: "p again"}},
-		{func() error { _, err := c.ConnectIncoming(ctx, spec.Port{Name: "p"}); return err }, spec.Port{Name: "p to come"}},
+		{func() error { _, err := c.Reconnect(ctx, named("p")); return err }, named("p again")},
+		{func() error { _, err := c.ConnectIncoming(ctx, named("p")); return err }, named("p to come")},
 		{func() error { return c.Expect(ctx, Expect{Guest: "vm1"}) }, Expect{Guest: "vm1"}},
 		{func() error { return c.Activate(ctx, Activate{Port: "p"}) }, Activate{Port: "p"}},
 		{func() error { return c.Disconnect(ctx, Disconnect{Port: "p"}) }, Disconnect{Port: "p"}},

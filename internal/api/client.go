@@ -14,7 +14,6 @@ import (
 	"syscall"
 
 	"heddle/internal/diagnose/trace"
-	"heddle/internal/spec"
 )
 
 // ErrNoAgent says that no agent of that name is running.
@@ -82,18 +81,18 @@ func (c *Client) Apply(ctx context.Context, q Apply) (*Applied, error) {
 }
 
 // Connect makes a port.
-func (c *Client) Connect(ctx context.Context, p spec.Port) (*Applied, error) {
-	return call[*Applied](ctx, c, http.MethodPost, "/ports/connect", p)
+func (c *Client) Connect(ctx context.Context, q Connect) (*Applied, error) {
+	return call[*Applied](ctx, c, http.MethodPost, "/ports/connect", q)
 }
 
 // Reconnect makes a port, or makes the one of that name what is asked for. Another run-time port gives up the device.
-func (c *Client) Reconnect(ctx context.Context, p spec.Port) (*Applied, error) {
-	return call[*Applied](ctx, c, http.MethodPost, "/ports/reconnect", p)
+func (c *Client) Reconnect(ctx context.Context, q Connect) (*Applied, error) {
+	return call[*Applied](ctx, c, http.MethodPost, "/ports/reconnect", q)
 }
 
 // ConnectIncoming makes a port whose guest is to arrive by a migration: it waits for it.
-func (c *Client) ConnectIncoming(ctx context.Context, p spec.Port) (*Applied, error) {
-	return call[*Applied](ctx, c, http.MethodPost, "/ports/connect-incoming", p)
+func (c *Client) ConnectIncoming(ctx context.Context, q Connect) (*Applied, error) {
+	return call[*Applied](ctx, c, http.MethodPost, "/ports/connect-incoming", q)
 }
 
 // Expect says that a guest is to arrive by a migration whose ports are about to be connected.

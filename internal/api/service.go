@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"heddle/internal/diagnose/trace"
-	"heddle/internal/spec"
 )
 
 // Service is what an agent answers; Client is the same from the other side.
@@ -28,10 +27,10 @@ type Service interface {
 	Capture(ctx context.Context, q Capture, emit func(CaptureEvent) error) error
 	EndCapture(context.Context, EndCapture) error
 	Apply(context.Context, Apply) (*Applied, error)
-	Connect(context.Context, spec.Port) (*Applied, error)
-	Reconnect(context.Context, spec.Port) (*Applied, error)
+	Connect(context.Context, Connect) (*Applied, error)
+	Reconnect(context.Context, Connect) (*Applied, error)
 	// ConnectIncoming makes a port whose guest is to arrive by a migration, and which waits for it (S99).
-	ConnectIncoming(context.Context, spec.Port) (*Applied, error)
+	ConnectIncoming(context.Context, Connect) (*Applied, error)
 	Activate(context.Context, Activate) error
 	Expect(context.Context, Expect) error
 	Disconnect(context.Context, Disconnect) error

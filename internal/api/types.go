@@ -311,6 +311,12 @@ func (c Change) String() string {
 	return what + " " + c.Field + ": " + c.Old + " → " + c.New
 }
 
+// Connect makes a port.
+type Connect struct {
+	spec.Port
+	Window
+}
+
 // Block sets or lifts the blocked state of a port.
 type Block struct {
 	Port    string `json:"port"`

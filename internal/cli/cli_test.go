@@ -43,6 +43,8 @@ type standIn struct {
 	hostPorts []api.HostPort
 	captured  []api.CaptureEvent
 	flows     flowAnswers
+	// hang is called in place of an answer to Reconnect, which comes when the caller has left.
+	hang func()
 }
 
 func (s *standIn) note(q any) error { s.asked = append(s.asked, q); return s.err }
@@ -95,8 +97,8 @@ func (s *standIn) Move(_ context.Context, q api.Move) (*api.Applied, error) {
 func (s *standIn) Progress(context.Context) (*api.Progress, error)  { return &api.Progress{}, s.err }
 func (s *standIn) Expect(_ context.Context, q api.Expect) error     { return s.note(q) }
 func (s *standIn) Activate(_ context.Context, q api.Activate) error { return s.note(q) }
-func (s *standIn) ConnectIncoming(_ context.Context, p spec.Port) (*api.Applied, error) {
-	return &api.Applied{}, s.note([]any{"incoming", p})
+func (s *standIn) ConnectIncoming(_ context.Context, q api.Connect) (*api.Applied, error) {
+	return &s.applied, s.note(arriving{q})
 }
 func (s *standIn) Disconnect(_ context.Context, q api.Disconnect) error {
 	return s.note(q)
@@ -119,16 +121,27 @@ func (s *standIn) Apply(_ context.Context, q api.Apply) (*api.Applied, error) {
 	return &s.applied, s.note(q)
 }
 
-func (s *standIn) Connect(_ context.Context, p spec.Port) (*api.Applied, error) {
-	return &s.applied, s.note(p)
+func (s *standIn) Connect(_ context.Context, q api.Connect) (*api.Applied, error) {
+	return &s.applied, s.note(q)
 }
 
-func (s *standIn) Reconnect(_ context.Context, p spec.Port) (*api.Applied, error) {
-	return &s.applied, s.note(again{p})
+func (s *standIn) Reconnect(ctx context.Context, q api.Connect) (*api.Applied, error) {
+	if s.hang != nil {
+		s.hang()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return &s.applied, s.note(again{q})
 }
 
 // again is a port that was to be connected whatever there was.
-type again struct{ Port spec.Port }
+type again struct{ api.Connect }
+
+// arriving is a port whose guest is to arrive.
+type arriving struct{ api.Connect }
+
+// connected is what an agent is asked for a port.
+func connected(p spec.Port) api.Connect { return api.Connect{Port: p} }
 
 // console runs the program against a stand-in.
 type console struct {
@@ -155,10 +168,15 @@ func newConsole(t *testing.T, s *standIn) *console {
 
 func (c *console) run(args ...string) (stdout, stderr string, status int) {
 	c.t.Helper()
+	return c.runIn(context.Background(), args...)
+}
+
+func (c *console) runIn(ctx context.Context, args ...string) (stdout, stderr string, status int) {
+	c.t.Helper()
 	var out, errs bytes.Buffer
 	env := map[string]string{"HEDDLE_RUN_DIR": c.dir, "HEDDLE_AGENT": "test"}
 	d := Deps{Stdin: strings.NewReader(c.stdin), Stdout: &out, Stderr: &errs, Getenv: func(k string) string { return env[k] }, Colour: c.colour, Asking: c.asking}
-	status = Run(context.Background(), d, args)
+	status = Run(ctx, d, args)
 	return out.String(), errs.String(), status
 }
 
@@ -281,9 +299,9 @@ func TestCommandsAskTheAgentForWhatWasSaid(t *testing.T) {
 		{[]string{"port", "unblock", "p"}, api.Block{Port: "p"}},
 		{[]string{"port", "move", "p", "--port-group", "g"}, api.Move{Port: "p", PortGroup: "g"}},
 		{[]string{"port", "disconnect", "p"}, api.Disconnect{Port: "p"}},
-		{[]string{"port", "connect", "p", "--switch", "s", "--port-group", "g", "--device", "d", "--mac", "02:00:00:00:00:01"}, spec.Port{Name: "p", Switch: "s", PortGroup: "g", Device: "d", MAC: "02:00:00:00:00:01"}},
-		{[]string{"port", "connect", "q", "--port-group", "g", "--blocked", "--tx-uplink"}, spec.Port{Name: "q", PortGroup: "g", TxUplink: true, Policy: spec.Policy{Blocked: &yes}}},
-		{[]string{"port", "connect", "h", "--port-group", "g", "--role", "host", "--address", "192.0.2.1/24", "--mtu", "1400"}, spec.Port{Name: "h", PortGroup: "g", Role: spec.Host, Addresses: []string{"192.0.2.1/24"}, MTU: 1400}},
+		{[]string{"port", "connect", "p", "--switch", "s", "--port-group", "g", "--device", "d", "--mac", "02:00:00:00:00:01"}, connected(spec.Port{Name: "p", Switch: "s", PortGroup: "g", Device: "d", MAC: "02:00:00:00:00:01"})},
+		{[]string{"port", "connect", "q", "--port-group", "g", "--blocked", "--tx-uplink"}, connected(spec.Port{Name: "q", PortGroup: "g", TxUplink: true, Policy: spec.Policy{Blocked: &yes}})},
+		{[]string{"port", "connect", "h", "--port-group", "g", "--role", "host", "--address", "192.0.2.1/24", "--mtu", "1400"}, connected(spec.Port{Name: "h", PortGroup: "g", Role: spec.Host, Addresses: []string{"192.0.2.1/24"}, MTU: 1400})},
 		{[]string{"apply", "-f", file, "--dry-run"}, api.Apply{File: file, Content: content, DryRun: true}},
 		{[]string{"apply", "-f", "-"}, api.Apply{File: "<stdin>", Content: content}},
 	} {

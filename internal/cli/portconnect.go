@@ -14,6 +14,8 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 	var p spec.Port
 	var own policyFlags
 	var replace, incoming bool
+	var window api.Window
+	o := &output{}
 	c := &cobra.Command{
 		Use:   "connect PORT",
 		Short: "Connect a port, as when a virtual machine starts",
@@ -31,24 +33,22 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 			if err := own.onto(c, &p.Policy); err != nil {
 				return err
 			}
-			out, err := askAttached(d, c, t, func(ctx context.Context, s api.Service) (*api.Applied, error) {
+			q := api.Connect{Port: p, Window: window}
+			return changePort(d, c, t, o, window, func(ctx context.Context, s api.Service) (*api.Applied, error) {
 				switch {
 				case incoming:
-					return s.ConnectIncoming(ctx, p)
+					return s.ConnectIncoming(ctx, q)
 				case replace:
-					return s.Reconnect(ctx, p)
+					return s.Reconnect(ctx, q)
 				}
-				return s.Connect(ctx, p)
+				return s.Connect(ctx, q)
 			})
-			if err != nil {
-				return err
-			}
-			printWarnings(d, out)
-			return nil
 		},
 	}
 	portFlags(c, &p)
 	own.flags(c)
+	windowFlag(c, &window)
+	o.flag(c)
 	c.Flags().BoolVar(&replace, "replace", false, "for scripts that run when a guest starts: a run-time port that has this name or this device gives way")
 	c.Flags().BoolVar(&incoming, "incoming", false, "for scripts: as --replace, for a guest that is to arrive by a migration. The port waits for its first\n"+
 		"frame, and takes the place of a port of this name that serves the guest until then")

@@ -40,7 +40,7 @@ func TestS9_ThePortsOwnPolicyOnTheCommandLine(t *testing.T) {
 		" --loop-detection=false --guest-link-control lacp,lldp --mac-learning --mac-limit 0 --mac-limit-policy allow --mac-ageing 5m --unicast-flooding=false" +
 		" --teaming explicit --active u1,u2 --standby u3 --failback=false --notify-switches=false --failure-detection beacon --blocked=false --ipfix --ipfix-observe egress" +
 		" --storm-broadcast 1000 --storm-multicast 0 --storm-unknown-unicast 500 --storm-burst 250ms")...)
-	p := s.asked[0].(spec.Port)
+	p := s.asked[0].(api.Connect).Port
 	if d := cmp.Diff(&spec.VLAN{Trunk: []string{"0", "10-20"}, Outer: "802.1ad"}, p.VLAN); d != "" {
 		t.Error(d)
 	}
@@ -57,7 +57,7 @@ func TestS9_ThePortsOwnPolicyOnTheCommandLine(t *testing.T) {
 	}{{"--vlan 100", &spec.VLAN{Access: 100}}, {"--vlan none", &spec.VLAN{None: true}}, {"", nil}} {
 		s.asked = nil
 		c.must(append(strings.Fields("port connect p --port-group g"), strings.Fields(v.flags)...)...)
-		if d := cmp.Diff([]any{spec.Port{Name: "p", PortGroup: "g", Policy: spec.Policy{VLAN: v.want}}}, s.asked); d != "" {
+		if d := cmp.Diff([]any{connected(spec.Port{Name: "p", PortGroup: "g", Policy: spec.Policy{VLAN: v.want}})}, s.asked); d != "" {
 			t.Errorf("%q: %s", v.flags, d)
 		}
 	}
@@ -94,7 +94,7 @@ func TestScriptsMayRunTwice(t *testing.T) {
 	c := newConsole(t, s)
 	c.must("port", "connect", "p", "--port-group", "g", "--replace", "--qmp", "/run/q", "--qmp-nic", "net0", "--mac", "02:00:00:00:00:01")
 	c.must("port", "disconnect", "--device", "tap0")
-	want := []any{again{spec.Port{Name: "p", PortGroup: "g", MAC: "02:00:00:00:00:01", Monitor: spec.Monitor{Socket: "/run/q", NIC: "net0"}}}, api.Disconnect{Device: "tap0"}}
+	want := []any{again{connected(spec.Port{Name: "p", PortGroup: "g", MAC: "02:00:00:00:00:01", Monitor: spec.Monitor{Socket: "/run/q", NIC: "net0"}})}, api.Disconnect{Device: "tap0"}}
 	if d := cmp.Diff(want, s.asked); d != "" {
 		t.Error(d)
 	}

@@ -20,11 +20,7 @@ const showEvery = 250 * time.Millisecond
 // clearLine erases the line the cursor is in (ECMA-48: carriage return, erase in line).
 const clearLine = "\r\x1b[K"
 
-// askAttached calls the agent for a change and, on a terminal, shows meanwhile how many devices still wait to be attached.
-func askAttached[T any](d Deps, c *cobra.Command, t *target, f func(context.Context, api.Service) (T, error)) (T, error) {
-	return askWithin(d, c, t, attachTimeout, f)
-}
-
+// askWithin calls the agent for a change and, on a terminal, shows meanwhile how many devices still wait to be attached, or who is asked.
 func askWithin[T any](d Deps, c *cobra.Command, t *target, within time.Duration, f func(context.Context, api.Service) (T, error)) (T, error) {
 	var zero T
 	client, err := t.client()

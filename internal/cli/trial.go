@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +23,30 @@ func windowFlag(c *cobra.Command, w *api.Window) {
 // askTried calls the agent for a change. One that concerns the way to the host's own addresses takes as long as those who are asked
 // have to answer; on a terminal that is shown.
 func askTried[T any](d Deps, c *cobra.Command, t *target, w api.Window, f func(context.Context, api.Service) (T, error)) (T, error) {
-	return askWithin(d, c, t, attachTimeout+w.ConfirmWithin, f)
+	v, err := askWithin(d, c, t, attachTimeout+w.ConfirmWithin, f)
+	if err != nil && c.Context().Err() != nil {
+		err = t.leftTrial(err)
+	}
+	return v, err
+}
+
+// lookBack is how long a command that is interrupted may still ask what becomes of its change.
+const lookBack = 2 * time.Second
+
+// leftTrial is the error of a command that was interrupted: whether its change stays is decided without it.
+func (t *target) leftTrial(err error) error {
+	client, unknown := t.client()
+	if unknown != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lookBack)
+	defer cancel()
+	v, unknown := client.Trial(ctx)
+	if unknown != nil || v.State != api.TrialAsking {
+		return err
+	}
+	return fmt.Errorf("interrupted; the agent goes on: %q goes back by itself in %s unless these answer: %s (see \"heddle events\", or keep it with \"heddle confirm\")",
+		v.Change, seconds(v.SecondsLeft), askedText(v.Asked))
 }
 
 // printTrial says how a change of the way to the host's own addresses is tried.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"net/netip"
 	"strings"
@@ -55,7 +56,8 @@ func TestS81_AChangeThatWentBackIsStatus1AndInTheJSON(t *testing.T) {
 	went := api.NewError(api.Reverted, "it was taken back", "gateway 192.0.2.1 did not answer")
 	went.Trial = trial(api.TrialReverted)
 	c := newConsole(t, &standIn{err: went})
-	for _, args := range [][]string{{"apply", "-f", "-"}, {"port", "block", "vmk0"}, {"port", "move", "vmk0", "--port-group", "g"}} {
+	for _, args := range [][]string{{"apply", "-f", "-"}, {"port", "block", "vmk0"}, {"port", "move", "vmk0", "--port-group", "g"},
+		{"port", "connect", "vmk0", "--port-group", "g", "--role", "host", "--replace"}} {
 		c.stdin = "switches: [{name: lab}]\n"
 		out, errs, status := c.run(append(args, "-o", "json")...)
 		var got api.Applied
@@ -68,6 +70,52 @@ func TestS81_AChangeThatWentBackIsStatus1AndInTheJSON(t *testing.T) {
 	}
 	if out, _, status := c.run("port", "disconnect", "vmk0"); status != ExitFailure || out != "" {
 		t.Errorf("disconnect: status %d, %s", status, out)
+	}
+}
+
+func TestS81_AConnectionIsTried(t *testing.T) {
+	v := trial(api.TrialConfirm)
+	v.SecondsLeft = 90
+	for _, how := range []string{"--replace=false", "--replace", "--incoming"} {
+		s := &standIn{applied: api.Applied{Trial: v}}
+		_, errs, status := newConsole(t, s).run("port", "connect", "vmk0", "--port-group", "g", "--role", "host", how, "--confirm-within", "90s")
+		if status != 0 || !strings.Contains(errs, "confirm within 1m30s, or everything goes back: heddle confirm") {
+			t.Errorf("%s: status %d: %s", how, status, errs)
+		}
+		var q api.Connect
+		switch asked := s.asked[len(s.asked)-1].(type) {
+		case again:
+			q = asked.Connect
+		case arriving:
+			q = asked.Connect
+		case api.Connect:
+			q = asked
+		}
+		if q.Name != "vmk0" || q.ConfirmWithin != 90*time.Second {
+			t.Errorf("%s: asked %+v", how, q)
+		}
+	}
+}
+
+// Ctrl-C while it is asked whether the host is still reached: the command says what becomes of its change.
+func TestS81_ACommandThatIsInterruptedSaysThatTheAgentGoesOn(t *testing.T) {
+	v := trial(api.TrialAsking)
+	v.Change, v.SecondsLeft = "port connect vmk0", 17
+	for _, c := range []struct {
+		state api.TrialState
+		want  string
+	}{
+		{api.TrialAsking, "heddle: interrupted; the agent goes on: \"port connect vmk0\" goes back by itself in 17s unless these answer: gateway 192.0.2.1 by vmk0"},
+		{api.TrialKept, "gave up waiting for the agent"},
+	} {
+		v.State = c.state
+		ctx, interrupt := context.WithCancel(t.Context())
+		console := newConsole(t, &standIn{trial: v, hang: interrupt})
+		out, errs, status := console.runIn(ctx, "port", "connect", "vmk0", "--port-group", "g", "--role", "host", "--replace")
+		if status != ExitFailure || out != "" || !strings.Contains(errs, c.want) {
+			t.Errorf("%s: status %d: %s%s", c.state, status, out, errs)
+		}
+		interrupt()
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // Agent is what the hook needs of an agent.
 type Agent interface {
 	State(context.Context) (*api.State, error)
-	Reconnect(context.Context, spec.Port) (*api.Applied, error)
+	Reconnect(context.Context, api.Connect) (*api.Applied, error)
 	Disconnect(context.Context, api.Disconnect) error
 	Expect(context.Context, api.Expect) error
 }
@@ -169,7 +169,7 @@ func (h *Hook) connect(ctx context.Context, d *Domain, start bool) error {
 	}
 	var errs []error
 	for _, p := range ports {
-		_, err := h.Agent.Reconnect(ctx, p)
+		_, err := h.Agent.Reconnect(ctx, api.Connect{Port: p})
 		if err == nil {
 			continue
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heddle/internal/api"
-	"heddle/internal/spec"
 )
 
 // fakeAgent has a switch "lab" with the port groups web and db.
@@ -26,7 +25,8 @@ func (f *fakeAgent) State(context.Context) (*api.State, error) {
 	return &api.State{Switches: []api.Switch{{Name: "lab"}}, PortGroups: []api.PortGroup{{Switch: "lab", Name: "web"}, {Switch: "lab", Name: "db"}}, Ports: slices.Clone(f.ports)}, f.down
 }
 
-func (f *fakeAgent) Reconnect(_ context.Context, p spec.Port) (*api.Applied, error) {
+func (f *fakeAgent) Reconnect(_ context.Context, q api.Connect) (*api.Applied, error) {
+	p := q.Port
 	if f.down != nil {
 		return nil, f.down
 	}

@@ -215,6 +215,92 @@ func TestS81_APortConnectedByCommandComesBackWhole(t *testing.T) {
 	}
 }
 
+// vmk1 is a host port with addresses of the host's own that was connected by command; group is its port group.
+func vmk1(group string, more ...string) []string {
+	return append([]string{"port", "connect", "vmk1", "--port-group", group, "--role", "host", "--mac", "02:00:00:00:00:11", "--address", "192.0.2.20/24", "-o", "json"}, more...)
+}
+
+// A port that is connected anew goes back as every other change does: also when the command was interrupted, or the agent was killed.
+func TestS81_AConnectionThatCutsTheHostOffGoesBack(t *testing.T) {
+	e := newManaged(t)
+	if _, errs, status, _ := e.answer(vmk1("management")...); status != 0 {
+		t.Fatal(errs)
+	}
+	e.run("ip route add 198.51.100.0/24 via 192.0.2.2 dev vmk1")
+	before := e.settled()
+	goesBack := func(why string, n int) {
+		t.Helper()
+		e.Await("it goes back "+why, func() bool { return e.vlanOf("vmk1") == "none" })
+		e.restored(before, why)
+		if got, text := e.happened(event.Reverted); got != n || !strings.Contains(text, `"port connect vmk1" was taken back`) {
+			t.Errorf("%s: %d events: %s", why, got, text)
+		}
+	}
+	for i, how := range []string{"--replace", "--incoming"} {
+		out, errs, status, took := e.answer(vmk1("other", how, "--confirm-within", "2s")...)
+		if status != 1 || out.Trial == nil || out.Trial.State != api.TrialReverted || !strings.Contains(errs, "gateway 192.0.2.2 by vmk1") || took > 30*time.Second {
+			t.Errorf("%s: status %d after %s: %+v\n%s", how, status, took, out.Trial, errs)
+		}
+		goesBack("after "+how, 1+i)
+	}
+	// Interrupted: the agent goes on without the command.
+	cmd := e.Command(vmk1("other", "--replace", "--confirm-within", "3s")...)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	if err := e.Launch(cmd); err != nil {
+		t.Fatal(err)
+	}
+	e.Await("the change is made", func() bool { return e.vlanOf("vmk1") == "access 66" })
+	_ = cmd.Process.Signal(syscall.SIGINT)
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(errs.String(), `the agent goes on: "port connect vmk1" goes back by itself in`) {
+		t.Errorf("interrupted: %v: %s", err, errs.String())
+	}
+	goesBack("after Ctrl-C", 3)
+	// Killed: the next agent takes it back, also though its own time had not come.
+	cmd = e.Command(vmk1("other", "--replace", "--confirm-within", "5s")...)
+	if err := e.Launch(cmd); err != nil {
+		t.Fatal(err)
+	}
+	e.Await("the change is made", func() bool { return e.vlanOf("vmk1") == "access 66" })
+	e.End(syscall.SIGKILL)
+	_ = cmd.Wait() // it lost the agent
+	e.Start("")
+	goesBack("after a kill", 1)
+}
+
+// Where nobody can be asked, a connection needs the operator's word.
+func TestS81_AConnectionIsConfirmedWhereNobodyCanBeAsked(t *testing.T) {
+	e := newManaged(t)
+	if _, errs, status, _ := e.answer(vmk1("management")...); status != 0 {
+		t.Fatal(errs)
+	}
+	e.silence()
+	e.run("ip neighbour flush dev vmk1 nud all")
+	if _, errs, status, _ := e.answer(vmk1("other", "--replace")...); status != 2 || !strings.Contains(errs, "give --confirm-within DURATION") || e.vlanOf("vmk1") != "none" {
+		t.Fatalf("status %d, VLAN %s: %s", status, e.vlanOf("vmk1"), errs)
+	}
+	for _, confirmed := range []bool{false, true} {
+		within := map[bool]string{false: "2s", true: "1h"}[confirmed]
+		out, errs, status, took := e.answer(vmk1("other", "--replace", "--confirm-within", within)...)
+		if status != 0 || out.Trial == nil || out.Trial.State != api.TrialConfirm || took > 20*time.Second || !strings.Contains(errs, "heddle confirm") {
+			t.Fatalf("status %d after %s: %+v %s", status, took, out.Trial, errs)
+		}
+		if !confirmed {
+			e.Await("it goes back", func() bool { return e.vlanOf("vmk1") == "none" })
+			if n, text := e.happened(event.Reverted); n != 1 || !strings.Contains(text, "not confirmed within 2s") {
+				t.Errorf("%d events: %s", n, text)
+			}
+			continue
+		}
+		if err := e.Heddle("confirm"); err != nil {
+			t.Fatal(err)
+		}
+		if v := e.vlanOf("vmk1"); v != "access 66" {
+			t.Errorf("confirmed, and VLAN %s", v)
+		}
+	}
+}
+
 // confirmWhere is the flag where nobody can be asked yet: a new interface knows nobody.
 func confirmWhere(command string) string {
 	if strings.Contains(command, "connect") {
