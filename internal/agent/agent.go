@@ -105,6 +105,7 @@ type Agent struct {
 	strangers strangers
 	before    map[plan.PortID][]api.ProgramBefore // what runs before the switch on the devices of ports and uplinks
 	settling  bool                                // a reconcile is under way
+	overdue   map[plan.PortID]uint32              // waits that were told to be long, by their numbers
 	born      map[plan.PortID]uint64              // of the devices in hand, hostdev.Device.Born
 	hardware  map[plan.PortID]hardware            // what is known of the uplinks' devices
 	bonds     map[plan.PortID]bond                // the uplinks that are bonds

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"os"
+	"time"
 
 	"heddle/internal/agent/view"
 	"heddle/internal/api"
@@ -32,7 +33,7 @@ func (a *Agent) source() view.Source {
 			Config: a.state.Config.File, Warnings: append(append([]string{}, a.warnings...), a.misfits...), Announcing: announcing,
 			Place: a.state.Place, Lookalikes: lookalikes(a.dev, a.state, a.name)},
 		Config: a.cfg, Plan: a.plan, Applied: a.applied, Remembered: a.state, Problems: a.problems, Unattached: a.whyNotAttached, Before: a.before, Device: a.deviceOf,
-		Links: view.Links{Out: a.verdicts.Why, LAG: a.lags.Status, LLDP: a.neighboursOf},
+		Links: view.Links{Out: a.verdicts.Why, LAG: a.lags.Status, LLDP: a.neighboursOf}, Now: time.Now(),
 	}
 }
 

@@ -19,8 +19,6 @@ import (
 // waits, and ends them where QEMU or an operator says that the guest runs.
 
 const (
-	// waitLong is how long a port waits before that is a problem to be shown. It goes on waiting.
-	waitLong = time.Minute
 	// doubtAtMost is how long a port waits for its QEMU to say whether the guest runs here.
 	doubtAtMost = 2 * time.Second
 	// expectFor is how long a guest is expected whose manager has announced it.
@@ -34,7 +32,7 @@ func (a *Agent) waitFact(id plan.PortID, f *plan.Fact) string {
 		return ""
 	}
 	f.Wait, f.Awake = w.Number, w.Awake
-	if w.Awake || w.Left || w.Doubt || time.Since(w.Since) < waitLong {
+	if !w.Overdue(time.Now()) {
 		return ""
 	}
 	return fmt.Sprintf("%s. Nothing has come from it since %s; when it runs here, say so: heddle port activate %q",
@@ -188,11 +186,23 @@ func (a *Agent) watchWaits() {
 		a.followWaits()
 	}
 	a.succeedAll()
+	a.tellOverdue()
+}
+
+// tellOverdue tells once of each wait that has become long. An agent that starts tells it again, since the events before are gone.
+func (a *Agent) tellOverdue() {
+	told := map[plan.PortID]uint32{}
 	for _, w := range a.state.Waits {
-		if d := time.Since(w.Since); !w.Awake && !w.Left && d >= waitLong && d < waitLong+2*sweepEvery {
-			a.settleSoon() // to show that it waits long
+		if !w.Overdue(time.Now()) {
+			continue
+		}
+		told[w.ID] = w.Number
+		if a.overdue[w.ID] != w.Number {
+			a.publishWait(event.Overdue, w.ID, w.Text()+fmt.Sprintf("; nothing has come from it for %s", time.Since(w.Since).Round(time.Second)))
+			a.settleSoon() // to show it at the port
 		}
 	}
+	a.overdue = told
 }
 
 // resumeWaits takes over what an agent before this one has left.

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,12 @@ func (r *rig) wait(port string) state.Wait {
 		return *w
 	}
 	return state.Wait{}
+}
+
+// shownWait is what the command line is shown of a port's wait.
+func (r *rig) shownWait(port string) *api.Wait {
+	all := r.view().Ports
+	return all[slices.IndexFunc(all, func(p api.Port) bool { return p.Name == port })].Wait
 }
 
 func (r *rig) connectIncoming(p spec.Port) error {
@@ -108,14 +115,35 @@ func TestS99_AWaitOutlivesTheAgent(t *testing.T) {
 	if err := r.connectIncoming(vm); err != nil || r.wait("vm").Number != 1 {
 		t.Errorf("a hook that runs twice begins another wait: %v %+v", err, r.wait("vm"))
 	}
-	r.state.Waits[0].Since = time.Now().Add(-waitLong)
-	r.watchWaits()
+	if w := r.shownWait("vm"); w == nil || w.Overdue || len(r.told(event.Overdue)) != 0 {
+		t.Errorf("overdue at once: %+v %+v", w, r.told(event.Overdue))
+	}
+	r.state.Waits[0].Since = time.Now().Add(-time.Minute)
+	for range 2 { // it is told once
+		r.watchWaits()
+	}
 	r.until("shown as a problem", func() bool { return strings.Contains(r.problems[id("vm")], "heddle port activate") })
+	if told := r.told(event.Overdue); len(told) != 1 || told[0].Port != "vm" || !strings.Contains(told[0].Text, "its guest is to arrive by a migration: who connected it says so; nothing has come from it for 1m0s") {
+		t.Errorf("events %+v", told)
+	}
+	if w := r.shownWait("vm"); w == nil || !w.Overdue || w.Left || w.Why != "who connected it says so" {
+		t.Errorf("shown as %+v", w)
+	}
 	if !r.fact("vm").Waits() {
 		t.Error("a port became active because time had passed")
 	}
 	if err := r.command(func(ctx context.Context) error { return r.Activate(ctx, api.Activate{Port: "vm"}) }); err != nil || r.fact("vm").Waits() {
 		t.Errorf("activated: %v %+v", err, r.fact("vm"))
+	}
+	if w := r.shownWait("vm"); w != nil || len(r.overdue) != 1 {
+		t.Errorf("active, and shown as %+v", w)
+	}
+	// A guest that has left may stay away for as long as it likes.
+	r.beginWait(state.Wait{ID: id("vm"), Left: true, Why: "its QEMU has stopped it"})
+	r.state.Waits[0].Since = time.Now().Add(-time.Hour)
+	r.watchWaits()
+	if len(r.told(event.Overdue)) != 1 || len(r.overdue) != 0 {
+		t.Errorf("events %+v", r.told(event.Overdue))
 	}
 }
 

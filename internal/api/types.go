@@ -130,6 +130,8 @@ type Port struct {
 	Reason string `json:"reason,omitempty"`
 	VLAN   string `json:"vlan"`
 	MAC    string `json:"mac,omitempty"`
+	// Wait is that of a port whose guest runs elsewhere.
+	Wait *Wait `json:"wait,omitempty"`
 	// SeenMAC is the MAC the owner's adapter is seen to use, where it can be seen (D2).
 	SeenMAC string `json:"seenMac,omitempty"`
 	// Violation says what the owner does that the policy rejects (S3).
@@ -145,6 +147,17 @@ type Port struct {
 	// Overrides are the things set on this port by command, on top of what the file says.
 	Overrides []string   `json:"overrides,omitempty"`
 	Effective []plan.Row `json:"effective"`
+}
+
+// Wait is a port's wait for a guest that runs elsewhere (S99).
+type Wait struct {
+	// Left: the guest has left by a migration; otherwise it is to arrive by one.
+	Left bool `json:"left"`
+	// Overdue: it was to arrive, and has not for more than a minute.
+	Overdue bool `json:"overdue"`
+	// Why is by what that is known.
+	Why   string    `json:"why"`
+	Since time.Time `json:"since"`
 }
 
 // Stats are the counters of one port or uplink: the 18 of a VDS under their names, and ours.

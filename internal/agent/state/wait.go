@@ -45,6 +45,14 @@ func (w *Wait) Text() string {
 	return "its guest is to arrive by a migration: " + w.Why
 }
 
+// longWait is how long a port may wait for its guest to arrive before that is a problem to be shown. It goes on waiting.
+const longWait = time.Minute
+
+// Overdue says whether a guest that is to arrive has not for so long that somebody should look. One that has left may stay away.
+func (w *Wait) Overdue(now time.Time) bool {
+	return w != nil && !w.Awake && !w.Left && !w.Doubt && now.Sub(w.Since) >= longWait
+}
+
 // WaitOf is the wait of a port, over or not; nil for none.
 func (s *State) WaitOf(id plan.PortID) *Wait {
 	for i := range s.Waits {

@@ -5,6 +5,7 @@ package view
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
@@ -29,6 +30,7 @@ type Source struct {
 	// Device says what is wrong with an uplink's device, and what the agent has set on it.
 	Device func(uplink plan.PortID) (warnings, changed []string)
 	Links  Links
+	Now    time.Time
 }
 
 // State is everything in force.
@@ -135,6 +137,9 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation string) api.Port
 		return v
 	}
 	v.MTU = f.MTU
+	if w := src.Remembered.WaitOf(p.ID); w != nil && f.Waits() {
+		v.Wait = &api.Wait{Left: w.Left, Overdue: w.Overdue(src.Now), Why: w.Why, Since: w.Since}
+	}
 	v.Uplinks = dataplane.UplinksInUse(*src.Applied, sw, p)
 	v.Violation = violation
 	v.Promiscuous = map[plan.Asks]string{plan.AsksYes: "yes", plan.AsksNo: "no", plan.AsksUnknown: "unknown"}[f.Promiscuous]

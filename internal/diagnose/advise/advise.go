@@ -73,5 +73,5 @@ func rank(l api.FindingLevel) int {
 
 // Rules are all rules, in the order they are told.
 func Rules() []Rule {
-	return slices.Concat(securityRules(), loopRules(), addressRules(), uplinkRules(), redundancyRules(), deviceRules(), flowRules())
+	return slices.Concat(securityRules(), loopRules(), addressRules(), uplinkRules(), redundancyRules(), deviceRules(), guestRules(), flowRules())
 }

@@ -49,6 +49,17 @@ func securityCases() []ruleCase {
 	}
 }
 
+func guestCases() []ruleCase {
+	waits := func(w api.Wait) func(*rig) {
+		return func(r *rig) {
+			w.Why, w.Since = "its QEMU waits for it", r.Now.Add(-10*time.Minute)
+			r.view("b").State, r.view("b").Wait = api.Waiting, &w
+		}
+	}
+	return []ruleCase{{rule: "guest-overdue", provoke: waits(api.Wait{Overdue: true}), near: waits(api.Wait{Left: true}), object: "port b",
+		sign: "nothing has come from it for 10m0s; that it is to arrive is known because its QEMU waits for it", mend: "heddle port activate b", level: api.FindingNote}}
+}
+
 func addressCases() []ruleCase {
 	wrong, note := api.FindingWrong, api.FindingNote
 	held := func(n uint64) func(*rig) { return func(r *rig) { r.count("n", macsLearned, n) } }
@@ -187,7 +198,7 @@ func deviceCases() []ruleCase {
 }
 
 func allCases() (all []ruleCase) {
-	for _, list := range [][]ruleCase{securityCases(), addressCases(), uplinkCases(), deviceCases(), flowCases()} {
+	for _, list := range [][]ruleCase{securityCases(), addressCases(), uplinkCases(), deviceCases(), guestCases(), flowCases()} {
 		all = append(all, list...)
 	}
 	return all

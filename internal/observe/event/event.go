@@ -18,6 +18,7 @@ const (
 	Loop         Kind = "loop"          // a port is blocked because a loop goes through it, or no longer (S110)
 	Link         Kind = "link"          // a port's or uplink's device went up or down
 	Waiting      Kind = "waiting"       // a port waits for a guest that runs elsewhere, and why (S99)
+	Overdue      Kind = "overdue"       // a port has waited for its guest for more than a minute
 	Awake        Kind = "awake"         // its guest runs here
 	Failover     Kind = "failover"      // ports use another uplink, and why (S42–S48)
 	Applied      Kind = "applied"       // another plan is in force
@@ -33,7 +34,7 @@ const (
 // Kinds are all of them.
 func Kinds() []Kind {
 	return []Kind{Connected, Disconnected, Learned, Moved, LimitReached, Violation, Blocked, Loop, Link, Waiting,
-		Awake, Failover, Applied, Neighbour, Collector, Adopted, Tried, Confirmed, Reverted, Program}
+		Overdue, Awake, Failover, Applied, Neighbour, Collector, Adopted, Tried, Confirmed, Reverted, Program}
 }
 
 // Event is one thing that happened. Fields that do not apply are empty.

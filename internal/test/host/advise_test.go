@@ -2,9 +2,11 @@ package host
 
 import (
 	"encoding/binary"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/cilium/ebpf"
@@ -13,8 +15,10 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/diagnose/advise"
+	"heddle/internal/observe/event"
 	"heddle/internal/test/testkit/cable"
 )
 
@@ -205,8 +209,31 @@ func adviseFaults() map[string]string {
 		"team-degraded": "port group both", "single-uplink": "port group pinned", "lag-member": "uplink l1",
 		"mtu": "port small", "neighbour-mtu": "uplink h1", "device-missing": "port absent", "device-losses": "uplink o1", "device-refused": "port full",
 		"flow-room": "switch flows", "flow-collector": "switch flows",
-		"guest-link-control": "port a", "loop": "port roundb", "program-before": "port alone",
+		"guest-overdue": "port late", "guest-link-control": "port a", "loop": "port roundb", "program-before": "port alone",
 	}
+}
+
+// late connects a port for a guest that is to arrive, and has not for two minutes by what the agent remembers.
+func (l *adviceLab) late() {
+	l.t.Helper()
+	const address = "02:00:00:00:00:21"
+	l.wire("p-late", address)
+	l.must("port", "connect", "late", "--incoming", "--switch", "lab", "--port-group", "far", "--device", "p-late", "--mac", address)
+	l.kill(unix.SIGTERM)
+	store, err := state.Open(filepath.Join(l.dir, "state", l.name))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	s, err := store.Load()
+	if err != nil || len(s.Waits) != 1 {
+		l.t.Fatalf("%v: %d waits", err, len(s.Waits))
+	}
+	s.Waits[0].Since = s.Waits[0].Since.Add(-2 * time.Minute)
+	if err := store.Save(s); err != nil {
+		l.t.Fatal(err)
+	}
+	l.start("--config", filepath.Join(l.dir, "heddle.yaml"))
+	l.awaitEvent(event.Overdue, "late", "its guest is to arrive by a migration: who connected it says so; nothing has come from it for 2m")
 }
 
 // TestAdvise_EveryRuleFindsItsFaultOnALiveHost: all faults at once, by real frames.
@@ -218,6 +245,7 @@ func TestAdvise_EveryRuleFindsItsFaultOnALiveHost(t *testing.T) {
 	run(t, l.far, "ip link set f-small mtu 1400")
 	run(t, l.far, "ip link set f-m2 down")
 	l.start("--config", l.file("heddle.yaml", badlySet))
+	l.late()
 	for _, p := range []string{"a", "b", "small", "watcher", "hasher", "talker", "member"} {
 		l.awaitPort(p, api.Up)
 	}
