@@ -163,6 +163,9 @@ func (d *daemon) export(s Shape, records []flow.Record) *rig {
 		r.pass(10 * time.Second)
 		d.drained()
 	}
+	// A collector that has read the last message may not have worked on it yet. One that has read another after it has.
+	r.pass(10 * time.Second)
+	d.drained()
 	if st := r.x.Status()[0]; st.Lost.Records > 0 || st.State != Sending {
 		d.t.Fatalf("status %+v", st)
 	}

@@ -79,7 +79,8 @@ func (v *topView) look(now time.Time) (*api.FlowTop, error) {
 	if v.last.IsZero() {
 		v.last = now
 	}
-	if v.sampler == nil && m != nil {
+	// Before the first drain has ended, a part of what it takes out may be in the table already: that is no sample to count from.
+	if v.sampler == nil && m != nil && m.Drained() > 0 {
 		v.sampler, v.last = m.NewSampler(), now
 		v.sample(m, &api.FlowTop{})
 		return nil, nil
@@ -88,7 +89,7 @@ func (v *topView) look(now time.Time) (*api.FlowTop, error) {
 		return nil, nil
 	}
 	v.last = now
-	if m != nil && m.Drained() > v.at {
+	if v.sampler != nil && m.Drained() > v.at {
 		v.sample(m, out)
 	}
 	return out, nil

@@ -103,7 +103,7 @@ func (e *End) Watch(ctx context.Context, take func(frame []byte)) error {
 		if err != nil {
 			return fmt.Errorf("receive on %s: %w", e.name, err)
 		}
-		if f != nil {
+		if len(f) > 0 { // nothing came: the device went down, or a signal
 			take(f)
 		}
 	}
