@@ -9,6 +9,7 @@
 #include "core/record.h"
 #include "core/tables.h"
 #include "core/events.h"
+#include "stage/sibling.h"
 #include "stage/wait.h"
 
 struct catalogue {
@@ -24,6 +25,7 @@ struct catalogue {
 	enum frame_class frame_class;
 	enum record_kind record_kind;
 	enum segment_bits segment_bits;
+	enum speaker_bits speaker_bits;
 	enum tell_limits tell_limits;
 	enum tell_kind tell_kind;
 	enum loop_limits loop_limits;
@@ -46,6 +48,7 @@ struct catalogue {
 	struct learned learned;
 	struct carried_mac carried_mac;
 	struct own_mark own_mark;
+	struct speaker speaker;
 	struct storm_bucket storm_bucket;
 	struct counters counters;
 	struct rare_counters rare_counters;

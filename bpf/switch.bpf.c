@@ -172,6 +172,7 @@ SEC("syscall") s32 heddle_sweep(struct sweep_result *result)
 	s.half = c->generation & 1;
 	bpf_for_each_map_elem(&macs, sweep_mac, &s, 0);
 	bpf_for_each_map_elem(&own_marks, sweep_own_mark, &s, 0);
+	bpf_for_each_map_elem(&speakers, sweep_speaker, &s, 0);
 	result->removed = s.removed;
 	return 0;
 }

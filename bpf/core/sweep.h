@@ -35,6 +35,17 @@ static s64 sweep_mac(void *map, struct mac_key *key, struct learned *e, struct s
 	return 0;
 }
 
+/* A change may have ended that a port speaks for another. */
+static s64 sweep_speaker(void *map, u32 *slot, struct speaker *e, struct sweep *s)
+{
+	u32 speaks = e->word >> SPEAKER_SLOT_SHIFT;
+	struct port *o = port_at(s->half, *slot), *p = port_at(s->half, speaks);
+
+	if (speaks && !(o && p && o->siblings && o->siblings == p->siblings))
+		e->word = 0;
+	return 0;
+}
+
 /* A mark under a MAC the port no longer owns would not be found by its owner: it moves to the common table. */
 static s64 sweep_own_mark(void *map, u32 *slot, struct own_mark *m, struct sweep *s)
 {

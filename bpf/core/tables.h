@@ -19,7 +19,7 @@ enum limits {
 	OWNER_BUCKET_BITS = 12,
 	OWNER_BUCKETS = 1 << OWNER_BUCKET_BITS,
 	OWNERS_PER_BUCKET = 4,
-	MAX_SAME_MAC = 4, /* ports of a switch with one MAC, while it moves between them */
+	MAX_SAME_MAC = 4, /* ports of a switch that can own one MAC: it moves between them, or they are siblings */
 	DEFAULT_MACS = 131072, /* of all ports; the agent may set another number */
 	MAX_MARKS = 65536,
 	MAX_RECORDS = 256,
@@ -69,6 +69,7 @@ enum port_rule {
 	RULE_PASS_CDP = 1 << 5,
 	RULE_LOOP_BLOCKED = 1 << 8, /* with PORT_BLOCKED: a loop goes through the port, no policy blocks it */
 	RULE_WAITS = 1 << 12, /* for its guest, until stage/wait.h says that it has woken */
+	RULE_SIBLINGS = 1 << 13, /* there are others of its family: see port.siblings */
 	RULE_SHARES_MACS = 1 << 16, /* learn_limit is its share of the host's table, below its own limit */
 };
 
@@ -119,8 +120,9 @@ struct port {
 		[CLASSES]; /* frames a second that are flooded, by class; unicast: of unknown destination; 0 = any number */
 	u32 storm_depth[CLASSES]; /* frames at once */
 	u64 reserved[5];
-	u16 reserved4[3];
-	u16 next_owner; /* slot of the next port with the same MAC, 0 = none; see active_owner */
+	u16 reserved4[2];
+	u16 siblings; /* family of ports of one owner that may use each other's MACs, 0 = none (stage/sibling.h) */
+	u16 next_owner; /* slot of the next port with the same MAC, 0 = none; see first_awake */
 };
 
 struct vlan_set {

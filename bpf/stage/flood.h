@@ -161,7 +161,7 @@ INLINE void watch_for_loop(struct frame *f)
 	if (LIKELY(mac_equal(f->src, f->in->mac)))
 		return;
 	owner = owner_of(f, f->src);
-	if (owner && owner != f->slot)
+	if (owner && owner != f->slot && !siblings(f->half, f->in, owner))
 		sign_of_loop(f->slot, SIGN_OWNED, f->segment, mac);
 }
 

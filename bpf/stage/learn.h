@@ -3,7 +3,7 @@
 #pragma once
 #include "stage/classify.h"
 #include "stage/loop.h"
-#include "stage/wait.h"
+#include "stage/sibling.h"
 
 INLINE void mac_key_of(struct mac_key *k, u32 segment, const u8 *mac)
 {
@@ -28,21 +28,6 @@ INLINE u32 owner_of(struct frame *f, const u8 *mac)
 	if (b->key[2] == key)
 		return b->slot[2];
 	return b->key[3] == key ? b->slot[3] : 0;
-}
-
-/* Of the ports that share a MAC while it moves between them, in the order of their waits, the first whose guest runs here; 0 = none. */
-NOINLINE u32 first_awake(u32 half, u32 slot)
-{
-	for (u32 i = 0; i < MAX_SAME_MAC && slot; i++) {
-		struct port *p = port_at(half, slot);
-
-		if (!p)
-			return 0;
-		if (!waits(slot, p))
-			return slot;
-		slot = p->next_owner;
-	}
-	return 0;
 }
 
 /* Ticks from then to now. Another CPU may have read the clock after this frame did and left a later time: no time has passed. */
@@ -164,6 +149,20 @@ INLINE void mark_own(struct frame *f, const struct mac_key *k)
 		m->at = f->now;
 }
 
+/* One of its siblings' MACs, or its own, may be heard here now, and was heard elsewhere before: a bond in the guest has failed over
+ * (S111). */
+INLINE void hear_sibling(struct frame *f)
+{
+	u64 mac = mac_number(f->src);
+	u32 had = speak(f->half, f->slot, owner_of(f, f->src), mac, f->now);
+
+	if (!had)
+		return;
+	f->count->mac_moves++;
+	if (!(had & SPEAKS_OFTEN)) /* one that sends by several ports at once has no news */
+		tell(f->slot, TELL_MOVED, had, f->segment, mac);
+}
+
 INLINE enum reason learn_from_port(struct frame *f)
 {
 	bool own = mac_equal(f->src, f->in->mac);
@@ -172,6 +171,8 @@ INLINE enum reason learn_from_port(struct frame *f)
 	struct mac_key k;
 
 	mac_key_of(&k, f->segment, f->src);
+	if (UNLIKELY(f->in->rules & RULE_SIBLINGS))
+		hear_sibling(f);
 	if (!own && f->in->flags & PORT_LEARNS)
 		why = learn_source(f, &k, &sent);
 	if (why || !(f->in->flags & SWITCH_HAS_UPLINKS))
@@ -218,14 +219,21 @@ INLINE void learn_from_uplink(struct frame *f)
 		bpf_map_delete_elem(&marks, &k); /* what is heard now is no echo */
 }
 
-/* Did one of the ports with that MAC send it in that segment within the last second? */
+/* Did the port send that MAC, its own, in that segment within the last second? */
+INLINE bool own_sent_recently(u32 slot, const struct mac_key *k, u64 now)
+{
+	struct own_mark *m = bpf_map_lookup_elem(&own_marks, &slot);
+
+	return m && m->key.segment == k->segment && mac_equal(m->key.mac, k->mac) && recent(now, m->at);
+}
+
+/* Did one of the ports with that MAC? */
 INLINE bool owner_sent_recently(u32 half, u32 slot, const struct mac_key *k, u64 now)
 {
 	for (u32 i = 0; i < MAX_SAME_MAC && slot; i++) {
-		struct own_mark *m = bpf_map_lookup_elem(&own_marks, &slot);
 		struct port *p = port_at(half, slot);
 
-		if (m && m->key.segment == k->segment && mac_equal(m->key.mac, k->mac) && recent(now, m->at))
+		if (own_sent_recently(slot, k, now))
 			return true;
 		slot = p ? p->next_owner : 0;
 	}
@@ -238,10 +246,11 @@ NOINLINE u32 sent_recently(struct frame *f)
 {
 	struct mac_key k;
 	struct learned *e;
-	u32 slot = owner_of(f, f->src);
+	u32 slot = owner_of(f, f->src), owner = first_awake(f->half, slot);
+	struct speaker *s;
 	u64 *at;
 
-	if (slot && !first_awake(f->half, slot))
+	if (slot && !owner)
 		return 0;
 	mac_key_of(&k, f->segment, f->src);
 	at = bpf_map_lookup_elem(&marks, &k);
@@ -250,5 +259,8 @@ NOINLINE u32 sent_recently(struct frame *f)
 	e = bpf_map_lookup_elem(&macs, &k);
 	if (e && e->sent && recent(f->now, e->sent - 1))
 		return 1;
-	return owner_sent_recently(f->half, slot, &k, f->now);
+	if (owner_sent_recently(f->half, slot, &k, f->now))
+		return 1;
+	s = bpf_map_lookup_elem(&speakers, &owner);
+	return s && own_sent_recently(s->word >> SPEAKER_SLOT_SHIFT, &k, f->now);
 }

@@ -15,8 +15,8 @@ INLINE u32 known_by_owner(struct frame *f)
 	r = port_at(f->half, slot);
 	if (!r)
 		return 0;
-	if (UNLIKELY(r->rules & RULE_WAITS)) {
-		slot = first_awake(f->half, slot); /* S99 */
+	if (UNLIKELY(r->rules & (RULE_WAITS | RULE_SIBLINGS))) {
+		slot = owner_here(f->half, slot, f->segment, mac_number(f->dst)); /* S99, S111 */
 		r = port_at(f->half, slot);
 		if (!slot || !r)
 			return 0;

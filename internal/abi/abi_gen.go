@@ -136,6 +136,7 @@ const (
 	RulePassCDP     = 32
 	RuleLoopBlocked = 256
 	RuleWaits       = 4096
+	RuleSiblings    = 8192
 	RuleSharesMACs  = 65536
 )
 
@@ -190,6 +191,12 @@ const (
 	SegmentAD          = 4096
 	SegmentSwitchShift = 16
 	TCIPriority        = 61440
+)
+
+// Values of enum speaker_bits.
+const (
+	SpeakerSlotShift = 48
+	SpeaksOften      = 65536
 )
 
 // Values of enum tell_limits.
@@ -301,7 +308,8 @@ type Port struct {
 	StormRate  [3]uint32
 	StormDepth [3]uint32
 	Reserved   [5]uint64
-	Reserved4  [3]uint16
+	Reserved4  [2]uint16
+	Siblings   uint16
 	NextOwner  uint16
 }
 
@@ -392,6 +400,13 @@ type OwnMark struct {
 	At       uint64
 	Key      MACKey
 	Reserved uint32
+}
+
+// Speaker is struct speaker.
+type Speaker struct {
+	_     structs.HostLayout
+	Word  uint64
+	Since uint64
 }
 
 // StormBucket is struct storm_bucket.

@@ -53,6 +53,7 @@ const (
 	capturingMapSharedFlows         = "shared_flows"
 	capturingMapSlotByHighIfindex   = "slot_by_high_ifindex"
 	capturingMapSlotByIfindex       = "slot_by_ifindex"
+	capturingMapSpeakers            = "speakers"
 	capturingMapStormBuckets        = "storm_buckets"
 	capturingMapSwitchNames         = "switch_names"
 	capturingMapTeams               = "teams"
@@ -174,6 +175,7 @@ type capturingMapSpecs struct {
 	SharedFlows       *ebpf.MapSpec `ebpf:"shared_flows"`
 	SlotByHighIfindex *ebpf.MapSpec `ebpf:"slot_by_high_ifindex"`
 	SlotByIfindex     *ebpf.MapSpec `ebpf:"slot_by_ifindex"`
+	Speakers          *ebpf.MapSpec `ebpf:"speakers"`
 	StormBuckets      *ebpf.MapSpec `ebpf:"storm_buckets"`
 	SwitchNames       *ebpf.MapSpec `ebpf:"switch_names"`
 	Teams             *ebpf.MapSpec `ebpf:"teams"`
@@ -253,6 +255,7 @@ type capturingMaps struct {
 	SharedFlows       *ebpf.Map `ebpf:"shared_flows"`
 	SlotByHighIfindex *ebpf.Map `ebpf:"slot_by_high_ifindex"`
 	SlotByIfindex     *ebpf.Map `ebpf:"slot_by_ifindex"`
+	Speakers          *ebpf.Map `ebpf:"speakers"`
 	StormBuckets      *ebpf.Map `ebpf:"storm_buckets"`
 	SwitchNames       *ebpf.Map `ebpf:"switch_names"`
 	Teams             *ebpf.Map `ebpf:"teams"`
@@ -301,6 +304,7 @@ func (m *capturingMaps) Close() error {
 		m.SharedFlows,
 		m.SlotByHighIfindex,
 		m.SlotByIfindex,
+		m.Speakers,
 		m.StormBuckets,
 		m.SwitchNames,
 		m.Teams,

@@ -48,6 +48,7 @@ type compiler struct {
 	slots     *slots
 	hz        uint64
 	img       *image
+	families  uint16 // of ports that are siblings, so far
 	setIndex  map[plan.VLANSet]uint16
 	teamIndex map[abi.Team]uint16
 	teamOf    map[teamLists]uint16
@@ -93,6 +94,7 @@ func (c *compiler) compileSwitch(sw *plan.Switch) error {
 		}
 	}
 	c.compileOwners(id, owners)
+	c.compileSiblings(receivers)
 	for _, r := range receivers {
 		c.img.ports[r.slot].Flags |= flags
 	}

@@ -17,8 +17,17 @@ type OwnMAC struct {
 	Violation string
 }
 
-// taker is who has a MAC.
-type taker struct{ kind, name string }
+// taker is who has a MAC. family is that of the ports that have it, where they are siblings.
+type taker struct{ kind, name, family string }
+
+// family names the ports of a switch that may use the MAC of a port, and it theirs (S111): those of its owner that may forge and change
+// MACs as it may. "" when there are none.
+func family(p *plan.Port) string {
+	if p.Policy.ForgedTransmits.V && p.Policy.MACChanges.V {
+		return p.Owner
+	}
+	return ""
+}
 
 // EffectiveMACs are the effective MACs of a switch's ports, in their order (docs/reference/frame-rules.md section 1), as the kernel
 // enforces them. Facts holds the connected ports and uplinks.
@@ -40,10 +49,21 @@ func effectiveMACs(sw *plan.Switch, fact func(plan.PortID) (plan.Fact, bool)) []
 		}
 		own[i] = effectiveMAC(p, f.SeenMAC, taken)
 		if m := own[i].MAC; !m.IsZero() && m != p.InitialMAC {
-			taken[m] = taker{"port", p.ID.Name}
+			takes(taken, m, p)
 		}
 	}
 	return own
+}
+
+// takes notes that a port has a MAC: together with others, it is the MAC of a family only if it is one with them.
+func takes(taken map[plan.MAC]taker, m plan.MAC, p *plan.Port) {
+	t, shared := taken[m]
+	if !shared {
+		t = taker{"port", p.ID.Name, family(p)}
+	} else if t.family != family(p) {
+		t.family = ""
+	}
+	taken[m] = t
 }
 
 // takenMACs are those that uplinks' devices have and that ports begin with.
@@ -51,12 +71,12 @@ func takenMACs(sw *plan.Switch, fact func(plan.PortID) (plan.Fact, bool)) map[pl
 	taken := make(map[plan.MAC]taker, len(sw.Uplinks)+len(sw.Ports))
 	for _, u := range sw.Uplinks {
 		if f, ok := fact(u.ID); ok && !f.DeviceMAC.IsZero() {
-			taken[f.DeviceMAC] = taker{"uplink", u.ID.Name}
+			taken[f.DeviceMAC] = taker{kind: "uplink", name: u.ID.Name}
 		}
 	}
 	for _, p := range sw.Ports {
 		if !p.InitialMAC.IsZero() {
-			taken[p.InitialMAC] = taker{"port", p.ID.Name}
+			takes(taken, p.InitialMAC, p)
 		}
 	}
 	return taken
@@ -68,7 +88,7 @@ func effectiveMAC(p *plan.Port, seen plan.MAC, taken map[plan.MAC]taker) OwnMAC 
 	switch {
 	case seen.IsGroup():
 		return OwnMAC{p.InitialMAC, fmt.Sprintf("the adapter uses the group address %s", seen)}
-	case dup:
+	case dup && (other.family == "" || other.family != family(p)):
 		return OwnMAC{p.InitialMAC, fmt.Sprintf("the adapter uses %s, the MAC of %s %s", seen, other.kind, other.name)}
 	case !p.InitialMAC.IsZero() && !p.Policy.MACChanges.V:
 		return OwnMAC{p.InitialMAC, fmt.Sprintf("the adapter uses %s instead of %s, and the policy rejects MAC changes", seen, p.InitialMAC)}
@@ -88,6 +108,30 @@ type owned struct {
 	slot uint32
 }
 
+// compileSiblings gives the connected ports of a switch their families. Whoever is alone needs none.
+func (c *compiler) compileSiblings(receivers []receiver) {
+	first := map[string]*abi.Port{}
+	for _, r := range receivers {
+		name := family(r.port)
+		if name == "" {
+			continue
+		}
+		rec := &c.img.ports[r.slot]
+		one, more := first[name]
+		if !more {
+			first[name] = rec
+			continue
+		}
+		if one.Siblings == 0 {
+			c.families++
+			one.Siblings = c.families
+			one.Rules |= abi.RuleSiblings
+		}
+		rec.Siblings = one.Siblings
+		rec.Rules |= abi.RuleSiblings
+	}
+}
+
 // sharedMAC is a port with its MAC, and the number of its last wait.
 type sharedMAC struct {
 	mac  plan.MAC
@@ -95,8 +139,8 @@ type sharedMAC struct {
 	wait uint32
 }
 
-// compileOwners notes whose MAC each is. Several ports have one while it moves between them: the table names the one that was made to wait
-// last, and each port's record the next, so that the program finds the first that does not wait.
+// compileOwners notes whose MAC each is. Several ports have one while it moves between them, or as siblings: the table names the one that
+// was made to wait last, and each port's record the next, so that the program finds the first that does not wait.
 func (c *compiler) compileOwners(id uint8, ports []sharedMAC) {
 	first := make(map[plan.MAC]int, len(ports))
 	var shared map[plan.MAC][]sharedMAC

@@ -48,6 +48,7 @@ const (
 	vswitchMapSharedFlows         = "shared_flows"
 	vswitchMapSlotByHighIfindex   = "slot_by_high_ifindex"
 	vswitchMapSlotByIfindex       = "slot_by_ifindex"
+	vswitchMapSpeakers            = "speakers"
 	vswitchMapStormBuckets        = "storm_buckets"
 	vswitchMapSwitchNames         = "switch_names"
 	vswitchMapTeams               = "teams"
@@ -164,6 +165,7 @@ type vswitchMapSpecs struct {
 	SharedFlows       *ebpf.MapSpec `ebpf:"shared_flows"`
 	SlotByHighIfindex *ebpf.MapSpec `ebpf:"slot_by_high_ifindex"`
 	SlotByIfindex     *ebpf.MapSpec `ebpf:"slot_by_ifindex"`
+	Speakers          *ebpf.MapSpec `ebpf:"speakers"`
 	StormBuckets      *ebpf.MapSpec `ebpf:"storm_buckets"`
 	SwitchNames       *ebpf.MapSpec `ebpf:"switch_names"`
 	Teams             *ebpf.MapSpec `ebpf:"teams"`
@@ -238,6 +240,7 @@ type vswitchMaps struct {
 	SharedFlows       *ebpf.Map `ebpf:"shared_flows"`
 	SlotByHighIfindex *ebpf.Map `ebpf:"slot_by_high_ifindex"`
 	SlotByIfindex     *ebpf.Map `ebpf:"slot_by_ifindex"`
+	Speakers          *ebpf.Map `ebpf:"speakers"`
 	StormBuckets      *ebpf.Map `ebpf:"storm_buckets"`
 	SwitchNames       *ebpf.Map `ebpf:"switch_names"`
 	Teams             *ebpf.Map `ebpf:"teams"`
@@ -281,6 +284,7 @@ func (m *vswitchMaps) Close() error {
 		m.SharedFlows,
 		m.SlotByHighIfindex,
 		m.SlotByIfindex,
+		m.Speakers,
 		m.StormBuckets,
 		m.SwitchNames,
 		m.Teams,

@@ -28,6 +28,7 @@ type tables struct {
 	sent    map[station]time.Duration // S91: when a port last sent from here
 	pruneAt int                       // size of sent at which old marks are thrown away
 	awake   map[string]uint32         // S99: the highest number of a wait that is over, by port
+	speaks  map[string]speaker        // S111: who sent last from a port's MAC, by that port
 }
 
 // station is a MAC in a segment.
@@ -40,6 +41,12 @@ type station struct {
 type entry struct {
 	port *port
 	seen time.Duration
+}
+
+// speaker is the port that sent last from a MAC of another.
+type speaker struct {
+	mac  plan.MAC
+	port string
 }
 
 // port is a vNIC or a host interface under the present plan and facts.
@@ -115,15 +122,10 @@ func pick(paths map[string]path, names []string) []path {
 
 // settleMACs gives every port its effective MAC (S3, S4, C1, D2; frame-rules §1).
 func (sw *vswitch) settleMACs() {
-	initial := map[plan.MAC]int{}
-	for _, p := range sw.ports {
-		initial[p.InitialMAC]++
-	}
-	taken := map[plan.MAC]bool{} // effective MACs of the ports before this one
-	for _, p := range sw.ports {
+	for i, p := range sw.ports {
 		p.mac = p.InitialMAC
 		if m := p.fact.SeenMAC; !m.IsZero() && m != p.InitialMAC {
-			free := initial[m] == 0 && !taken[m] && !sw.devices[m] && !m.IsGroup()
+			free := !sw.devices[m] && !m.IsGroup() && !sw.hasStranger(p, i, m)
 			if free && (p.Policy.MACChanges.V || p.InitialMAC.IsZero()) { // S4
 				p.mac = m
 			} else { // S3, D2
@@ -133,7 +135,6 @@ func (sw *vswitch) settleMACs() {
 		if p.mac.IsZero() {
 			continue
 		}
-		taken[p.mac] = true
 		if p.connected {
 			sw.owner[p.mac] = append(sw.owner[p.mac], p)
 		}
@@ -142,6 +143,23 @@ func (sw *vswitch) settleMACs() {
 		slices.SortStableFunc(all, func(a, b *port) int { return cmp.Compare(b.fact.Wait, a.fact.Wait) })
 		sw.owner[mac] = all[:min(len(all), abi.MaxSameMAC)]
 	}
+}
+
+// hasStranger says whether a MAC is the initial one of another port, or the effective one of a port before the i-th, that is no sibling
+// of that (S111).
+func (sw *vswitch) hasStranger(p *port, i int, m plan.MAC) bool {
+	for k, q := range sw.ports {
+		if q != p && (q.InitialMAC == m || k < i && q.mac == m) && !p.siblingOf(q) {
+			return true
+		}
+	}
+	return false
+}
+
+// siblingOf says whether two ports may use each other's MACs (S111).
+func (p *port) siblingOf(q *port) bool {
+	may := func(p *port) bool { return p.Policy.ForgedTransmits.V && p.Policy.MACChanges.V }
+	return p.Owner != "" && p.Owner == q.Owner && may(p) && may(q)
 }
 
 // waits says whether the port's guest runs elsewhere (S99).

@@ -25,6 +25,7 @@ func learn(r *run) abi.Reason {
 		}
 		return abi.ReasonNone
 	}
+	r.hear(who)
 	if reason := learnSource(r, who); reason != abi.ReasonNone {
 		return reason
 	}
@@ -67,6 +68,24 @@ func learnSource(r *run, who station) abi.Reason {
 	p.tally.held++
 	r.changed(Change{Kind: Learned, Segment: r.seg, MAC: who.mac, Port: p.ID})
 	return abi.ReasonNone
+}
+
+// hear notes which port of a guest a MAC of the guest's was heard from last (S111).
+func (r *run) hear(who station) {
+	p, o := r.from, r.sw.ownerOf(who.mac)
+	if o == nil || !p.siblingOf(o) {
+		return
+	}
+	before := o
+	if s := r.sw.speaks[o.ID.Name]; s.mac == who.mac {
+		before = r.sw.named[s.port]
+	}
+	if before == p {
+		return
+	}
+	r.sw.speaks[o.ID.Name] = speaker{who.mac, p.ID.Name}
+	p.tally.moves++
+	r.changed(Change{Kind: Moved, Segment: r.seg, MAC: who.mac, Port: p.ID, Before: before.ID})
 }
 
 func (r *run) move(who station, e *entry) {
@@ -118,13 +137,19 @@ func (sw *vswitch) sentLately(who station, now time.Duration) bool {
 }
 
 // sweep removes what is of no use any more: expired entries, and those whose port went, lost its device, no longer learns
-// or no longer is in the segment (frame-rules §3).
+// or no longer is in the segment; and who speaks for a port that is no sibling any more (frame-rules §3).
 func (sw *vswitch) sweep(now time.Duration) {
 	for who, e := range sw.learned {
 		p := e.port
 		if e.expired(now) || !p.connected || !p.learns() || !p.admits(who.Segment) {
 			delete(sw.learned, who)
 			p.tally.held--
+		}
+	}
+	for name, s := range sw.speaks {
+		o, p := sw.named[name], sw.named[s.port]
+		if o == nil || p == nil || !o.connected || !p.connected || !o.siblingOf(p) {
+			delete(sw.speaks, name)
 		}
 	}
 }

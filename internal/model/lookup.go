@@ -1,6 +1,9 @@
 package model
 
-import "heddle/internal/abi"
+import (
+	"heddle/internal/abi"
+	"heddle/internal/plan"
+)
 
 // target is what looking up a destination came to.
 type target uint8
@@ -19,7 +22,7 @@ func lookUp(r *run) abi.Reason {
 		r.target = group
 		return abi.ReasonNone
 	}
-	if p := r.sw.ownerOf(r.head.dst); p != nil && p.admits(r.seg) { // S99: not a waiting one
+	if p := r.sw.receiverOf(r.head.dst, r.seg); p != nil && p.admits(r.seg) { // S99: not a waiting one
 		r.target, r.known = known, p
 	} else if r.via != nil && !r.head.dst.IsZero() && r.head.dst == r.via.fact.DeviceMAC { // S96
 		r.target, r.host = hostAlone, hostOnly
@@ -32,6 +35,26 @@ func lookUp(r *run) abi.Reason {
 		return abi.ReasonOwnDestination
 	}
 	return abi.ReasonNone
+}
+
+// receiverOf is the port that frames for a MAC go to in a segment; nil when nobody owns it. With siblings, it is where the MAC was heard
+// last, or else another of them, where that can take frames (S111).
+func (sw *vswitch) receiverOf(mac plan.MAC, seg Segment) *port {
+	o := sw.ownerOf(mac)
+	if o == nil {
+		return nil
+	}
+	var choices []*port
+	if s := sw.speaks[o.ID.Name]; s.mac == mac && s.port != "" {
+		choices = append(choices, sw.named[s.port])
+	}
+	choices = append(choices, sw.owner[mac]...)
+	for _, p := range choices {
+		if p.connected && p.fact.Up && p.siblingOf(o) && !sw.waits(p) && p.admits(seg) {
+			return p
+		}
+	}
+	return o
 }
 
 // learnedOn is the port the destination was learned on, while that still counts (S12, S17, S93, S99, D5).

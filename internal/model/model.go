@@ -67,7 +67,7 @@ func (h *Host) SetPlan(p *plan.Plan, f plan.Facts, now time.Duration) {
 	h.switches = make(map[string]*vswitch, len(p.Switches))
 	h.places = map[plan.PortID]place{}
 	for _, ps := range p.Switches {
-		t := &tables{learned: map[station]*entry{}, sent: map[station]time.Duration{}, awake: map[string]uint32{}}
+		t := &tables{learned: map[station]*entry{}, sent: map[station]time.Duration{}, awake: map[string]uint32{}, speaks: map[string]speaker{}}
 		if old := before[ps.Name]; old != nil {
 			t = old.tables
 		}

@@ -53,6 +53,21 @@ func (h *Host) RestoreAwake(waits map[plan.PortID]uint32) {
 	}
 }
 
+// Speaker says who sent last from a MAC that another port owns (S111).
+type Speaker struct {
+	Owner, Port plan.PortID
+	MAC         plan.MAC
+}
+
+// RestoreSpeakers gives a new host what another one knows of ports that send from the MACs of others.
+func (h *Host) RestoreSpeakers(list []Speaker) {
+	for _, s := range list {
+		if at := h.places[s.Owner]; at.port != nil && at.sw.named[s.Port.Name] != nil {
+			at.sw.speaks[s.Owner.Name] = speaker{s.MAC, s.Port.Name}
+		}
+	}
+}
+
 // MACOf is the effective MAC of a port; of an uplink its device's. Zero when it has none.
 func (h *Host) MACOf(id plan.PortID) plan.MAC {
 	switch at := h.places[id]; {

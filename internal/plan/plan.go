@@ -82,6 +82,8 @@ type Port struct {
 	ID        PortID    `json:"id"`
 	PortGroup string    `json:"portGroup"`
 	Role      spec.Role `json:"role"`
+	// Owner is the guest that the port belongs to; "" where nothing says so.
+	Owner string `json:"owner,omitzero"`
 	// Number is the port's id on its host, as a VDS shows it: given once, kept for the port's life, never 0. The
 	// originating-port policy hashes it (D10).
 	Number uint32 `json:"number"`

@@ -158,6 +158,7 @@ func resolvePort(s *spec.Switch, groups groupPolicies, sp *spec.Port) *Port {
 		ID:        PortID{s.Name, sp.Name},
 		PortGroup: sp.PortGroup,
 		Role:      sp.ActualRole(),
+		Owner:     sp.ActualOwner(),
 		Device:    sp.ActualDevice(),
 		TxUplink:  sp.TxUplink,
 		Addresses: slices.Clone(sp.Addresses),

@@ -372,6 +372,9 @@ type Port struct {
 	// MAC is the port's initial MAC. For a vnic it may be left out: then it is the MAC of the veth's other end, when
 	// that can be seen. For a host port it may be left out: then it is derived from the port's name.
 	MAC string `yaml:"mac,omitempty" json:"mac,omitzero"`
+	// Owner names the guest that a vnic belongs to: ports of one owner may use each other's MACs where their policies accept that (S111).
+	// Default: the port's name up to its last slash, vm1 of vm1/eth0; a name without a slash says nothing of an owner.
+	Owner string `yaml:"owner,omitempty" json:"owner,omitzero"`
 	// Addresses are given to a host port's interface, such as "192.0.2.1/24".
 	Addresses []string `yaml:"addresses,omitempty" json:"addresses,omitzero"`
 	// MTU is given to a host port's interface, in bytes: 1280 up to the switch's MTU, which is the default.

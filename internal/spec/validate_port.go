@@ -18,6 +18,7 @@ func (v *validator) port(a at, p *Port) {
 		v.portMAC(a, p, i)
 	}
 	v.hostOnly(a, p, i)
+	v.portOwner(a, p)
 	if p.Monitor != (Monitor{}) || v.written(a, "monitor") {
 		v.monitor(a, p)
 	}
@@ -126,6 +127,17 @@ func (v *validator) portMAC(a at, p *Port, i int) {
 	}
 	if other, taken := v.macs[i][mac]; taken {
 		v.fault(a.field("mac"), shown(p.MAC), "port %s of switch %s has this MAC: every port of a switch has its own", other, p.Switch)
+	}
+}
+
+func (v *validator) portOwner(a at, p *Port) {
+	if p.Owner == "" && !v.written(a, "owner") {
+		return
+	}
+	if p.ActualRole() == Host {
+		v.fault(a.field("owner"), shown(p.Owner), "only a vnic has an owner: a host port is the host's own; leave it out")
+	} else if msg := checkName(p.Owner); msg != "" {
+		v.fault(a.field("owner"), shown(p.Owner), "%s", msg)
 	}
 }
 

@@ -111,6 +111,18 @@ func (p *Port) ActualDevice() string {
 	return p.Device
 }
 
+// ActualOwner is the guest that the port belongs to: what is set, or how the name of a vnic begins that is made of the guest's and the
+// adapter's, as vm1/eth0 is. "" where neither says.
+func (p *Port) ActualOwner() string {
+	switch i := strings.LastIndexByte(p.Name, '/'); {
+	case p.ActualRole() == Host:
+		return ""
+	case p.Owner == "" && i > 0:
+		return p.Name[:i]
+	}
+	return p.Owner
+}
+
 // AllowsBlocked says whether a single port may be blocked or unblocked; by default it may.
 func (o Overrides) AllowsBlocked() bool { return o.Blocked == nil || *o.Blocked }
 

@@ -120,6 +120,9 @@ func (g *generator) change() {
 	if g.meters.IntN(3) == 0 {
 		g.monitoring(c)
 	}
+	if g.bonded {
+		g.changeKinship()
+	}
 	if g.migrates {
 		g.waiting()
 	}

@@ -141,6 +141,11 @@ func (g *generator) before(sw string) (f sentFrame, ok bool) {
 }
 
 func (g *generator) source(m *Member) plan.MAC {
+	if g.bonded && g.kin.IntN(3) == 0 {
+		if mac, ok := g.relative(m); ok {
+			return mac
+		}
+	}
 	forging := 60
 	if p := g.plan.Port(m.ID); p != nil && !p.Policy.ForgedTransmits.V {
 		forging = 15

@@ -29,17 +29,26 @@ type generator struct {
 	migrates bool
 	lastWait uint32 // the number of the latest
 	clock    time.Duration
+	// kin rolls which ports have one owner and use each other's MACs, likewise; two of three hosts know no owners.
+	kin    *rand.Rand
+	bonded bool
 }
 
 // Generate makes a case of n steps from a seed.
 func Generate(seed uint64, n int) *Case {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x6865646c65)), meters: rand.New(rand.NewPCG(seed, 0x6d65746572)), rare: rand.New(rand.NewPCG(seed, 0x6c6f6f70)), waits: rand.New(rand.NewPCG(seed, 0x7761697473))}
 	g.migrates = g.waits.IntN(3) == 0
+	g.kin = rand.New(rand.NewPCG(seed, 0x6b696e))
+	g.bonded = g.kin.IntN(3) == 0
 	g.state = g.topology()
 	if tables := rand.New(rand.NewPCG(seed, 0x7461626c65)); tables.IntN(100) < 25 { // by itself, so that a seed goes on giving the frames it gave
 		g.state.MACTable = 1 + tables.IntN(12)
 	}
 	g.settle()
+	if g.bonded {
+		g.kinship()
+		g.settle()
+	}
 	if g.migrates {
 		g.waiting()
 		g.settle()
