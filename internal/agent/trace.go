@@ -123,6 +123,9 @@ func traceOn(h *trace.Host, s *dataplane.Snapshot, q trace.Request) (r *trace.Re
 		h.Spent = append(h.Spent, model.Spent(m))
 	}
 	h.Awake = s.Awake
+	for _, m := range s.Speakers {
+		h.Speakers = append(h.Speakers, model.Speaker{Owner: m.Owner, Port: m.Port, MAC: m.MAC})
+	}
 	run, err := s.DryRun()
 	if err != nil {
 		return nil, &trace.KernelError{Err: err}

@@ -114,7 +114,7 @@ func (c *carry) first() error {
 			return err
 		}
 	}
-	return errors.Join(c.awake(), c.learned())
+	return errors.Join(c.awake(), c.speakers(), c.learned())
 }
 
 // awake takes over which waits are over. Programs may be ending others.
@@ -134,6 +134,23 @@ func (c *carry) awake() error {
 	})
 }
 
+// speakers takes over where the MACs of siblings are. Programs may be noting others, which are newer.
+func (c *carry) speakers() error {
+	return c.each("speakers", func(_ *generation, s *source) error {
+		return s.entries(func(key, value []byte) error {
+			var have abi.Speaker
+			then := *(*abi.Speaker)(unsafe.Pointer(&value[0]))
+			if then.Word == 0 || number(key) >= s.to.Entries {
+				return nil
+			}
+			if err := c.maps.Speakers.Lookup(key, &have); err != nil || have.Word != 0 && have.Since >= then.Since {
+				return err
+			}
+			return c.maps.Speakers.Put(key, &then)
+		})
+	})
+}
+
 // learned takes over the learned MACs, and each port's count of them, while programs may be learning: who was heard last counts.
 func (c *carry) learned() error {
 	return c.each("macs", func(_ *generation, s *source) error {
@@ -147,7 +164,7 @@ func (c *carry) learned() error {
 
 // late takes over what came in after first, when no run of the program uses the old tables any more. It may be done again.
 func (c *carry) late() error {
-	if err := errors.Join(c.awake(), c.learned()); err != nil {
+	if err := errors.Join(c.awake(), c.speakers(), c.learned()); err != nil {
 		return err
 	}
 	return errors.Join(

@@ -44,7 +44,7 @@ func (d *DryRun) fill(s *Snapshot) error {
 		d.r.slots.ports[id], d.r.ids[slot] = slot, id
 	}
 	return errors.Join(s.macs.write(m.Macs), s.held.write(m.Held), s.ownMarks.write(m.OwnMarks), s.marks.write(m.Marks), s.buckets.write(m.StormBuckets), s.awake.write(m.Awake),
-		m.Control.Update(uint32(0), &s.control, ebpf.UpdateAny))
+		s.speakers.write(m.Speakers), m.Control.Update(uint32(0), &s.control, ebpf.UpdateAny))
 }
 
 // Frame gives a frame to a port or uplink, as Recorder.Frame does.

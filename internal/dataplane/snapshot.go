@@ -24,6 +24,8 @@ type Snapshot struct {
 	Spent []SpentAt
 	// Awake are the ports whose wait for their guest is over, with the number of the last that is (S99).
 	Awake map[plan.PortID]uint32
+	// Speakers are the ports that sent last from a MAC that another owns (S111).
+	Speakers []Speaker
 
 	hz, ticks uint64
 	room      uint32 // for learned MACs
@@ -36,6 +38,7 @@ type Snapshot struct {
 	ownMarks  contents[uint32, abi.OwnMark]
 	buckets   contents[uint32, abi.StormBucket]
 	awake     contents[uint32, uint64]
+	speakers  contents[uint32, abi.Speaker]
 }
 
 // LearnedAt is a learned MAC and when it was last heard.
@@ -103,7 +106,8 @@ func (k *Kernel) Snapshot() (*Snapshot, error) {
 		}
 		s.plan = append(s.plan, b)
 	}
-	err = errors.Join(s.macs.read(m.Macs), s.held.read(m.Held), s.ownMarks.read(m.OwnMarks), s.marks.read(m.Marks), s.buckets.read(m.StormBuckets), s.awake.read(m.Awake))
+	err = errors.Join(s.macs.read(m.Macs), s.held.read(m.Held), s.ownMarks.read(m.OwnMarks), s.marks.read(m.Marks), s.buckets.read(m.StormBuckets), s.awake.read(m.Awake),
+		s.speakers.read(m.Speakers))
 	if err != nil {
 		return nil, fmt.Errorf("copy what was learned: %w", err)
 	}
@@ -183,6 +187,7 @@ func (s *Snapshot) name(ids map[string]uint8) {
 			s.Awake[port] = uint32(s.awake.values[i])
 		}
 	}
+	s.Speakers = speakersOf(&s.speakers, ports)
 	for i, slot := range s.buckets.keys {
 		for class, word := range s.buckets.values[i].Word {
 			if port, ok := ports[slot]; ok && word != 0 {

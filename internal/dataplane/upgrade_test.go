@@ -2,10 +2,12 @@ package dataplane
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -365,6 +367,48 @@ func TestD27_AnUpgradeKeepsWhatPortsHaveSpent(t *testing.T) {
 		var got abi.StormBucket
 		if err := k.objects.StormBuckets.Lookup(k.slots.ports[fresh.ID], &got); err != nil || got != (abi.StormBucket{}) {
 			t.Errorf("a new port has spent %v, %v", got, err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestS111_AnUpgradeKeepsWhereABondsMACIs(t *testing.T) {
+	dir := bpffs(t)
+	host, _, d := twoPorts(t)
+	vm1, vm2 := d.Plan.Switches[0].Ports[0], d.Plan.Switches[0].Ports[1]
+	for _, p := range []*plan.Port{vm1, vm2} {
+		policy := *p.Policy
+		policy.ForgedTransmits.V, policy.MACChanges.V = true, true
+		p.Owner, p.Policy = "guest", &policy
+	}
+	want := []Speaker{{Owner: vm1.ID, MAC: vm1.InitialMAC, Port: vm2.ID}}
+	err := life(t, host, dir, d, tweak{}, func(k *Kernel) {
+		var mac [8]byte
+		copy(mac[:], vm1.InitialMAC[:])
+		word := binary.LittleEndian.Uint64(mac[:]) | uint64(k.slots.ports[vm2.ID])<<abi.SpeakerSlotShift
+		if err := k.objects.Speakers.Put(k.slots.ports[vm1.ID], &abi.Speaker{Word: word, Since: 7}); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []func(*ebpf.CollectionSpec){grown, nil} {
+		err := life(t, host, dir, d, tweak{spec: size}, func(k *Kernel) {
+			if got, err := k.Speakers(); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%v, %v, want %v", got, err, want)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	vm2.Owner = "another" // It is over as soon as they share no more.
+	err = life(t, host, dir, d, tweak{}, func(k *Kernel) {
+		if got, err := k.Speakers(); err != nil || len(got) > 0 {
+			t.Errorf("%v, %v", got, err)
 		}
 	})
 	if err != nil {

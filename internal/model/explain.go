@@ -77,6 +77,8 @@ func (r *run) sayTarget() {
 		r.say(StageLookUp, "%s is the MAC of uplink %s's own device: the frame is the host's", dst, r.via.ID)
 	case r.target == hostBehind:
 		r.say(StageLookUp, "%s is the MAC of uplink %s's own device, and the host has addresses there: the frame is the host's", dst, r.behind.ID)
+	case r.target == known && r.sw.owner[dst] != nil && r.sw.ownerOf(dst) != r.known:
+		r.saySibling(r.sw.ownerOf(dst))
 	case r.target == known && r.known.mac == dst:
 		r.say(StageLookUp, "%s is the MAC of port %s", dst, r.known.ID)
 	case r.target == known:
@@ -84,6 +86,15 @@ func (r *run) sayTarget() {
 	default:
 		r.say(StageLookUp, "%s is not known in %s", dst, r.seg)
 	}
+}
+
+// saySibling tells why another port than the one that owns the destination gets the frame.
+func (r *run) saySibling(o *port) {
+	if s := r.sw.speaks[o.ID.Name]; s.mac == r.head.dst && s.port == r.known.ID.Name {
+		r.say(StageLookUp, "%s is the MAC of port %s, and %s sent last from it by port %s", r.head.dst, o.ID, o.Owner, r.known.ID)
+		return
+	}
+	r.say(StageLookUp, "%s is the MAC of port %s, which is down, and of port %s, which is %s's too", r.head.dst, o.ID, r.known.ID, o.Owner)
 }
 
 // sayHostAnyway tells why the switch has no use for a frame that the host's stack gets all the same.

@@ -116,6 +116,27 @@ var faults = map[string]func(*stages){
 			return right(r)
 		}
 	},
+	"look up: a MAC that siblings share stays with its owner": func(s *stages) {
+		right := s.lookUp
+		s.lookUp = func(r *run) abi.Reason {
+			speaks := r.sw.speaks
+			defer func() { r.sw.speaks = speaks }()
+			r.sw.speaks = nil
+			return right(r)
+		}
+	},
+	"look up: a sibling that is down keeps the MAC": func(s *stages) {
+		right := s.lookUp
+		s.lookUp = func(r *run) abi.Reason {
+			o := r.sw.ownerOf(r.head.dst)
+			if o == nil || o.fact.Up {
+				return right(r)
+			}
+			o.fact.Up = true
+			defer func() { o.fact.Up = false }()
+			return right(r)
+		}
+	},
 	"storm control: one frame more": func(s *stages) {
 		right := s.stormControl
 		s.stormControl = func(r *run) abi.Reason {

@@ -98,6 +98,7 @@ func connectCommand(p spec.Port, sw, flags string) string {
 	add("device", p.Device)
 	add("mac", p.MAC)
 	add("role", string(p.Role))
+	add("owner", p.Owner)
 	for _, a := range p.Addresses {
 		add("address", a)
 	}

@@ -57,6 +57,7 @@ func newTracer(h *Host) *tracer {
 	t.model.Restore(h.Learned, h.Sent)
 	t.model.RestoreSpent(h.Spent)
 	t.model.RestoreAwake(h.Awake)
+	t.model.RestoreSpeakers(h.Speakers)
 	t.model.Explain(true)
 	for _, sw := range h.Plan.Switches {
 		for _, u := range sw.Uplinks {

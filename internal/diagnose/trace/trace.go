@@ -43,6 +43,8 @@ type Host struct {
 	Spent   []model.Spent
 	// Awake are the ports whose wait for their guest is over (S99).
 	Awake map[plan.PortID]uint32
+	// Speakers are the ports that sent last from the MACs of their siblings (S111).
+	Speakers []model.Speaker
 	Now   time.Duration // on the clock of Learned, Sent and Spent
 	// Kernel runs the kernel program on the same tables; nil where there is none.
 	Kernel Kernel

@@ -1,0 +1,49 @@
+package dataplane
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"heddle/internal/abi"
+	"heddle/internal/plan"
+)
+
+// Speaker says which port sent last from a MAC that a sibling of it owns (S111).
+type Speaker struct {
+	Owner plan.PortID
+	MAC   plan.MAC
+	Port  plan.PortID
+}
+
+// Speakers lists the MACs that were heard last at another port than their owner's, sorted by the owner.
+func (k *Kernel) Speakers() ([]Speaker, error) {
+	var all contents[uint32, abi.Speaker]
+	if err := all.read(k.objects.Speakers); err != nil {
+		return nil, fmt.Errorf("read where the MACs of siblings are: %w", err)
+	}
+	ports := make(map[uint32]plan.PortID, len(k.slots.ports))
+	for id, slot := range k.slots.ports {
+		ports[slot] = id
+	}
+	list := speakersOf(&all, ports)
+	slices.SortFunc(list, func(a, b Speaker) int { return strings.Compare(a.Owner.String(), b.Owner.String()) })
+	return list, nil
+}
+
+// speakersOf reads the table; ports are those in the plan, by slot.
+func speakersOf(all *contents[uint32, abi.Speaker], ports map[uint32]plan.PortID) (list []Speaker) {
+	for i, slot := range all.keys {
+		word := all.values[i].Word
+		owner, is := ports[slot]
+		port, here := ports[uint32(word>>abi.SpeakerSlotShift)]
+		if word == 0 || !is || !here || owner == port {
+			continue
+		}
+		var b [8]byte
+		binary.LittleEndian.PutUint64(b[:], word)
+		list = append(list, Speaker{owner, plan.MAC(b[:6]), port})
+	}
+	return list
+}
