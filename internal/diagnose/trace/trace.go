@@ -45,7 +45,7 @@ type Host struct {
 	Awake map[plan.PortID]uint32
 	// Speakers are the ports that sent last from the MACs of their siblings (S111).
 	Speakers []model.Speaker
-	Now   time.Duration // on the clock of Learned, Sent and Spent
+	Now      time.Duration // on the clock of Learned, Sent and Spent
 	// Kernel runs the kernel program on the same tables; nil where there is none.
 	Kernel Kernel
 	// NewModel is model.New, or makes one with a fault.
