@@ -142,8 +142,8 @@ func (g *generator) before(sw string) (f sentFrame, ok bool) {
 
 func (g *generator) source(m *Member) plan.MAC {
 	if g.bonded && g.kin.IntN(3) == 0 {
-		if mac, ok := g.relative(m); ok {
-			return mac
+		if p := g.relative(m); p != nil {
+			return p.InitialMAC
 		}
 	}
 	forging := 60

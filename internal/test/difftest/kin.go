@@ -25,9 +25,21 @@ func (g *generator) kinship() {
 	}
 	for i := range g.state.Members {
 		if m := &g.state.Members[i]; g.kin.IntN(3) == 0 {
-			if mac, ok := g.relative(m); ok {
-				m.SeenMAC = mac
-			}
+			g.bond(m)
+		}
+	}
+}
+
+// bond lets an adapter take the MAC of another of the same owner, whose link may go down.
+func (g *generator) bond(m *Member) {
+	other := g.relative(m)
+	if other == nil {
+		return
+	}
+	m.SeenMAC = other.InitialMAC
+	for i := range g.state.Members {
+		if o := &g.state.Members[i]; o.ID == other.ID && g.kin.IntN(3) == 0 {
+			o.Up = false
 		}
 	}
 }
@@ -39,24 +51,21 @@ func (g *generator) changeKinship() {
 		p.Owner = []string{"", "a", "a", "b"}[g.kin.IntN(4)]
 		return
 	}
-	m := &g.state.Members[g.kin.IntN(len(g.state.Members))]
-	if mac, ok := g.relative(m); ok {
-		m.SeenMAC = mac
-	}
+	g.bond(&g.state.Members[g.kin.IntN(len(g.state.Members))])
 }
 
-// relative is the MAC of a port of the same owner as a member.
-func (g *generator) relative(m *Member) (plan.MAC, bool) {
+// relative is a port of the same owner as a member, which has a MAC; nil where a few tries find none.
+func (g *generator) relative(m *Member) *plan.Port {
 	me := g.plan.Port(m.ID)
 	if me == nil || me.Owner == "" {
-		return plan.MAC{}, false
+		return nil
 	}
 	ports := g.plan.Switch(m.ID.Switch).Ports
 	for range 4 {
 		p := ports[g.kin.IntN(len(ports))]
 		if p != me && p.Owner == me.Owner && !p.InitialMAC.IsZero() {
-			return p.InitialMAC, true
+			return p
 		}
 	}
-	return plan.MAC{}, false
+	return nil
 }
