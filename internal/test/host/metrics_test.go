@@ -37,14 +37,15 @@ ports:
   - {name: vm2, switch: lab, portGroup: nested, device: tap2}
 `
 
-// monitored is a host with traffic, drops, a loss of a device and a failover, whose agent serves metrics on loopback.
-func monitored(t *testing.T) *host {
+// monitored is a host with traffic and drops, whose agent serves metrics on loopback. Its uplinks are cables.
+func monitored(t *testing.T) *host { return monitoredBy(t, (*host).cable) }
+
+// monitoredBy is monitored on a host whose uplinks' devices, up1 and up2, are made by uplink.
+func monitoredBy(t *testing.T, uplink func(h *host, device string)) *host {
 	h := newHost(t)
 	run(t, h.ns, "ip link set lo up")
-	for _, n := range []string{"1", "2"} {
-		h.ip("link add up" + n + " type veth peer name wire" + n)
-		h.ip("link set wire" + n + " up")
-	}
+	uplink(h, "up1")
+	uplink(h, "up2")
 	vm1 := h.guest("tap1", "02:00:00:00:01:01", "192.0.2.1/24")
 	h.guest("tap2", "02:00:00:00:01:02", "192.0.2.2/24")
 	h.start("--config", h.file("heddle.yaml", metricsHost), "--metrics", metricsAt)
@@ -58,6 +59,14 @@ func monitored(t *testing.T) *host {
 	run(t, vm1, "ip addr add 192.0.2.9/24 dev mv1")
 	run(t, vm1, "ip link set mv1 up")
 	return h
+}
+
+// cable makes a device whose other end is up: wire1 for up1.
+func (h *host) cable(device string) {
+	h.t.Helper()
+	wire := strings.Replace(device, "up", "wire", 1)
+	h.ip("link add " + device + " type veth peer name " + wire)
+	h.ip("link set " + wire + " up")
 }
 
 const metricsAt = "127.0.0.1:9946"
@@ -273,8 +282,9 @@ func TestTheDashboardIsOneThatGrafanaTakes(t *testing.T) {
 }
 
 func TestEveryPanelOfTheDashboardShowsARealHost(t *testing.T) {
-	h := monitored(t)
-	h.deaf()
+	h := monitoredBy(t, (*host).deaf)
+	h.deaf("tap9")
+	h.must("port", "connect", "deaf", "--port-group", "web", "--device", "tap9")
 	c := prometheus(t, h)
 	d := loadDashboard(t)
 	fill := strings.NewReplacer("$__rate_interval", "10s", "$job", "heddle", "$instance", ".*", "$switch", "lab", "$port_group", ".*", "$port", ".*")
@@ -340,19 +350,19 @@ func (h *host) disturb(n int) {
 	h.must("port", map[bool]string{true: "block", false: "unblock"}[n%2 == 0], "vm2")
 }
 
-// deaf connects a port whose owner takes no frame: its device loses what does not fit its queue. Cables that are too narrow make
-// the uplinks' devices lose the long frames.
-func (h *host) deaf() {
+// deaf makes a device whose owner takes no frame: it loses what does not fit its queue. The agent cannot foresee that, as it would with a
+// cable that is too narrow: it knows the MTU of both ends, and refuses longer frames.
+func (h *host) deaf(device string) {
 	h.t.Helper()
-	h.ip("tuntap add tap9 mode tap")
-	h.ip("link set tap9 txqueuelen 2 up")
+	h.ip("tuntap add " + device + " mode tap")
+	h.ip("link set " + device + " txqueuelen 2 up")
 	if err := h.ns.Do(func() error {
 		fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return err
 		}
 		h.t.Cleanup(func() { _ = unix.Close(fd) })
-		req, err := unix.NewIfreq("tap9")
+		req, err := unix.NewIfreq(device)
 		if err != nil {
 			return err
 		}
@@ -361,9 +371,6 @@ func (h *host) deaf() {
 	}); err != nil {
 		h.t.Fatal(err)
 	}
-	h.must("port", "connect", "deaf", "--port-group", "web", "--device", "tap9")
-	h.ip("link set wire1 mtu 100")
-	h.ip("link set wire2 mtu 100")
 }
 
 func TestAlertsAreValidAndFireOnWhatTheyAreFor(t *testing.T) {
