@@ -2,113 +2,60 @@ package cli
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
 
 // policyFlags are the policies that a port sets for itself on the command line: what is not given is inherited.
 type policyFlags struct {
-	vlan    string
-	trunk   []string
-	qinq    bool
-	policy  spec.Policy // the fields whose zero value means "inherited"
-	answers map[string]*bool
-	limit   int
-	storm   map[string]*int
-	active  []string
-	// linkControl is what may pass of a guest's link control.
-	linkControl []string
-	standby     []string
-	switches    []answerFlag
-}
-
-// rateFlag is a flag for a rate of storm control, which is inherited where it is not given.
-type rateFlag struct {
-	name, what string
-	field      func(*spec.StormControl) **int
-}
-
-func rateFlags() []rateFlag {
-	return []rateFlag{
-		{"storm-broadcast", "broadcast frames", func(s *spec.StormControl) **int { return &s.Broadcast }},
-		{"storm-multicast", "multicast frames", func(s *spec.StormControl) **int { return &s.Multicast }},
-		{"storm-unknown-unicast", "frames for unknown destinations", func(s *spec.StormControl) **int { return &s.UnknownUnicast }},
-	}
-}
-
-// answerFlag is a flag for a field that is inherited, true or false.
-type answerFlag struct {
-	name, usage string
-	field       func(*spec.Policy) **bool
-}
-
-func answerFlags() []answerFlag {
-	return []answerFlag{
-		{"blocked", "connect it blocked", func(p *spec.Policy) **bool { return &p.Blocked }},
-		{"loop-detection", "block the port for a while when frames go round by it", func(p *spec.Policy) **bool { return &p.Security.LoopDetection }},
-		{"mac-learning", "learn the addresses behind the port", func(p *spec.Policy) **bool { return &p.Security.MACLearning.Enabled }},
-		{"unicast-flooding", "deliver frames for unknown destinations to a learning port", func(p *spec.Policy) **bool { return &p.Security.MACLearning.UnicastFlooding }},
-		{"failback", "return to an uplink that works again", func(p *spec.Policy) **bool { return &p.Teaming.Failback }},
-		{"notify-switches", "announce the port on its new uplink after a failover", func(p *spec.Policy) **bool { return &p.Teaming.NotifySwitches }},
-		{"ipfix", "meter the flows of the port's traffic", func(p *spec.Policy) **bool { return &p.Monitoring.IPFIX }},
-	}
+	vlan  string
+	trunk []string
+	qinq  bool
+	// texts are the values of the other flags, as plan.Field.Parse reads them.
+	texts map[string]func() string
 }
 
 func (o *policyFlags) flags(c *cobra.Command) {
-	f, p := c.Flags(), &o.policy
+	f := c.Flags()
 	f.StringVar(&o.vlan, "vlan", "", "the port's own VLAN: an id 1–4094, or none for untagged frames")
 	f.StringSliceVar(&o.trunk, "trunk", nil, "the port's own trunk: the VLANs that pass with their tags, such as 0,10-20 (0 = untagged)")
 	f.BoolVar(&o.qinq, "qinq", false, "the trunk's tags are 802.1ad")
-	f.StringVar((*string)(&p.Security.Promiscuous), "promiscuous", "", "accept or reject: may the owner ask for frames that are for others")
-	f.StringVar((*string)(&p.Security.MACChanges), "mac-changes", "", "accept or reject: may the owner's adapter change its MAC")
-	f.StringVar((*string)(&p.Security.ForgedTransmits), "forged-transmits", "", "accept or reject: may frames with another source MAC enter")
-	f.StringSliceVar(&o.linkControl, "guest-link-control", nil, "link control that the guest may send: lacp, lldp, eapol, ptp, cdp, bpdu; \"\" for none")
-	f.IntVar(&o.limit, "mac-limit", 0, "how many MACs are learned on the port: 0–4096")
-	f.StringVar((*string)(&p.Security.MACLearning.LimitPolicy), "mac-limit-policy", "", "drop or allow: frames from new sources when the limit is reached")
-	f.StringVar(&p.Security.MACLearning.Ageing, "mac-ageing", "", "how long a silent learned MAC stays known, such as 10m")
-	f.StringVar((*string)(&p.Teaming.Policy), "teaming", "", "originating-port, source-mac, ip-hash, explicit or load-based")
-	f.StringSliceVar(&o.active, "active", nil, "uplinks in use, in order")
-	f.StringSliceVar(&o.standby, "standby", nil, "uplinks used when no active one works")
-	f.StringVar((*string)(&p.Teaming.FailureDetection), "failure-detection", "", "link or beacon")
-	f.StringVar((*string)(&p.Monitoring.Observe), "ipfix-observe", "", "ingress, egress or both: which flows are metered, seen from the switch")
-	f.StringVar(&p.StormControl.Burst, "storm-burst", "", "how much of a storm control rate may come at once, as a time such as 500ms: 10ms–2s")
-	o.storm = map[string]*int{}
-	for _, r := range rateFlags() {
-		o.storm[r.name] = f.Int(r.name, 0, "storm control: how many "+r.what+" the port may send in a second, 0 = any number")
-	}
-	o.switches, o.answers = answerFlags(), map[string]*bool{}
-	for _, a := range o.switches {
-		o.answers[a.name] = f.Bool(a.name, false, a.usage)
+	o.texts = map[string]func() string{}
+	for _, field := range plan.Fields() {
+		switch field.Kind {
+		case plan.KindVLAN: // above
+		case plan.KindTruth:
+			v := f.Bool(field.Flag, false, field.Usage)
+			o.texts[field.Path] = func() string { return strconv.FormatBool(*v) }
+		case plan.KindNumber:
+			v := f.Int(field.Flag, 0, field.Usage)
+			o.texts[field.Path] = func() string { return strconv.Itoa(*v) }
+		case plan.KindList:
+			v := f.StringSlice(field.Flag, nil, field.Usage)
+			o.texts[field.Path] = func() string { return strings.Join(*v, ",") }
+		default:
+			v := f.String(field.Flag, "", field.Usage)
+			o.texts[field.Path] = func() string { return *v }
+		}
 	}
 }
 
 // onto sets what was given.
 func (o *policyFlags) onto(c *cobra.Command, p *spec.Policy) error {
 	given := c.Flags().Changed
-	*p = o.policy
-	for _, a := range o.switches {
-		if given(a.name) {
-			*a.field(p) = o.answers[a.name]
+	*p = spec.Policy{}
+	for _, field := range plan.Fields() {
+		text := o.texts[field.Path]
+		if text == nil || !given(field.Flag) {
+			continue
 		}
-	}
-	for _, r := range rateFlags() {
-		if given(r.name) {
-			*r.field(&p.StormControl) = o.storm[r.name]
+		if err := field.Parse(p, text()); err != nil {
+			return usagef("--%s %s: %v", field.Flag, text(), err)
 		}
-	}
-	if given("mac-limit") {
-		p.Security.MACLearning.Limit = &o.limit
-	}
-	if given("guest-link-control") {
-		p.Security.GuestLinkControl = &o.linkControl
-	}
-	if given("active") {
-		p.Teaming.Active = &o.active
-	}
-	if given("standby") {
-		p.Teaming.Standby = &o.standby
 	}
 	if given("vlan") || given("trunk") || given("qinq") {
 		v, err := o.ownVLAN(given)

@@ -94,18 +94,6 @@ func orTime(s string, otherwise time.Duration) time.Duration {
 	return otherwise
 }
 
-// noMonitoring is what holds where nothing is said: nothing is metered; what were metered would be both directions (D6).
-func noMonitoring() Monitoring {
-	return Monitoring{IPFIX: Value[bool]{false, FromBuiltIn}, Observe: Value[spec.Observe]{spec.ObserveBoth, FromBuiltIn}}
-}
-
-func setMonitoring(m *Monitoring, own spec.Monitoring, from Level) {
-	set(&m.IPFIX, own.IPFIX, from)
-	if own.Observe != "" {
-		m.Observe = Value[spec.Observe]{own.Observe, from}
-	}
-}
-
 // Metered says whether any port or uplink of the switch has its flows metered.
 func (s *Switch) Metered() bool {
 	return slices.ContainsFunc(s.Ports, func(p *Port) bool { return p.Policy.Monitoring.IPFIX.V }) ||

@@ -178,9 +178,10 @@ ports:
 	if s := p.Switch("new"); s.Kind != spec.Distributed || s.MTU != 9000 || !s.ReversePath || !s.BlockGuestBPDU {
 		t.Errorf("new: %+v", s)
 	}
+	off := Monitoring{IPFIX: Value[bool]{false, FromBuiltIn}, Observe: Value[spec.Observe]{spec.ObserveBoth, FromBuiltIn}}
 	if diff := cmp.Diff([]*Uplink{
-		{ID: PortID{"old", "uplink1"}, Number: 3, Device: "eno1", VLANs: trunk, Blocked: true, Monitoring: noMonitoring()},
-		{ID: PortID{"old", "uplink2"}, Number: 4, VLANs: AllVLANs(), Monitoring: noMonitoring()},
+		{ID: PortID{"old", "uplink1"}, Number: 3, Device: "eno1", VLANs: trunk, Blocked: true, Monitoring: off},
+		{ID: PortID{"old", "uplink2"}, Number: 4, VLANs: AllVLANs(), Monitoring: off},
 	}, old.Uplinks); diff != "" {
 		t.Error(diff)
 	}

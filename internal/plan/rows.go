@@ -19,40 +19,14 @@ type Row struct {
 	From string `json:"from"`
 }
 
-// Rows are all effective values of the port, in the order of the configuration file's documentation.
+// Rows are all effective values of the port, in the order of the table of policy fields.
 func (p *Port) Rows() []Row {
-	e := p.Policy
-	l, t, s := &e.Learning, &e.Teaming, &e.StormControl
-	return []Row{
-		row(p, "blocked", e.Blocked, yesNo),
-		row(p, "vlan", e.VLAN, VLAN.String),
-		row(p, "security.promiscuous", e.Promiscuous, answer),
-		row(p, "security.macChanges", e.MACChanges, answer),
-		row(p, "security.forgedTransmits", e.ForgedTransmits, answer),
-		row(p, "security.loopDetection", e.LoopDetection, yesNo),
-		row(p, "security.guestLinkControl", e.GuestLinkControl, names),
-		row(p, "security.macLearning.enabled", l.Enabled, yesNo),
-		row(p, "security.macLearning.limit", l.Limit, strconv.Itoa),
-		row(p, "security.macLearning.limitPolicy", l.LimitPolicy, text),
-		row(p, "security.macLearning.ageing", l.Ageing, duration),
-		row(p, "security.macLearning.unicastFlooding", l.UnicastFlooding, yesNo),
-		row(p, "teaming.policy", t.Policy, text),
-		row(p, "teaming.active", t.Active, names),
-		row(p, "teaming.standby", t.Standby, names),
-		row(p, "teaming.failback", t.Failback, yesNo),
-		row(p, "teaming.notifySwitches", t.NotifySwitches, yesNo),
-		row(p, "teaming.failureDetection", t.FailureDetection, text),
-		row(p, "monitoring.ipfix", e.Monitoring.IPFIX, yesNo),
-		row(p, "monitoring.observe", e.Monitoring.Observe, text),
-		row(p, "stormControl.broadcast", s.Broadcast, strconv.Itoa),
-		row(p, "stormControl.multicast", s.Multicast, strconv.Itoa),
-		row(p, "stormControl.unknownUnicast", s.UnknownUnicast, strconv.Itoa),
-		row(p, "stormControl.burst", s.Burst, duration),
+	rows := make([]Row, len(policyFields))
+	for i := range policyFields {
+		f := &policyFields[i]
+		rows[i] = Row{Policy: f.Path, Value: f.Value(p.Policy), From: p.Origin(f.Level(p.Policy))}
 	}
-}
-
-func row[T any](p *Port, policy string, v Value[T], show func(T) string) Row {
-	return Row{Policy: policy, Value: show(v.V), From: p.Origin(v.From)}
+	return rows
 }
 
 // Origin names the object of that level for this port: "switch lab", "port group web", "port vm1/eth0".

@@ -178,20 +178,14 @@ func (v *validator) hostOnly(a at, p *Port, i int) {
 
 // overrides checks that the port group lets the port set what it sets for itself (S9).
 func (v *validator) overrides(a at, p *Port, g *PortGroup) {
-	o, own := g.Overrides, p.Policy
-	for _, c := range []struct {
-		flag    string
-		set, ok bool
-	}{
-		{"vlan", own.VLAN != nil, o.VLAN},
-		{"security", own.Security != Security{}, o.Security},
-		{"teaming", own.Teaming != Teaming{}, o.Teaming},
-		{"blocked", own.Blocked != nil, o.AllowsBlocked()},
-		{"monitoring", own.Monitoring != Monitoring{}, o.Monitoring},
-		{"stormControl", own.StormControl != StormControl{}, o.StormControl},
-	} {
-		if c.set && !c.ok {
-			v.fault(a.field(c.flag), "", "port group %s does not let its ports set %s: allow it there with overrides: {%s: true}, or leave it out here", g.Name, c.flag, c.flag)
+	own := p.Policy
+	set := map[string]bool{
+		"blocked": own.Blocked != nil, "vlan": own.VLAN != nil, "security": own.Security != Security{}, "teaming": own.Teaming != Teaming{},
+		"monitoring": own.Monitoring != Monitoring{}, "stormControl": own.StormControl != StormControl{},
+	}
+	for _, c := range Categories() {
+		if set[c] && !g.Overrides.Allows(c) {
+			v.fault(a.field(c), "", "port group %s does not let its ports set %s: allow it there with overrides: {%s: true}, or leave it out here", g.Name, c, c)
 		}
 	}
 }

@@ -123,6 +123,30 @@ func (p *Port) ActualOwner() string {
 	return p.Owner
 }
 
+// Categories are the policies that a port group may let its ports set for themselves, in the order in which they are shown.
+func Categories() []string {
+	return []string{"blocked", "vlan", "security", "teaming", "monitoring", "stormControl"}
+}
+
+// Allows says whether a single port may set a category of policies for itself.
+func (o Overrides) Allows(category string) bool {
+	switch category {
+	case "blocked":
+		return o.AllowsBlocked()
+	case "vlan":
+		return o.VLAN
+	case "security":
+		return o.Security
+	case "teaming":
+		return o.Teaming
+	case "monitoring":
+		return o.Monitoring
+	case "stormControl":
+		return o.StormControl
+	}
+	return false
+}
+
 // AllowsBlocked says whether a single port may be blocked or unblocked; by default it may.
 func (o Overrides) AllowsBlocked() bool { return o.Blocked == nil || *o.Blocked }
 

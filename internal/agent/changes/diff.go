@@ -151,7 +151,7 @@ func (l *list) addSwitch(s *spec.Switch) error {
 	for _, u := range s.Uplinks {
 		name := "uplink " + s.Name + "/" + u.Name
 		u.Name = ""
-		if _, err := l.add(name, u, ofUplink()); err != nil {
+		if _, err := l.add(name, u, ofUplink(s)); err != nil {
 			return err
 		}
 	}

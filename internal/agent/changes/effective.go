@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
 
@@ -58,8 +59,7 @@ func (l leftOut) below(o leftOut) leftOut {
 
 // sameValue says whether two texts of a field mean the same: durations may be written in several ways.
 func sameValue(path, a, b string) bool {
-	if a == b || !strings.HasSuffix(path, "ageing") && !strings.HasSuffix(path, "upDelay") && !strings.HasSuffix(path, "burst") &&
-		!strings.HasSuffix(path, "FlowTimeout") && !strings.HasSuffix(path, "templates.every") {
+	if a == b || !isDuration(path) {
 		return a == b
 	}
 	da, errA := time.ParseDuration(a)
@@ -67,18 +67,23 @@ func sameValue(path, a, b string) bool {
 	return errA == nil && errB == nil && da == db
 }
 
+func isDuration(path string) bool {
+	if f, policy := plan.FieldOf(strings.TrimPrefix(path, "defaults.")); policy {
+		return f.Kind == plan.KindDuration
+	}
+	return path == "upDelay" || strings.HasSuffix(path, "FlowTimeout") || strings.HasSuffix(path, "templates.every")
+}
+
 // builtInPolicy is the policy of ports for which no level says anything; what depends on the switch is its.
 func builtInPolicy(s *spec.Switch) leftOut {
-	return leftOut{
-		"vlan.none": "true", "blocked": "false", "monitoring.ipfix": "false", "monitoring.observe": string(spec.ObserveBoth),
-		"security.promiscuous": string(spec.Reject), "security.macChanges": string(spec.Reject), "security.forgedTransmits": string(spec.Reject),
-		"security.loopDetection": "true", "security.guestLinkControl": "[]", "security.macLearning.enabled": "false", "security.macLearning.limit": strconv.Itoa(spec.MaxMACs),
-		"security.macLearning.limitPolicy": string(spec.LimitDrop), "security.macLearning.ageing": spec.DefaultAgeing.String(),
-		"security.macLearning.unicastFlooding": "true",
-		"teaming.policy":                       string(spec.OriginatingPort), "teaming.active": "[" + strings.Join(s.DefaultActive(), ", ") + "]", "teaming.standby": "[]",
-		"teaming.failback": "true", "teaming.notifySwitches": "true", "teaming.failureDetection": string(spec.DetectLink),
-		"stormControl.broadcast": "0", "stormControl.multicast": "0", "stormControl.unknownUnicast": "0", "stormControl.burst": spec.DefaultStormBurst.String(),
+	m := leftOut{}
+	for _, f := range plan.Fields() {
+		if f.Kind != plan.KindVLAN {
+			m[f.Path] = f.BuiltIn(s)
+		}
 	}
+	m[vlanPath+"none"] = "true"
+	return m
 }
 
 // ofSwitch is what a switch's own fields have when they are left out, given its policy's.
@@ -108,8 +113,14 @@ func ofIPFIX() leftOut {
 }
 
 // ofUplink is what an uplink's fields are when they are left out.
-func ofUplink() leftOut {
-	return leftOut{"vlans": "[0-4094]", "blocked": "false", "monitoring.ipfix": "false", "monitoring.observe": string(spec.ObserveBoth)}
+func ofUplink(s *spec.Switch) leftOut {
+	m := leftOut{"vlans": "[0-4094]", "blocked": "false"}
+	for _, f := range plan.Fields() {
+		if f.OfUplinks {
+			m[f.Path] = f.BuiltIn(s)
+		}
+	}
+	return m
 }
 
 // ofPort is what a port's fields have when they are left out, given its port group's policy.

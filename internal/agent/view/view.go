@@ -177,13 +177,9 @@ func (src Source) groups(name string, ports map[string][2]int) []api.PortGroup {
 // overridable names what a single port may set for itself.
 func overridable(o spec.Overrides) []string {
 	names := []string{}
-	for _, c := range []struct {
-		name string
-		ok   bool
-	}{{"blocked", o.AllowsBlocked()}, {"vlan", o.VLAN}, {"security", o.Security}, {"teaming", o.Teaming}, {"monitoring", o.Monitoring},
-		{"stormControl", o.StormControl}} {
-		if c.ok {
-			names = append(names, c.name)
+	for _, category := range spec.Categories() {
+		if o.Allows(category) {
+			names = append(names, category)
 		}
 	}
 	return names

@@ -2,8 +2,6 @@ package docgen
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"heddle/internal/diagnose/advise"
@@ -18,16 +16,7 @@ const (
 
 // advisePage is the how-to with the table of the rules as they are.
 func advisePage(root string) (string, error) {
-	b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(advisePath)))
-	if err != nil {
-		return "", fmt.Errorf("read a page with a generated table: %w", err)
-	}
-	before, rest, ok := strings.Cut(string(b), rulesBegin)
-	_, after, ends := strings.Cut(rest, rulesEnd)
-	if !ok || !ends {
-		return "", fmt.Errorf("%s: the comments that hold the table of rules are not there", advisePath)
-	}
-	return before + rulesBegin + ruleTable() + rulesEnd + after, nil
+	return between(root, advisePath, rulesBegin, ruleTable(), rulesEnd)
 }
 
 func ruleTable() string {

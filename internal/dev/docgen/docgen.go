@@ -27,8 +27,13 @@ func Pages(root string) ([]Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	configuration, err := configurationPage(root)
+	if err != nil {
+		return nil, err
+	}
 	return []Page{
 		{advisePath, advice},
+		{configurationPath, configuration},
 		{"docs/reference/behaviour.md", behaviour},
 		{"docs/reference/reasons.md", reasonsPage()},
 		{"docs/reference/cli.md", cliPage()},

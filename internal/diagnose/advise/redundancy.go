@@ -73,10 +73,9 @@ func singleUplink(l *look) (found []api.Finding) {
 			}
 		}
 		f := t.on("its teaming names %s alone, and %d can be used: %s", all[0].name, len(on), linkNames(on))
-		as := trace.Setting{Policy: "teaming.standby", Level: t.policy().Standby.From, Set: "teaming: {standby: [" + spare + "]}", Flags: "--standby " + spare}
+		as := plan.Setting{Path: "teaming.standby", Value: spare}
 		if t.policy().Policy.V == spec.IPHash { // which has no standby
-			both := all[0].name + ", " + spare
-			as = trace.Setting{Policy: "teaming.active", Level: t.policy().Active.From, Set: "teaming: {active: [" + both + "]}", Flags: "--active " + strings.ReplaceAll(both, " ", "")}
+			as = plan.Setting{Path: "teaming.active", Value: all[0].name + "," + spare}
 		}
 		found = append(found, remedy(f, l.explain.Mend(t.first, "Name another, too, unless the ports are meant to stay on that one.", as)))
 	}

@@ -8,6 +8,7 @@ import (
 	"heddle/internal/diagnose/trace"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
+	"heddle/internal/spec"
 )
 
 func securityRules() []Rule {
@@ -46,13 +47,13 @@ func promiscuous(l *look) (found []api.Finding) {
 			return
 		}
 		f := onPort(p, "%s it got %s and sent %s; about %d%% of those it got were for other ports", l.period(), many(c.unicast(), "unicast frame"), frames(c.in()), share)
-		set, flags := "security: {promiscuous: reject}", "--promiscuous reject"
+		to := []plan.Setting{{Path: "security.promiscuous", Value: string(spec.Reject)}}
 		change := "Have it get its own frames alone."
 		if !e.Learning.Enabled.V {
-			set, flags = "security: {promiscuous: reject, macLearning: {enabled: true}}", "--promiscuous reject --mac-learning"
+			to = append(to, plan.Setting{Path: "security.macLearning.enabled", Value: "true"})
 			change = "Have the port learn the addresses behind it, and get their frames alone."
 		}
-		found = append(found, remedy(f, l.explain.Mend(p, change, trace.Setting{Policy: "security.promiscuous", Level: e.Promiscuous.From, Set: set, Flags: flags})))
+		found = append(found, remedy(f, l.explain.Mend(p, change, to...)))
 	})
 	return found
 }

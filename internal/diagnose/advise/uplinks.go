@@ -179,7 +179,7 @@ func ipHash(l *look) (found []api.Finding) {
 			continue
 		}
 		found = append(found, remedy(f, l.explain.Mend(t.first, "Make the ports at the other end a channel, best with LACP (see lacp.md), or choose a teaming that needs none.",
-			trace.Setting{Policy: "teaming.policy", Level: t.policy().Policy.From, Set: "teaming: {policy: originating-port}", Flags: "--teaming originating-port"})))
+			plan.Setting{Path: "teaming.policy", Value: string(spec.OriginatingPort)})))
 	}
 	return found
 }

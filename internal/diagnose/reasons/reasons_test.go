@@ -2,9 +2,11 @@ package reasons
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"heddle/internal/abi"
+	"heddle/internal/plan"
 )
 
 func TestEveryReasonIsExplainedOnceAndInOrder(t *testing.T) {
@@ -30,6 +32,18 @@ func TestLookup(t *testing.T) {
 	for _, r := range []abi.Reason{abi.ReasonNone, abi.ReasonCount} {
 		if e, ok := Lookup(r); ok {
 			t.Errorf("Lookup(%d) explains %q", r, e.Meaning)
+		}
+	}
+}
+
+// TestEveryReasonOfAPolicyFieldNamesIt: what the table of policy fields says that a field causes is explained by that field.
+func TestEveryReasonOfAPolicyFieldNamesIt(t *testing.T) {
+	for _, f := range plan.Fields() {
+		for _, why := range f.Reasons {
+			r, ok := Lookup(why)
+			if name := f.Path[strings.LastIndexByte(f.Path, '.')+1:]; !ok || !strings.Contains(r.Policy, name) {
+				t.Errorf("%s causes %s, whose explanation names %q", f.Path, why, r.Policy)
+			}
 		}
 	}
 }

@@ -16,6 +16,26 @@ type remedy struct {
 	flags  string
 }
 
+// settings is the remedy that gives fields of the port's policy other values; the first of them is what is at fault. All are of one part
+// of the policy.
+func settings(p *plan.Port, list ...plan.Setting) remedy {
+	r := remedy{policy: list[0].Path, set: plan.SettingsYAML(list...)}
+	if f, known := plan.FieldOf(r.policy); known {
+		r.level = f.Level(p.Policy)
+	}
+	flags := make([]string, len(list))
+	for i, s := range list {
+		flags[i] = s.Flag()
+	}
+	r.flags = strings.Join(flags, " ")
+	return r
+}
+
+// set gives one field of the port's policy another value.
+func (s *subject) set(c *Cause, p *plan.Port, path, value string) {
+	s.mend(c, p, settings(p, plan.Setting{Path: path, Value: value}))
+}
+
 // row fills in a port's policy as it stands.
 func (c *Cause) row(p *plan.Port, policy string) {
 	for _, r := range p.Rows() {
@@ -115,67 +135,45 @@ func connectCommand(p spec.Port, sw, flags string) string {
 		name, _, _ := strings.Cut(strings.TrimPrefix(w, "--"), "=")
 		given[name] = true
 	}
-	vlan := given["vlan"] || given["trunk"]
 	for _, f := range ownPolicy(&p.Policy) {
-		if f.value != "" && !given[f.name] && !(vlan && (f.name == "vlan" || f.name == "trunk" || f.name == "qinq")) {
+		if !given[f.name] && !(f.vlan && (given["vlan"] || given["trunk"])) {
 			words = append(words, "--"+f.name+"="+shellWord(f.value))
 		}
 	}
 	return strings.Join(append(words, flags), " ")
 }
 
-// flag is a flag of "heddle port connect"; one without a value is not given.
-type flag struct{ name, value string }
+// flag is a flag of "heddle port connect"; vlan: it is one of those of the VLAN policy.
+type flag struct {
+	name, value string
+	vlan        bool
+}
 
 // ownPolicy gives what a port sets for itself as flags.
 func ownPolicy(p *spec.Policy) []flag {
-	sec, learn, team := &p.Security, &p.Security.MACLearning, &p.Teaming
-	flags := []flag{
-		{"blocked", truth(p.Blocked)}, {"promiscuous", string(sec.Promiscuous)}, {"mac-changes", string(sec.MACChanges)},
-		{"forged-transmits", string(sec.ForgedTransmits)}, {"loop-detection", truth(sec.LoopDetection)}, {"guest-link-control", list(sec.GuestLinkControl)},
-		{"mac-learning", truth(learn.Enabled)},
-		{"unicast-flooding", truth(learn.UnicastFlooding)}, {"mac-limit-policy", string(learn.LimitPolicy)}, {"mac-ageing", learn.Ageing},
-		{"teaming", string(team.Policy)}, {"active", list(team.Active)}, {"standby", list(team.Standby)}, {"failback", truth(team.Failback)},
-		{"notify-switches", truth(team.NotifySwitches)}, {"failure-detection", string(team.FailureDetection)}, {"ipfix", truth(p.Monitoring.IPFIX)}, {"ipfix-observe", string(p.Monitoring.Observe)},
-	}
-	storm := &p.StormControl
-	flags = append(flags, flag{"storm-broadcast", number(storm.Broadcast)}, flag{"storm-multicast", number(storm.Multicast)},
-		flag{"storm-unknown-unicast", number(storm.UnknownUnicast)}, flag{"storm-burst", storm.Burst})
-	if learn.Limit != nil {
-		flags = append(flags, flag{"mac-limit", fmt.Sprint(*learn.Limit)})
-	}
-	switch v := p.VLAN; {
-	case v == nil:
-	case v.None:
-		flags = append(flags, flag{"vlan", "none"})
-	case v.Access != 0:
-		flags = append(flags, flag{"vlan", fmt.Sprint(v.Access)})
-	default:
-		flags = append(flags, flag{"trunk", strings.Join(v.Trunk, ",")})
-		if v.Outer == "802.1ad" {
-			flags = append(flags, flag{"qinq", "true"})
+	var flags []flag
+	for _, f := range plan.Fields() {
+		if f.Kind == plan.KindVLAN {
+			flags = append(flags, vlanFlags(p.VLAN)...)
+		} else if value, set := f.Own(p); set {
+			flags = append(flags, flag{name: f.Flag, value: value})
 		}
 	}
 	return flags
 }
 
-func truth(b *bool) string {
-	if b == nil {
-		return ""
+func vlanFlags(v *spec.VLAN) []flag {
+	switch {
+	case v == nil:
+		return nil
+	case v.None:
+		return []flag{{"vlan", "none", true}}
+	case v.Access != 0:
+		return []flag{{"vlan", fmt.Sprint(v.Access), true}}
 	}
-	return fmt.Sprint(*b)
-}
-
-func number(n *int) string {
-	if n == nil {
-		return ""
+	flags := []flag{{"trunk", strings.Join(v.Trunk, ","), true}}
+	if v.Outer == "802.1ad" {
+		flags = append(flags, flag{"qinq", "true", true})
 	}
-	return fmt.Sprint(*n)
-}
-
-func list(names *[]string) string {
-	if names == nil {
-		return ""
-	}
-	return strings.Join(*names, ",")
+	return flags
 }

@@ -56,8 +56,7 @@ func (s *subject) notThatUplink(to *place) *Cause {
 		if other := s.places[x.To]; other.uplink != nil && !x.HostStack {
 			c.Why = fmt.Sprintf("the teaming of port %s sends it by %s", s.from.id.Name, other.id.Name)
 			c.Change = "Nothing, if the two uplinks lead to one network; else name the uplink alone in the teaming."
-			team := &s.from.port.Policy.Teaming
-			s.mend(c, s.from.port, remedy{"teaming.active", team.Active.From, "teaming: {active: [" + to.id.Name + "]}", "--active " + to.id.Name})
+			s.set(c, s.from.port, "teaming.active", to.id.Name)
 			return c
 		}
 	}

@@ -34,20 +34,11 @@ func (e *Explainer) subject(p *place, k Known) *subject {
 	return &subject{tracer: e.t, from: p, res: &model.Result{}, src: k.Source, vid: k.VLAN, tags: min(int(k.VLAN), 1), layer3: k.Layer3}
 }
 
-// Setting is how a policy of a port is to be set: its path, the level that sets it now, YAML for the file, and the flags of
-// "heddle port connect" for the same.
-type Setting struct {
-	Policy string
-	Level  plan.Level
-	Set    string
-	Flags  string
-}
-
-// Mend has a policy of a port set where the port gets it from, or where it can be set for the fewest.
-func (e *Explainer) Mend(p *plan.Port, change string, s Setting) Cause {
+// Mend has fields of a port's policy set where the port gets the first of them from, or where they can be set for the fewest.
+func (e *Explainer) Mend(p *plan.Port, change string, to ...plan.Setting) Cause {
 	at := e.t.places[p.ID]
 	c := Cause{Change: change}
-	e.subject(at, Known{}).mend(&c, p, remedy{s.Policy, s.Level, s.Set, s.Flags})
+	e.subject(at, Known{}).mend(&c, p, settings(p, to...))
 	return c
 }
 

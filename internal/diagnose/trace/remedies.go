@@ -41,7 +41,7 @@ func (s *subject) check(c *Cause, name, when string) {
 func (s *subject) forged(c *Cause, p *plan.Port) {
 	c.Why = fmt.Sprintf("the source %s is not the port's MAC %s", s.src, s.model.MACOf(p.ID))
 	c.Change = "Let the port send with other addresses, if a hypervisor, bridge or router is behind it; else correct the sender's address."
-	s.mend(c, p, remedy{"security.forgedTransmits", p.Policy.ForgedTransmits.From, "security: {forgedTransmits: accept}", "--forged-transmits accept"})
+	s.set(c, p, "security.forgedTransmits", string(spec.Accept))
 }
 
 // linkControl: the guest speaks a protocol of the link that its port does not let pass.
@@ -62,9 +62,7 @@ func (s *subject) linkControl(c *Cause, p *plan.Port) {
 		c.Why = fmt.Sprintf("the guest speaks %s, which the port does not let pass", strings.ToUpper(name))
 		c.Change = fmt.Sprintf("Let %s pass, if the guest is an appliance or part of a lab; the physical switch then hears it, too.", strings.ToUpper(name))
 	}
-	list := strings.Join(append(slices.Clone(pass.V), name), ", ")
-	s.mend(c, p, remedy{"security.guestLinkControl", pass.From, "security: {guestLinkControl: [" + list + "]}",
-		"--guest-link-control " + strings.ReplaceAll(list, ", ", ",")})
+	s.set(c, p, "security.guestLinkControl", strings.Join(append(slices.Clone(pass.V), name), ","))
 }
 
 // frameTag is the tag of the frame in words.
@@ -118,16 +116,13 @@ func (s *subject) tagged(c *Cause, p *plan.Port, why abi.Reason) {
 func (s *subject) limit(c *Cause, p *plan.Port) {
 	l := &p.Policy.Learning
 	c.Why = fmt.Sprintf("%s is a new address, and the port holds as many as it may: %d", s.src, l.Limit.V)
-	r := remedy{"security.macLearning.limit", l.Limit.From, "", ""}
 	if more := min(max(2*l.Limit.V, 16), spec.MaxMACs); more > l.Limit.V {
 		c.Change = "Raise the limit, if that many stations are meant to be behind the port: heddle mac list --learned --port " + p.ID.Name
-		r.set, r.flags = fmt.Sprintf("security: {macLearning: {limit: %d}}", more), fmt.Sprintf("--mac-limit %d", more)
-	} else {
-		c.Change = "Let frames of addresses beyond the limit pass unlearned."
-		r.policy, r.level = "security.macLearning.limitPolicy", l.LimitPolicy.From
-		r.set, r.flags = "security: {macLearning: {limitPolicy: allow}}", "--mac-limit-policy allow"
+		s.set(c, p, "security.macLearning.limit", strconv.Itoa(more))
+		return
 	}
-	s.mend(c, p, r)
+	c.Change = "Let frames of addresses beyond the limit pass unlearned."
+	s.set(c, p, "security.macLearning.limitPolicy", string(spec.LimitAllow))
 }
 
 // tableFull: the host's table has no more room for the port.
@@ -135,23 +130,22 @@ func (s *subject) tableFull(c *Cause, p *plan.Port) {
 	l := &p.Policy.Learning
 	c.Why = fmt.Sprintf("%s is a new address, and the port holds its share of the host's table: %d of %d (its own limit is %d)", s.src, p.MACShare, s.Plan.MACTable, l.Limit.V)
 	c.Change = "Set a larger `host: {macTable: …}` and restart the agent; or lower the limits of ports that need fewer; or let frames of addresses beyond it pass unlearned."
-	s.mend(c, p, remedy{"security.macLearning.limitPolicy", l.LimitPolicy.From, "security: {macLearning: {limitPolicy: allow}}", "--mac-limit-policy allow"})
+	s.set(c, p, "security.macLearning.limitPolicy", string(spec.LimitAllow))
 }
 
 // storm: the port has sent more of such frames than it may.
 func (s *subject) storm(c *Cause, p *plan.Port) {
 	storm := &p.Policy.StormControl
-	rate, name, flag, what := storm.UnknownUnicast, "unknownUnicast", "--storm-unknown-unicast", "frames for unknown destinations"
+	rate, name, what := storm.UnknownUnicast, "unknownUnicast", "frames for unknown destinations"
 	switch {
 	case s.dst.IsBroadcast():
-		rate, name, flag, what = storm.Broadcast, "broadcast", "--storm-broadcast", "broadcast frames"
+		rate, name, what = storm.Broadcast, "broadcast", "broadcast frames"
 	case s.dst.IsGroup():
-		rate, name, flag, what = storm.Multicast, "multicast", "--storm-multicast", "multicast frames"
+		rate, name, what = storm.Multicast, "multicast", "multicast frames"
 	}
 	c.Why = fmt.Sprintf("the port may send %d %s per second, and has used that up", rate.V, what)
 	c.Change = "See why the guest sends so many; if it should, raise the rate."
-	more := min(2*rate.V, spec.MaxStormRate)
-	s.mend(c, p, remedy{"stormControl." + name, rate.From, fmt.Sprintf("stormControl: {%s: %d}", name, more), fmt.Sprintf("%s %d", flag, more)})
+	s.set(c, p, "stormControl."+name, strconv.Itoa(min(2*rate.V, spec.MaxStormRate)))
 }
 
 // nobody: there is no receiver in the segment.
@@ -173,7 +167,7 @@ func (s *subject) nobody(c *Cause, at *place, why abi.Reason) {
 	// The port asked about is there: then it has to learn what is behind it.
 	p := s.to.port
 	c.Change = "If the destination is behind that port, have the port learn and take what is not known."
-	s.mend(c, p, remedy{"security.macLearning.enabled", p.Policy.Learning.Enabled.From, "security: {macLearning: {enabled: true, unicastFlooding: true}}", "--mac-learning --unicast-flooding"})
+	s.mend(c, p, settings(p, plan.Setting{Path: "security.macLearning.enabled", Value: "true"}, plan.Setting{Path: "security.macLearning.unicastFlooding", Value: "true"}))
 }
 
 // tooLong: the packet is longer than the switch's MTU, or than the receiver's.
@@ -258,7 +252,7 @@ func (s *subject) noUplink(c *Cause, at *place) {
 	c.Change, c.Command = "Bring an uplink back that the teaming names.", "heddle uplink list"
 	if len(unused) > 0 {
 		c.Change = "Name an uplink that can be used in the teaming, or bring one back that it names."
-		s.mend(c, at.port, remedy{"teaming.active", team.Active.From, "teaming: {active: [" + strings.Join(unused, ", ") + "]}", "--active " + strings.Join(unused, ",")})
+		s.set(c, at.port, "teaming.active", strings.Join(unused, ","))
 	}
 }
 
@@ -279,7 +273,7 @@ func (s *subject) changedMAC(c *Cause, p *plan.Port) {
 		return
 	}
 	c.Change = "Let the adapter change its address, or set it back to the port's."
-	s.mend(c, p, remedy{"security.macChanges", p.Policy.MACChanges.From, "security: {macChanges: accept}", "--mac-changes accept"})
+	s.set(c, p, "security.macChanges", string(spec.Accept))
 }
 
 // loop: the guards against copies of what came in from outside.

@@ -1,0 +1,220 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"heddle/internal/abi"
+	"heddle/internal/spec"
+)
+
+// Kind says which values a policy field has, and how they are written.
+type Kind uint8
+
+// The kinds of policy fields.
+const (
+	KindTruth    Kind = iota // true or false
+	KindAnswer               // accept or reject
+	KindNumber               // a whole number
+	KindDuration             // a duration such as 10m
+	KindChoice               // one of several words
+	KindList                 // a list of words
+	KindVLAN                 // the VLAN policy, which is inherited as a whole
+)
+
+// Field is all that is to be known of one policy field outside the stages that act on it: Fields is the table of them.
+type Field struct {
+	// Path is the field's place in the configuration file: security.macLearning.limit.
+	Path string
+	// Flag is the flag of "heddle port connect" that sets the field at a port, Usage its help. The VLAN policy has three flags of its own.
+	Flag, Usage string
+	// Values and Default are the cells of the reference page: which values there are, and what holds where no level sets the field.
+	Values, Default string
+	// PortOnly: the field says what belongs to one port. It is set there alone, and its port group need not allow it.
+	PortOnly bool
+	// OfUplinks: an uplink has the field too, and inherits nothing of it.
+	OfUplinks bool
+	// Reasons are those for which frames or copies go no further because of the field.
+	Reasons []abi.Reason
+
+	access
+}
+
+// access reads and writes a field in the three forms that it has: what a level of the file sets, what a port ends up with, and text.
+type access struct {
+	Kind    Kind
+	builtIn func(*Effective, *spec.Switch)
+	inherit func(*Effective, *spec.Policy, Level)
+	show    func(*Effective) string
+	from    func(*Effective) Level
+	own     func(*spec.Policy) (string, bool)
+	parse   func(*spec.Policy, string) error
+}
+
+// form is how values of a field are converted: S is the type in the file, whose zero value means "inherited", T that in the plan.
+type form[S comparable, T any] struct {
+	read  func(S) (T, bool) // false = the level does not set the field
+	show  func(T) string
+	write func(S) string
+	parse func(string) (S, error)
+}
+
+// accessTo makes the access to a field from the places that hold it.
+func accessTo[S comparable, T any](k Kind, f form[S, T], otherwise func(*spec.Switch) T, in func(*Effective) *Value[T], at func(*spec.Policy) *S) access {
+	return access{
+		Kind:    k,
+		builtIn: func(e *Effective, s *spec.Switch) { *in(e) = Value[T]{otherwise(s), FromBuiltIn} },
+		inherit: func(e *Effective, p *spec.Policy, from Level) {
+			if v, set := f.read(*at(p)); set {
+				*in(e) = Value[T]{v, from}
+			}
+		},
+		show: func(e *Effective) string { return f.show(in(e).V) },
+		from: func(e *Effective) Level { return in(e).From },
+		own: func(p *spec.Policy) (string, bool) {
+			var unset S
+			if s := *at(p); s != unset {
+				return f.write(s), true
+			}
+			return "", false
+		},
+		parse: func(p *spec.Policy, text string) (err error) {
+			*at(p), err = f.parse(text)
+			return err
+		},
+	}
+}
+
+// always is a default that is the same on every switch.
+func always[T any](v T) func(*spec.Switch) T { return func(*spec.Switch) T { return v } }
+
+func truth(otherwise bool, in func(*Effective) *Value[bool], at func(*spec.Policy) **bool) access {
+	return accessTo(KindTruth, form[*bool, bool]{read: pointed[bool], show: yesNo, write: written(yesNo), parse: toPointer(strconv.ParseBool)}, always(otherwise), in, at)
+}
+
+func verdict(otherwise spec.Answer, in func(*Effective) *Value[bool], at func(*spec.Policy) *spec.Answer) access {
+	read := func(a spec.Answer) (bool, bool) { return a == spec.Accept, a != "" }
+	return accessTo(KindAnswer, form[spec.Answer, bool]{read: read, show: answer, write: text[spec.Answer], parse: asWord[spec.Answer]},
+		always(otherwise == spec.Accept), in, at)
+}
+
+func number(otherwise int, in func(*Effective) *Value[int], at func(*spec.Policy) **int) access {
+	return accessTo(KindNumber, form[*int, int]{read: pointed[int], show: strconv.Itoa, write: written(strconv.Itoa), parse: toPointer(strconv.Atoi)}, always(otherwise), in, at)
+}
+
+// period is a duration; read says which texts are one that the field may have.
+func period(otherwise time.Duration, read func(string) (time.Duration, bool), in func(*Effective) *Value[time.Duration], at func(*spec.Policy) *string) access {
+	return accessTo(KindDuration, form[string, time.Duration]{read: read, show: duration, write: text[string], parse: asWord[string]}, always(otherwise), in, at)
+}
+
+func choice[S ~string](otherwise S, in func(*Effective) *Value[S], at func(*spec.Policy) *S) access {
+	read := func(s S) (S, bool) { return s, s != "" }
+	return accessTo(KindChoice, form[S, S]{read: read, show: text[S], write: text[S], parse: asWord[S]}, always(otherwise), in, at)
+}
+
+func list(otherwise func(*spec.Switch) []string, in func(*Effective) *Value[[]string], at func(*spec.Policy) **[]string) access {
+	read := func(p *[]string) ([]string, bool) {
+		if p == nil {
+			return nil, false
+		}
+		return append([]string{}, *p...), true
+	}
+	joined := func(l []string) string { return strings.Join(l, ",") }
+	return accessTo(KindList, form[*[]string, []string]{read: read, show: names, write: written(joined), parse: toPointer(split)}, otherwise, in, at)
+}
+
+// vlanPolicy has no text form of its own: it is written as one of three fields.
+func vlanPolicy(in func(*Effective) *Value[VLAN], at func(*spec.Policy) **spec.VLAN) access {
+	read := func(w *spec.VLAN) (VLAN, bool) {
+		if w == nil {
+			return VLAN{}, false
+		}
+		return vlan(w), true
+	}
+	write := func(w *spec.VLAN) string { return vlan(w).String() }
+	parse := func(string) (*spec.VLAN, error) {
+		return nil, fmt.Errorf("a VLAN policy is given as none, access or trunk")
+	}
+	return accessTo(KindVLAN, form[*spec.VLAN, VLAN]{read: read, show: VLAN.String, write: write, parse: parse}, always(VLAN{Mode: VLANNone}), in, at)
+}
+
+func pointed[T any](p *T) (T, bool) {
+	if p == nil {
+		var unset T
+		return unset, false
+	}
+	return *p, true
+}
+
+func written[T any](write func(T) string) func(*T) string {
+	return func(p *T) string { return write(*p) }
+}
+
+func toPointer[T any](parse func(string) (T, error)) func(string) (*T, error) {
+	return func(text string) (*T, error) {
+		v, err := parse(text)
+		if err != nil {
+			return nil, err
+		}
+		return &v, nil
+	}
+}
+
+func asWord[S ~string](text string) (S, error) { return S(text), nil }
+
+func split(text string) ([]string, error) {
+	if text == "" {
+		return []string{}, nil
+	}
+	return strings.Split(text, ","), nil
+}
+
+// Fields are all policy fields, in the order in which they are shown.
+func Fields() []Field { return slices.Clone(policyFields) }
+
+// FieldOf is the policy field at a path of the configuration file; false when there is none.
+func FieldOf(path string) (Field, bool) {
+	i := slices.IndexFunc(policyFields, func(f Field) bool { return f.Path == path })
+	if i < 0 {
+		return Field{}, false
+	}
+	return policyFields[i], true
+}
+
+// Category is the permission that a port needs from its port group to set the field for itself (S9); "" for none.
+func (f Field) Category() string {
+	if f.PortOnly {
+		return ""
+	}
+	category, _, _ := strings.Cut(f.Path, ".")
+	return category
+}
+
+// Parse sets the field in p to the value that text says, as a flag has it: lists with commas between.
+func (f Field) Parse(p *spec.Policy, text string) error { return f.parse(p, text) }
+
+// Own is what p sets the field to, in the form that Parse reads; false when it does not set it.
+func (f Field) Own(p *spec.Policy) (text string, set bool) { return f.own(p) }
+
+// Value is the field's effective value in words, Level where it came from.
+func (f Field) Value(e *Effective) string { return f.show(e) }
+
+// Level is where the field's effective value came from.
+func (f Field) Level(e *Effective) Level { return f.from(e) }
+
+// BuiltIn is the field's value on a switch where no level sets it, as the file has it: a list in brackets.
+func (f Field) BuiltIn(s *spec.Switch) string {
+	var e Effective
+	f.builtIn(&e, s)
+	v := f.show(&e)
+	switch {
+	case f.Kind != KindList:
+		return v
+	case v == names(nil):
+		v = ""
+	}
+	return "[" + v + "]"
+}
