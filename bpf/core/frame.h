@@ -49,6 +49,7 @@ struct frame {
 	u8 delivered;
 	u8 reflected; /* 0 = not asked yet, 1 = no, 2 = yes */
 	u8 lowest_refusal;
+	u8 packet_known; /* see core/packet.h */
 	u16 sole; /* slot of the only receiver that got a copy; 0 = none, several, or the host's stack */
 	struct tag came; /* outermost tag as it arrived */
 	struct tag now_on; /* outermost tag of the segment on the skb at the moment */

@@ -38,49 +38,30 @@ struct meter_common {
 	u8 ttl;
 };
 
-/* Layer 4 of TCP or UDP, whole as far as its flow is told by it; 0 = it is not, else how long its header is. */
-INLINE u32 common_l4(struct meter_common *m, const u8 *ip, const u8 *end, u32 length)
-{
-	const u8 *l4 = ip + IPV4_HEADER;
-
-	m->tcp_flags = 0;
-	if (ip[9] == PROTOCOL_UDP)
-		return 8;
-	if (ip[9] != PROTOCOL_TCP || l4 + 20 > end || length < IPV4_HEADER + 20)
-		return 0;
-	m->tcp_flags = NTOHS(*(be16 *)(l4 + 12)) & TCP_FLAGS;
-	return (l4[12] >> 4) * 4;
-}
-
-/* What meter_read_ipv4 and meter_lengths say of the frame, summed over the packets that it stands for; false = it is not a common one. */
+/* What meter_take and meter_lengths say of the frame, summed over the packets that it stands for; false = it is not a common one. */
 INLINE bool read_common(struct __sk_buff *skb, struct meter_common *m)
 {
-	const u8 *p = (u8 *)(u64)skb->data, *end = (u8 *)(u64)skb->data_end, *ip = p + ETH_HEADER;
-	u32 length, headers, l3 = skb->len - ETH_HEADER;
+	const u8 *p = (u8 *)(u64)skb->data, *end = (u8 *)(u64)skb->data_end;
+	struct packet k;
 
-	if (ip + IPV4_HEADER + 8 > end || *(be16 *)(p + 12) != HTONS(TYPE_IPV4) || *ip != 0x45 ||
-	    *(be16 *)(ip + 6) & HTONS(IPV4_NOT_WHOLE))
-		return false;
-	length = NTOHS(*(be16 *)(ip + 2));
-	headers = common_l4(m, ip, end, length);
-	if (!headers || length < IPV4_HEADER + 8 || length > l3)
+	if (p + ETH_HEADER > end || *(be16 *)(p + 12) != HTONS(TYPE_IPV4) || !common_ipv4(skb, &k, p, end))
 		return false;
 	m->key[0] = (u64) * (u32 *)p << 32;
 	m->key[1] = *(u64 *)(p + 4);
-	m->key[2] = *(u64 *)(ip + 12);
-	m->key[3] = *(u32 *)(ip + IPV4_HEADER) | (u64)ip[9] << 32;
-	m->ttl = ip[8];
+	m->key[2] = *(u64 *)k.addresses;
+	m->key[3] = k.ports | (u64)k.protocol << 32;
+	m->tcp_flags = k.tcp_flags;
+	m->ttl = k.ttl;
 	m->packets = 1;
-	m->bytes = length;
+	m->bytes = k.end - ETH_HEADER;
 	m->frame_bytes = skb->len;
 	if (UNLIKELY(skb->gso_size)) {
 		u32 n = skb->gso_segs;
 
-		headers += IPV4_HEADER;
-		if (!n || l3 <= headers)
+		if (!n || skb->len <= k.payload)
 			return false;
 		m->packets = n;
-		m->bytes = l3 + (n - 1) * headers;
+		m->bytes += (n - 1) * (k.payload - ETH_HEADER);
 		m->frame_bytes = m->bytes + n * ETH_HEADER;
 	}
 	m->hash = hash_of_frame(m->key);

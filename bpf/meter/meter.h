@@ -220,7 +220,7 @@ SEPARATE u32 meter_begin(u64 what, u64 way, u64 round)
 	return 0;
 }
 
-/* The whole of a frame with one receiver, in one call: that is a good part of what metering costs. what: that of the way in, and in the bits of
+/* The whole of a frame with one receiver, whose packet is known, in one call: that is a good part of what metering costs. what: that of the way in, and in the bits of
  * enum meter_both_what that of the way out. */
 SEPARATE u32 meter_both(struct __sk_buff *skb, u64 what, u64 way, u64 now)
 {
@@ -228,7 +228,7 @@ SEPARATE u32 meter_both(struct __sk_buff *skb, u64 what, u64 way, u64 now)
 	struct meter_ask ask = { .way = way, .now = now };
 	struct flow_places *places;
 
-	if (!s || !meter_read_any(skb, s))
+	if (!s || !meter_take(skb, s))
 		return 0;
 	meter_round(&ask);
 	places = open_places_of_cpu(&ask);
@@ -273,7 +273,7 @@ INLINE void meter_in(struct frame *f)
 		 f->slot, f->sole);
 }
 
-/* The frame has been handed to its only receiver, and has not been read. */
+/* The frame has been handed to its only receiver, and has not been read for metering. */
 INLINE void meter_unicast(struct frame *f, u32 slot, const struct port *r, bool tagged)
 {
 	u64 what = 0;
@@ -284,6 +284,8 @@ INLINE void meter_unicast(struct frame *f, u32 slot, const struct port *r, bool 
 		what |= BOTH_IN | (f->came.protocol ? BOTH_IN_TAGGED : 0) |
 			(u64)f->in->sampling << BOTH_IN_SAMPLING_SHIFT;
 	what = meter_common(f->skb, what, way_of(f, f->slot, slot), f->now);
-	if (UNLIKELY(what))
-		meter_both(f->skb, what, way_of(f, f->slot, slot), f->now);
+	if (LIKELY(!what))
+		return;
+	know_packet(f);
+	meter_both(f->skb, what, way_of(f, f->slot, slot), f->now);
 }

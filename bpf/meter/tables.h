@@ -153,14 +153,6 @@ struct meter_cell {
 	u32 reserved;
 };
 
-/* Where the headers of an IPv6 packet have been followed to. */
-struct meter_chain {
-	u32 at; /* from the beginning of layer 3 */
-	u32 end;
-	u32 protocol;
-	u32 later; /* not the first fragment */
-};
-
 /* What this CPU reads of a frame, once for all points, and works with: the stack has no room. */
 struct meter_scratch {
 	struct flow_key key;
@@ -169,8 +161,6 @@ struct meter_scratch {
 	struct meter_amount amount;
 	struct meter_ask ask;
 	struct meter_cell cell;
-	struct meter_chain chain;
-	u8 head[24];
 	u64 full[2]; /* the round in which this CPU's table was full: of IPv4, of others */
 	u32 wide; /* the key is the wide one */
 	u32 packets; /* that the frame stands for */

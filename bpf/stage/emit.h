@@ -121,7 +121,7 @@ INLINE s32 hand_over_to(struct frame *f, u32 slot, const struct port *r, bool la
 
 	if (only && UNLIKELY((f->in->flags & PORT_METER_INGRESS) | (r->flags & PORT_METER_EGRESS)) && is_tag(f->type)) {
 		read = true;
-		meter_read(f->skb); /* a second tag may come out of the bytes with the first */
+		meter_read(f); /* a second tag may come out of the bytes with the first */
 	}
 	tag_for(f, r, &want);
 	if (set_tag(f, &want)) {
@@ -213,7 +213,7 @@ INLINE s32 to_host(struct frame *f)
 	f->sole = 0;
 	if (UNLIKELY(f->in->flags & PORT_METER_INGRESS)) {
 		f->segment = tagged_segment(f); /* what is for the host alone may not have been classified */
-		meter_read(f->skb);
+		meter_read(f);
 	}
 	count_delivered(f);
 	return VERDICT_NEXT;

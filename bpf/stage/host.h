@@ -107,7 +107,7 @@ INLINE s32 host_frame(struct __sk_buff *skb, u32 slot)
 	f.count->packets_from_host++;
 	capture_admit(&f, true);
 	if (UNLIKELY(f.in->flags & SWITCH_METERS))
-		meter_read(skb);
+		meter_read(&f);
 	IN_MEMORY(f);
 	copy = f;
 	mark_from_host(&copy);

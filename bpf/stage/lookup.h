@@ -104,7 +104,7 @@ INLINE s32 forward(struct frame *f)
 			return deliver_only(f, only);
 	}
 	if (UNLIKELY(f->in->flags & SWITCH_METERS))
-		meter_read(f->skb);
+		meter_read(f);
 	copy = *f;
 	return copy.known ? flood_known(&copy) : flood(&copy);
 }

@@ -12,20 +12,40 @@ INLINE u32 octet(struct __sk_buff *skb, u32 offset)
 	return b;
 }
 
-/* S46. Read before any tag of the frame is changed: offsets are those without the outermost tag. */
-INLINE u32 ip_hash(struct __sk_buff *skb, u16 type)
+INLINE u32 last_byte(be32 word)
 {
-	if (type == TYPE_IPV6)
-		return octet(skb, 37) ^ octet(skb, 53);
+	return word >> 24; /* as it stands in memory */
+}
+
+/* S46. The packet is known. Offsets are those without the outermost tag. */
+INLINE u32 ip_hash(struct __sk_buff *skb)
+{
+	struct packet *k = packet_of_cpu();
+
+	if (k && k->is & PACKET_IPV6)
+		return last_byte(k->addresses[3]) ^ last_byte(k->addresses[7]);
+	if (k && k->is & PACKET_IPV4)
+		return last_byte(k->addresses[0]) ^ last_byte(k->addresses[1]);
 	return octet(skb, 29) ^ octet(skb, 33);
+}
+
+INLINE u32 choice_by(u32 half, u32 team, u32 hash)
+{
+	u32 i = (half & 1) * MAX_TEAMS + team;
+	struct team *t = bpf_map_lookup_elem(&teams, &i);
+
+	return t ? t->uplink[hash & 255] : 0;
 }
 
 INLINE u32 team_choice(struct frame *f, const struct port *p, u32 hash)
 {
-	u32 i = f->half * MAX_TEAMS + p->team;
-	struct team *t = bpf_map_lookup_elem(&teams, &i);
+	return choice_by(f->half, p->team, hash);
+}
 
-	return t ? t->uplink[hash & 255] : 0;
+/* A function of its own, as lag_member is. */
+SEPARATE u32 ip_hash_choice(struct __sk_buff *skb, u32 half, u32 team)
+{
+	return choice_by(half, team, ip_hash(skb));
 }
 
 INLINE u32 choice_for(struct frame *f)
@@ -36,7 +56,8 @@ INLINE u32 choice_for(struct frame *f)
 		return p->uplink;
 	if (p->team_policy == TEAM_SOURCE_MAC)
 		return team_choice(f, p, f->src[5]);
-	return team_choice(f, p, ip_hash(f->skb, f->type));
+	know_packet(f);
+	return ip_hash_choice(f->skb, f->half, p->team);
 }
 
 /* The uplink the arrival port's frame leaves by, 0 = none usable. */
@@ -44,7 +65,11 @@ INLINE u32 uplink_for(struct frame *f)
 {
 	u32 choice = choice_for(f);
 
-	return UNLIKELY(choice & LAG_CHOICE) ? lag_member(f->skb, f->half, choice, f->segment, f->type) : choice;
+	if (LIKELY(!(choice & LAG_CHOICE)))
+		return choice;
+	if (choice & LAG_HASH_IP)
+		know_packet(f);
+	return lag_member(f->skb, f->half, choice, f->segment);
 }
 
 /* Does receiver r expect this frame from outside on the uplink it came by (§5.4)? Not asked for ip-hash. */

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -231,10 +232,26 @@ var faults = map[string]func(*stages){
 	"team: IPv6 is hashed as if it were IPv4": func(s *stages) {
 		s.choose = func(p *port, f *header, source plan.MAC) path {
 			other := *f
-			if other.inner == typeIPv6 {
-				other.inner = typeIPv4
+			if other.packet.version == 6 {
+				other.packet = packet{}
 			}
 			return choose(p, &other, source)
+		}
+	},
+	"LAG: fragments have ports": func(s *stages) {
+		s.member = func(g *lag, f *header, seg Segment) *uplink {
+			other := *f
+			other.packet.fragment = false
+			return member(g, &other, seg)
+		}
+	},
+	"LAG: type and code are hashed": func(s *stages) {
+		s.member = func(g *lag, f *header, seg Segment) *uplink {
+			other := *f
+			if icmp := f.packet.icmp; icmp != nil {
+				other.packet.ports = append([]byte{0, 0}, icmp...)
+			}
+			return member(g, &other, seg)
 		}
 	},
 	"rules: a port that is down receives": func(s *stages) {
@@ -298,26 +315,6 @@ var faults = map[string]func(*stages){
 			other := *p
 			other.fact.Assigned = ""
 			return choose(&other, f, source)
-		}
-	},
-	"LAG: fragments have ports": func(s *stages) {
-		s.member = func(g *lag, f *header, seg Segment) *uplink {
-			other := *f
-			if at := 14 + 4*min(f.tags, 1); f.inner == typeIPv4 && len(f.raw) > at+8 {
-				other.raw = append([]byte(nil), f.raw...)
-				clear(other.raw[at+6 : at+8])
-			}
-			return member(g, &other, seg)
-		}
-	},
-	"LAG: options are not stepped over": func(s *stages) {
-		s.member = func(g *lag, f *header, seg Segment) *uplink {
-			other := *f
-			if at := 14 + 4*min(f.tags, 1); f.inner == typeIPv4 && len(f.raw) > at && f.raw[at]&15 > 5 {
-				other.raw = append([]byte(nil), f.raw...)
-				other.raw[at] = 0x45
-			}
-			return member(g, &other, seg)
 		}
 	},
 	"LAG: the VID is not hashed": func(s *stages) {
@@ -403,6 +400,17 @@ var faults = map[string]func(*stages){
 	},
 }
 
+// misread spoils what was read of layers 3 and 4.
+func misread(spoil func(*packet)) func(*stages) {
+	return func(s *stages) {
+		s.packet = func(frame []byte) packet {
+			p := readPacket(frame)
+			spoil(&p)
+			return p
+		}
+	}
+}
+
 // pardon lets one reason pass.
 func pardon(reason, forgiven abi.Reason) abi.Reason {
 	if reason == forgiven {
@@ -413,18 +421,20 @@ func pardon(reason, forgiven abi.Reason) abi.Reason {
 
 // Faults names the deliberate mistakes.
 func Faults() []string {
-	var names []string
-	for n := range faults {
-		names = append(names, n)
-	}
-	return names
+	return slices.Collect(maps.Keys(everyFault()))
+}
+
+func everyFault() map[string]func(*stages) {
+	all := maps.Clone(faults)
+	maps.Copy(all, misreadings)
+	return all
 }
 
 // NewFaulty makes a maker of models with one deliberate mistake.
 func NewFaulty(name string) func(*plan.Plan, plan.Facts, time.Duration) *Host {
 	return func(p *plan.Plan, f plan.Facts, now time.Duration) *Host {
 		h := New(p, f, now)
-		faults[name](&h.rules)
+		everyFault()[name](&h.rules)
 		return h
 	}
 }

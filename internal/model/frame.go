@@ -36,6 +36,7 @@ type header struct {
 	ad       bool   // the outermost tag is 802.1ad
 	tci      uint16 // of the outermost tag: PCP, DEI, VID
 	inner    uint16 // the type after the outermost tag
+	packet   packet // layers 3 and 4
 }
 
 // read takes a frame apart. ok is false for a malformed one, whose header is still good for counting.

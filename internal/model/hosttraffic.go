@@ -60,8 +60,7 @@ func (h *Host) FromHost(at plan.PortID, frame []byte, now time.Duration) Result 
 	}
 	r := &h.run
 	*r = run{h: h, sw: pl.sw, out: pl.uplink, now: now, room: r.room}
-	var whole bool
-	r.head, whole = read(frame)
+	whole := r.read(frame)
 	if !whole || !r.entersFromHost() || h.rules.fromHost(r) {
 		r.res.Copies = append(r.res.Copies, Copy{To: at, Frame: append([]byte(nil), frame...)})
 		r.sayLeaves()

@@ -40,34 +40,15 @@ func lagHash(set spec.LAGHash, f *header, s Segment) uint32 {
 	return x * 0x85ebca6b >> 24
 }
 
-// flowWords are the addresses of an IP packet and its ports, both as they stand in the frame; nil for what there is not.
+// flowWords are the addresses of an IP packet and its ports, both as they stand in the frame; nil for what there is not. All parts of a
+// datagram take one member, so that no fragment gives its ports.
 func flowWords(f *header) (addresses, ports []byte) {
-	const fixed4, fixed6 = 20, 40
-	packet := f.raw[min(14+4*min(f.tags, 1), len(f.raw)):]
-	switch {
-	case f.inner == typeIPv4 && len(packet) >= fixed4:
-		words := int(packet[0] & 15)
-		whole := binary.BigEndian.Uint16(packet[6:])&0x3fff == 0
-		if words >= 5 && whole && carriesPorts(packet[9]) {
-			ports = portsAt(packet, 4*words)
-		}
-		return packet[12:fixed4], ports
-	case f.inner == typeIPv6 && len(packet) >= fixed6:
-		if carriesPorts(packet[6]) {
-			ports = portsAt(packet, fixed6)
-		}
-		return packet[8:fixed6], ports
+	p := f.packet
+	if p.version == 0 {
+		return nil, nil
 	}
-	return nil, nil
-}
-
-// carriesPorts says whether a protocol's header begins with two ports: TCP, UDP, SCTP.
-func carriesPorts(protocol byte) bool { return protocol == 6 || protocol == 17 || protocol == 132 }
-
-// portsAt are the ports of a packet, nil when it ends before them.
-func portsAt(packet []byte, at int) []byte {
-	if len(packet) < at+4 {
-		return nil
+	if !p.fragment {
+		ports = p.ports
 	}
-	return packet[at : at+4]
+	return append(p.src[:len(p.src):len(p.src)], p.dst...), ports
 }

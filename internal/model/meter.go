@@ -67,7 +67,7 @@ func (r *run) meterAt(at plan.PortID, d flow.Direction, frame []byte, out plan.P
 	if !r.h.tallies[at].sampled(d, r.sw.plan.IPFIX.SamplingRate) {
 		return
 	}
-	key, c := dissect(r.head.raw)
+	key, c := flowOf(&r.head)
 	c.FrameBytes = uint64(len(frame))
 	seg := r.seg
 	if r.via != nil { // also when it is for the host's stack alone, and the switch has nothing to do with it
@@ -101,108 +101,19 @@ func (t *tally) sampled(d flow.Direction, rate int) bool {
 	return true
 }
 
-// dissect reads the flow of a frame as it arrived, and what it adds to it but for frame bytes.
-func dissect(frame []byte) (k flow.Key, c flow.Counts) {
-	copy(k.DstMAC[:], frame)
-	copy(k.SrcMAC[:], frame[6:])
-	rest := frame[12:]
-	for range 2 {
-		if isTag(binary.BigEndian.Uint16(rest)) {
-			rest = rest[4:]
-		}
+// flowOf is the flow of a frame as it arrived, and what it adds to it but for frame bytes.
+func flowOf(h *header) (k flow.Key, c flow.Counts) {
+	p := h.packet
+	k.DstMAC, k.SrcMAC = h.dst, h.src
+	k.EtherType, k.Protocol = p.kind, p.protocol
+	copy(k.Src[:], p.src)
+	copy(k.Dst[:], p.dst)
+	switch {
+	case p.ports != nil:
+		k.SrcPort, k.DstPort = binary.BigEndian.Uint16(p.ports), binary.BigEndian.Uint16(p.ports[2:])
+	case p.icmp != nil:
+		k.DstPort = binary.BigEndian.Uint16(p.icmp)
 	}
-	k.EtherType = binary.BigEndian.Uint16(rest)
-	rest = rest[2:]
-	c = flow.Counts{Packets: 1, Bytes: uint64(len(rest))}
-	switch k.EtherType {
-	case typeIPv4:
-		dissectIPv4(rest, &k, &c)
-	case typeIPv6:
-		dissectIPv6(rest, &k, &c)
-	}
+	c = flow.Counts{Packets: 1, Bytes: uint64(len(p.bytes)), TOS: p.tos, MinTTL: p.ttl, MaxTTL: p.ttl, TCPFlags: p.tcpFlags}
 	return k, c
-}
-
-func dissectIPv4(b []byte, k *flow.Key, c *flow.Counts) {
-	if len(b) < 20 || b[0]>>4 != 4 {
-		return
-	}
-	header := int(b[0]&15) * 4
-	if header < 20 || header > len(b) {
-		return
-	}
-	if n := int(binary.BigEndian.Uint16(b[2:])); n >= header && n <= len(b) {
-		b = b[:n]
-	}
-	c.Bytes, c.TOS, c.MinTTL, c.MaxTTL = uint64(len(b)), b[1], b[8], b[8]
-	k.Protocol = b[9]
-	copy(k.Src[:4], b[12:])
-	copy(k.Dst[:4], b[16:])
-	if binary.BigEndian.Uint16(b[6:])&0x1fff == 0 {
-		dissectLayer4(b[header:], 1, k, c)
-	}
-}
-
-func dissectIPv6(b []byte, k *flow.Key, c *flow.Counts) {
-	if len(b) < 40 || b[0]>>4 != 6 {
-		return
-	}
-	if n := int(binary.BigEndian.Uint16(b[4:])) + 40; n > 40 && n <= len(b) {
-		b = b[:n]
-	}
-	class := uint8(binary.BigEndian.Uint16(b) >> 4)
-	c.Bytes, c.TOS, c.MinTTL, c.MaxTTL = uint64(len(b)), class, b[7], b[7]
-	copy(k.Src[:], b[8:])
-	copy(k.Dst[:], b[24:])
-	next, rest, first := b[6], b[40:], true
-	for range 8 {
-		length, follows := extension(next, rest)
-		if !follows || !first {
-			break
-		}
-		first = next != 44 || binary.BigEndian.Uint16(rest[2:])&0xfff8 == 0
-		next, rest = rest[0], rest[min(length, len(rest)):]
-		if length > 0 && len(rest) == 0 {
-			break
-		}
-	}
-	k.Protocol = next
-	if first {
-		dissectLayer4(rest, 58, k, c)
-	}
-}
-
-// extension is the length of an IPv6 extension header of that number; follows is false for other headers and for one of which the
-// packet does not have 8 bytes.
-func extension(number uint8, b []byte) (length int, follows bool) {
-	if len(b) < 8 {
-		return 0, false
-	}
-	switch number {
-	case 0, 43, 60, 135, 139, 140:
-		return (int(b[1]) + 1) * 8, true
-	case 44:
-		return 8, true
-	case 51:
-		return (int(b[1]) + 2) * 4, true
-	}
-	return 0, false
-}
-
-// dissectLayer4 reads ports and flags; icmp is the number that ICMP has in the version of IP.
-func dissectLayer4(b []byte, icmp uint8, k *flow.Key, c *flow.Counts) {
-	switch k.Protocol {
-	case 6, 17, 33, 132, 136:
-		if len(b) < 4 {
-			return
-		}
-		k.SrcPort, k.DstPort = binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
-		if k.Protocol == 6 && len(b) >= 14 {
-			c.TCPFlags = binary.BigEndian.Uint16(b[12:]) & 0xfff
-		}
-	case icmp:
-		if len(b) >= 2 {
-			k.DstPort = binary.BigEndian.Uint16(b)
-		}
-	}
 }

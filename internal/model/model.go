@@ -34,6 +34,7 @@ type place struct {
 
 // stages are the functions a frame passes. Only tests put others in their place.
 type stages struct {
+	packet                         func(frame []byte) packet
 	admit, classify, learn, lookUp func(*run) abi.Reason
 	stormControl                   func(*run) abi.Reason
 	receivers                      func(*run) (ports []*port, up *uplink, noUplink bool)
@@ -48,7 +49,7 @@ type stages struct {
 
 func rules() stages {
 	return stages{
-		admit: admit, classify: classify, learn: learn, lookUp: lookUp, stormControl: stormControl, receivers: receivers, choose: choose, member: member,
+		packet: readPacket, admit: admit, classify: classify, learn: learn, lookUp: lookUp, stormControl: stormControl, receivers: receivers, choose: choose, member: member,
 		portRules: portRules, uplinkRules: uplinkRules, hostRules: hostRules, fromHost: fromHost, wire: wire,
 	}
 }

@@ -48,8 +48,7 @@ func (h *Host) Frame(at plan.PortID, frame []byte, now time.Duration) Result {
 	}
 	r := &h.run
 	*r = run{h: h, sw: pl.sw, from: pl.port, via: pl.uplink, now: now, room: r.room}
-	var whole bool
-	r.head, whole = read(frame)
+	whole := r.read(frame)
 	if r.from != nil {
 		r.sw.wake(r.from) // S99
 	}
@@ -68,6 +67,14 @@ func (h *Host) Frame(at plan.PortID, frame []byte, now time.Duration) Result {
 	t.delivered++
 	r.meter()
 	return r.res
+}
+
+// read takes the frame apart; false for a malformed one, of which layers 3 and 4 are not read.
+func (r *run) read(frame []byte) (whole bool) {
+	if r.head, whole = read(frame); whole {
+		r.head.packet = r.h.rules.packet(frame)
+	}
+	return whole
 }
 
 // arrival is the tally of where the frame came in.

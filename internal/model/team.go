@@ -114,9 +114,8 @@ func teamHash(p *port, f *header, source plan.MAC) uint32 {
 
 // ipHash is the exclusive or of the last bytes of the IP addresses, or of the bytes where IPv4 would have them.
 func ipHash(f *header) byte {
-	const eth = 14
-	if f.inner == typeIPv6 {
-		return f.payloadByte(eth+8+15) ^ f.payloadByte(eth+24+15)
+	if p := f.packet; p.version != 0 {
+		return p.src[len(p.src)-1] ^ p.dst[len(p.dst)-1]
 	}
-	return f.payloadByte(eth+12+3) ^ f.payloadByte(eth+16+3)
+	return f.payloadByte(29) ^ f.payloadByte(33)
 }

@@ -279,7 +279,14 @@ func (g *generator) payload() []byte {
 		copy(body, first)
 		return append(binary.BigEndian.AppendUint16(nil, t), body...)
 	}
-	switch g.IntN(11) {
+	switch g.IntN(15) {
+	case 11, 12:
+		return g.extended()
+	case 13: // IP of a version that its type does not say
+		kind := pick[uint16](g, 0x0800, 0x86dd)
+		return put(kind, pick[byte](g, 0x45, 0x55, 0x65), 0, 0, 40, 0, 1, 0, 0, 64, pick[byte](g, 6, 17))
+	case 14: // IPv4 that ends within layer 4; padding follows
+		return put(0x0800, 0x45, 0, 0, byte(20+g.IntN(16)), 0, 1, 0, 0, 64, pick[byte](g, 6, 17, 132, 1, 33, 136))
 	case 0:
 		return put(0x0806, 0, 1, 8, 0, 6, 4, 0, 1) // ARP request
 	case 1, 2:
@@ -298,6 +305,46 @@ func (g *generator) payload() []byte {
 		return put(pick[uint16](g, 0x88cc, 0x8809, 0x8035, 0x9100, 0x8864)) // LLDP, slow protocols, RARP, an odd tag, PPPoE
 	}
 	return put(uint16(g.IntN(1536))) // a length
+}
+
+// extended is type and payload of an IPv6 packet with extension headers, at times with more than are followed.
+func (g *generator) extended() []byte {
+	n := 1 + g.IntN(3)
+	if g.chance(20) {
+		n = 7 + g.IntN(4)
+	}
+	next, headers := pick[byte](g, 6, 17, 132, 58, 33, 136, 59), []byte(nil)
+	for range n {
+		number := pick[byte](g, 44, 44, 44, 0, 43, 51, 60, 135, 139, 140)
+		headers = append(g.extension(number, next), headers...)
+		next = number
+	}
+	body := []byte{0x60, 0, 0, 0, 0, 0, next, 64}
+	body = append(append(g.bytes(body, 32), headers...), g.bytes(nil, g.IntN(24))...)
+	binary.BigEndian.PutUint16(body[4:], uint16(len(body)-40-g.IntN(3)*g.IntN(9)))
+	return append(binary.BigEndian.AppendUint16(nil, 0x86dd), body...)
+}
+
+// extension is an extension header of that number, which some other follows; at times it says a length that it does not have.
+func (g *generator) extension(number, next byte) []byte {
+	h := []byte{next, 0, 0, 0, 0, 0, 0, byte(g.IntN(256))}
+	switch {
+	case number == 44:
+		binary.BigEndian.PutUint16(h[2:], pick[uint16](g, 0, 0, 1, 1, 8, 9))
+	case g.chance(10):
+		h[1] = byte(g.IntN(4))
+	case number != 51 && g.chance(20):
+		h[1] = 1
+		h = append(h, make([]byte, 8)...)
+	}
+	return h
+}
+
+func (g *generator) bytes(to []byte, n int) []byte {
+	for range n {
+		to = append(to, byte(g.Uint32()))
+	}
+	return to
 }
 
 // size cuts a frame short or makes it longer: runts of 14 bytes and more, frames at and above an MTU, up to 9 kB.

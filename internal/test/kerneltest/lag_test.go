@@ -60,10 +60,10 @@ func TestS52_TheLAGsHashChoosesTheMember(t *testing.T) {
 		words      []uint32
 	}{
 		{"mac", tcp4, macs}, {"mac", "q5 " + udp6, macs}, {"mac", arp, macs},
-		{"ip", tcp4, ips4}, {"ip", "q5 " + first4, ips4}, {"ip", udp6, ips6}, {"ip", arp, macs}, {"ip", "q5 " + stacked, macs},
+		{"ip", tcp4, ips4}, {"ip", "q5 " + first4, ips4}, {"ip", udp6, ips6}, {"ip", arp, macs}, {"ip", "q5 " + stacked, ips4},
 		{"ip-vlan", tcp4, with(ips4, 0)}, {"ip-vlan", "q5 " + tcp4, with(ips4, 5)}, {"ip-vlan", "q4094 " + arp, with(macs, 4094)}, {"ip-vlan", "q0 " + udp6, with(ips6, 0)},
 		{"ip-port", tcp4, with(ips4, ports)}, {"ip-port", "q5 " + udp6, with(ips6, ports)}, {"ip-port", options4, with(ips4, ports)},
-		{"ip-port", ip4, ips4}, {"ip-port", wrong4, ips4}, {"ip-port", first4, ips4}, {"ip-port", later4, ips4}, {"ip-port", more6, ips6}, {"ip-port", arp, macs},
+		{"ip-port", ip4, ips4}, {"ip-port", wrong4, macs}, {"ip-port", first4, ips4}, {"ip-port", later4, ips4}, {"ip-port", more6, ips6}, {"ip-port", arp, macs},
 		{"ip-port", "q5 0800 4500002800000000400600000a0000010a000002 9c4001 [0]", ips4},    // ends within the ports
 		{"ip-port", "q5 0800 4500002800000000400600000a0000010a0000 [0]", macs},             // ends within the header
 		{"ip-port", "q5 86dd 6000000000141140 fd000000000000000000000000000001 [15]", macs}, // likewise
