@@ -43,6 +43,7 @@ const (
 	capturingMapMeterScratch        = "meter_scratch"
 	capturingMapOwnMarks            = "own_marks"
 	capturingMapOwners              = "owners"
+	capturingMapPackets             = "packets"
 	capturingMapPortNames           = "port_names"
 	capturingMapPorts               = "ports"
 	capturingMapRareCounts          = "rare_counts"
@@ -165,6 +166,7 @@ type capturingMapSpecs struct {
 	MeterScratch      *ebpf.MapSpec `ebpf:"meter_scratch"`
 	OwnMarks          *ebpf.MapSpec `ebpf:"own_marks"`
 	Owners            *ebpf.MapSpec `ebpf:"owners"`
+	Packets           *ebpf.MapSpec `ebpf:"packets"`
 	PortNames         *ebpf.MapSpec `ebpf:"port_names"`
 	Ports             *ebpf.MapSpec `ebpf:"ports"`
 	RareCounts        *ebpf.MapSpec `ebpf:"rare_counts"`
@@ -245,6 +247,7 @@ type capturingMaps struct {
 	MeterScratch      *ebpf.Map `ebpf:"meter_scratch"`
 	OwnMarks          *ebpf.Map `ebpf:"own_marks"`
 	Owners            *ebpf.Map `ebpf:"owners"`
+	Packets           *ebpf.Map `ebpf:"packets"`
 	PortNames         *ebpf.Map `ebpf:"port_names"`
 	Ports             *ebpf.Map `ebpf:"ports"`
 	RareCounts        *ebpf.Map `ebpf:"rare_counts"`
@@ -294,6 +297,7 @@ func (m *capturingMaps) Close() error {
 		m.MeterScratch,
 		m.OwnMarks,
 		m.Owners,
+		m.Packets,
 		m.PortNames,
 		m.Ports,
 		m.RareCounts,

@@ -38,6 +38,7 @@ const (
 	vswitchMapMeterScratch        = "meter_scratch"
 	vswitchMapOwnMarks            = "own_marks"
 	vswitchMapOwners              = "owners"
+	vswitchMapPackets             = "packets"
 	vswitchMapPortNames           = "port_names"
 	vswitchMapPorts               = "ports"
 	vswitchMapRareCounts          = "rare_counts"
@@ -155,6 +156,7 @@ type vswitchMapSpecs struct {
 	MeterScratch      *ebpf.MapSpec `ebpf:"meter_scratch"`
 	OwnMarks          *ebpf.MapSpec `ebpf:"own_marks"`
 	Owners            *ebpf.MapSpec `ebpf:"owners"`
+	Packets           *ebpf.MapSpec `ebpf:"packets"`
 	PortNames         *ebpf.MapSpec `ebpf:"port_names"`
 	Ports             *ebpf.MapSpec `ebpf:"ports"`
 	RareCounts        *ebpf.MapSpec `ebpf:"rare_counts"`
@@ -230,6 +232,7 @@ type vswitchMaps struct {
 	MeterScratch      *ebpf.Map `ebpf:"meter_scratch"`
 	OwnMarks          *ebpf.Map `ebpf:"own_marks"`
 	Owners            *ebpf.Map `ebpf:"owners"`
+	Packets           *ebpf.Map `ebpf:"packets"`
 	PortNames         *ebpf.Map `ebpf:"port_names"`
 	Ports             *ebpf.Map `ebpf:"ports"`
 	RareCounts        *ebpf.Map `ebpf:"rare_counts"`
@@ -274,6 +277,7 @@ func (m *vswitchMaps) Close() error {
 		m.MeterScratch,
 		m.OwnMarks,
 		m.Owners,
+		m.Packets,
 		m.PortNames,
 		m.Ports,
 		m.RareCounts,
