@@ -3,7 +3,7 @@ package api
 import (
 	"time"
 
-	"heddle/internal/diagnose/trace"
+	"heddle/internal/diagnose"
 )
 
 // AdviseRequest asks what is misconfigured.
@@ -38,9 +38,9 @@ type Finding struct {
 	Why  string `json:"why"`
 	// Change says what to do; Edit what to write into the configuration for that; Command carries it out or, where nothing is to
 	// be changed on this host, shows what is behind it.
-	Change  string      `json:"change"`
-	Edit    *trace.Edit `json:"edit,omitempty"`
-	Command string      `json:"command"`
+	Change  string         `json:"change"`
+	Edit    *diagnose.Edit `json:"edit,omitempty"`
+	Command string         `json:"command"`
 }
 
 // Object names what the finding is about: "port vm1/eth0", "port group web", "uplink uplink1", "switch lab".

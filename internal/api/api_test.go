@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heddle/internal/abi"
-	"heddle/internal/diagnose/trace"
+	"heddle/internal/diagnose"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -35,8 +35,8 @@ func (e *echo) State(context.Context) (*State, error) {
 func (e *echo) Stats(context.Context) ([]Stats, error) {
 	return []Stats{{Name: "p", Counters: []Counter{{"packetsInUnicast", 1 << 60}}}}, e.err
 }
-func (e *echo) Trace(_ context.Context, q trace.Request) (*trace.Report, error) {
-	return &trace.Report{From: q.From, Agree: true}, nil
+func (e *echo) Trace(_ context.Context, q diagnose.Request) (*diagnose.Report, error) {
+	return &diagnose.Report{From: q.From, Agree: true}, nil
 }
 
 func (e *echo) Advise(_ context.Context, q AdviseRequest) (*Advice, error) {

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"heddle/internal/diagnose/trace"
+	"heddle/internal/diagnose"
 )
 
 // ErrNoAgent says that no agent of that name is running.
@@ -66,8 +66,8 @@ func (c *Client) MACs(ctx context.Context) ([]MAC, error) {
 }
 
 // Trace says what would become of frames.
-func (c *Client) Trace(ctx context.Context, q trace.Request) (*trace.Report, error) {
-	return call[*trace.Report](ctx, c, http.MethodPost, "/trace", q)
+func (c *Client) Trace(ctx context.Context, q diagnose.Request) (*diagnose.Report, error) {
+	return call[*diagnose.Report](ctx, c, http.MethodPost, "/trace", q)
 }
 
 // Advise says what is misconfigured.

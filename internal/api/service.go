@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"heddle/internal/diagnose/trace"
+	"heddle/internal/diagnose"
 )
 
 // Service is what an agent answers; Client is the same from the other side.
@@ -18,7 +18,7 @@ type Service interface {
 	// Metrics are all metrics in Prometheus' text format.
 	Metrics(context.Context) (string, error)
 	// Trace says what would become of frames; nothing leaves and nothing changes.
-	Trace(context.Context, trace.Request) (*trace.Report, error)
+	Trace(context.Context, diagnose.Request) (*diagnose.Report, error)
 	// Advise says what is misconfigured; it measures for as long as q says.
 	Advise(context.Context, AdviseRequest) (*Advice, error)
 	// Events calls emit with what is kept and, unless q says otherwise, with what comes, until ctx ends or emit fails.

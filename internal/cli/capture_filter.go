@@ -11,10 +11,10 @@ import (
 
 // compileFilter makes a program of a pcap-filter(7) expression.
 func compileFilter(ctx context.Context, expression string) ([]api.FilterInstruction, error) {
-	program, err := pcapfilter.Compile(ctx, expression)
-	var fault *pcapfilter.SyntaxError
+	program, err := filter.Compile(ctx, expression)
+	var fault *filter.SyntaxError
 	switch {
-	case errors.Is(err, pcapfilter.ErrNoCompiler):
+	case errors.Is(err, filter.ErrNoCompiler):
 		return nil, fmt.Errorf("%w: install it (apt install tcpdump), or select by --port, --segment, --stage and --reason", err)
 	case errors.As(err, &fault):
 		return nil, &UsageError{Err: err}

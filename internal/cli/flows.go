@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
-	"heddle/internal/cli/stats"
+	"heddle/internal/diagnose/stats"
 	"heddle/internal/plan"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
-	"heddle/internal/cli/stats"
+	"heddle/internal/diagnose/stats"
 )
 
 // statsQuery is what one "heddle stats" asks for.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"heddle/internal/cli/stats"
+	"heddle/internal/diagnose/stats"
 	"heddle/internal/test/testkit"
 )
 

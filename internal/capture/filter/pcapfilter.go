@@ -1,6 +1,6 @@
-// Package pcapfilter compiles expressions of pcap-filter(7) to programs of classic BPF. It has tcpdump do so, whose language it is: no
+// Package filter compiles expressions of pcap-filter(7) to programs of classic BPF. It has tcpdump do so, whose language it is: no
 // library does it as exactly without linking libpcap, which a static program cannot, and who writes such expressions has tcpdump.
-package pcapfilter
+package filter
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package pcapfilter
+package filter
 
 import (
 	"errors"

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"heddle/internal/api"
-	"heddle/internal/cli/stats"
+	"heddle/internal/diagnose/stats"
 )
 
 // FlowRow is a flow as a view shows it.

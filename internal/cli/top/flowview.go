@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"heddle/internal/api"
-	"heddle/internal/cli/stats"
+	"heddle/internal/diagnose/stats"
 )
 
 // FlowView is what the views of flows and of their sums have in common.

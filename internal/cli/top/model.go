@@ -10,8 +10,8 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/api"
-	"heddle/internal/cli/stats"
 	"heddle/internal/diagnose/reasons"
+	"heddle/internal/diagnose/stats"
 )
 
 // Column is what ports are shown and sorted by.

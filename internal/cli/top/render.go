@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"heddle/internal/cli/stats"
+	"heddle/internal/diagnose/stats"
 )
 
 // Line is one line of the screen.

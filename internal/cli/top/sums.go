@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"heddle/internal/api"
-	"heddle/internal/cli/stats"
+	"heddle/internal/diagnose/stats"
 )
 
 // SumModel is the state of a view of sums of flows by rate.

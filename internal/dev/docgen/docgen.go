@@ -31,7 +31,12 @@ func Pages(root string) ([]Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	rooms, err := architecturePage(root)
+	if err != nil {
+		return nil, err
+	}
 	return []Page{
+		{architecturePath, rooms},
 		{advisePath, advice},
 		{configurationPath, configuration},
 		{"docs/reference/behaviour.md", behaviour},

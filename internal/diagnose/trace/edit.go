@@ -36,8 +36,8 @@ func (s *subject) set(c *Cause, p *plan.Port, path, value string) {
 	s.mend(c, p, settings(p, plan.Setting{Path: path, Value: value}))
 }
 
-// row fills in a port's policy as it stands.
-func (c *Cause) row(p *plan.Port, policy string) {
+// setRow fills in a port's policy as it stands.
+func setRow(c *Cause, p *plan.Port, policy string) {
 	for _, r := range p.Rows() {
 		if r.Policy == policy {
 			c.Policy, c.Value, c.From = r.Policy, r.Value, r.From
@@ -47,7 +47,7 @@ func (c *Cause) row(p *plan.Port, policy string) {
 
 // mend has a port's policy changed where the port gets it from, or where it can be changed for the fewest.
 func (s *subject) mend(c *Cause, p *plan.Port, r remedy) {
-	c.row(p, r.policy)
+	setRow(c, p, r.policy)
 	own, connected := s.RunTime[p.ID.Name]
 	switch {
 	case r.level == plan.FromPort && connected:

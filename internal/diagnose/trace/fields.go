@@ -5,41 +5,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
-
-	"heddle/internal/plan"
 )
-
-// Fields are a frame given by its fields; what is left out is filled in as the sender would.
-type Fields struct {
-	DstMAC *plan.MAC `json:"dstMac,omitempty"`
-	SrcMAC *plan.MAC `json:"srcMac,omitempty"`
-	// VLAN is the 802.1Q tag the frame carries, 0–4094; nil = untagged. Outer is an 802.1ad tag in front of it.
-	VLAN  *uint16 `json:"vlan,omitempty"`
-	Outer *uint16 `json:"outer,omitempty"`
-	// EtherType of a frame that is neither ARP nor IP.
-	EtherType *uint16 `json:"etherType,omitempty"`
-	// At most one of these is set.
-	ARP *Addresses `json:"arp,omitempty"`
-	IP  *Addresses `json:"ip,omitempty"` // IPv4 or IPv6
-	// At most one of these, with IP.
-	TCP  *Ports `json:"tcp,omitempty"`
-	UDP  *Ports `json:"udp,omitempty"`
-	ICMP bool   `json:"icmp,omitempty"`
-	// Length is the frame's in bytes, with tags and without FCS; 0 = as long as its headers, at least 60.
-	Length int `json:"length,omitempty"`
-}
-
-// Addresses are source and destination of a packet. The source may be left out.
-type Addresses struct {
-	Src netip.Addr `json:"src,omitzero"`
-	Dst netip.Addr `json:"dst"`
-}
-
-// Ports are source and destination port. The source may be 0: one is chosen.
-type Ports struct {
-	Src uint16 `json:"src,omitempty"`
-	Dst uint16 `json:"dst"`
-}
 
 // ParseAddresses reads "DST" or "SRC,DST". family is 4 or 6.
 func ParseAddresses(text string, family int) (*Addresses, error) {
@@ -82,7 +48,7 @@ func ParsePorts(text string) (*Ports, error) {
 }
 
 // check says what does not fit together.
-func (f *Fields) check() error {
+func check(f *Fields) error {
 	n := 0
 	for _, given := range []bool{f.TCP != nil, f.UDP != nil, f.ICMP} {
 		if given {

@@ -18,7 +18,7 @@ const (
 
 // fill makes a frame of fields. It says what it filled in that the user did not give and may want to.
 func (t *tracer) fill(from, to *place, given *Fields) (frame []byte, assumed []string, err error) {
-	if err := given.check(); err != nil {
+	if err := check(given); err != nil {
 		return nil, nil, err
 	}
 	f := *given

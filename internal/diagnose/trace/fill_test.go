@@ -29,19 +29,19 @@ func TestAFrameIsFilledInAsTheSenderWould(t *testing.T) {
 		length   int
 		assumed  string // part of what is said; "" = nothing
 	}{
-		"TCP to a port":            {"vm1", "vm2", Fields{IP: &Addresses{addr("192.0.2.1"), addr("192.0.2.2")}, TCP: &Ports{Dst: 443}}, "02:00:00:00:00:01 → 02:00:00:00:00:02, IPv4 192.0.2.1 → 192.0.2.2, TCP 49152 → 443", 60, ""},
-		"UDP over IPv6":            {"vm1", "vm2", Fields{IP: &Addresses{addr("2001:db8::1"), addr("2001:db8::2")}, UDP: &Ports{53, 53}}, "02:00:00:00:00:01 → 02:00:00:00:00:02, IPv6 2001:db8::1 → 2001:db8::2, UDP 53 → 53", 62, ""},
-		"ping of full length":      {"vm1", "vm2", Fields{IP: &Addresses{addr("192.0.2.1"), addr("192.0.2.2")}, Length: 1514}, "02:00:00:00:00:01 → 02:00:00:00:00:02, IPv4 192.0.2.1 → 192.0.2.2, ping", 1514, ""},
-		"an address nobody knows":  {"vm1", "", Fields{IP: &Addresses{addr("192.0.2.1"), addr("192.0.2.9")}, TCP: &Ports{Dst: 443}}, "02:00:00:00:00:01 → everybody, ARP: who has 192.0.2.9? tell 192.0.2.1", 60, "the next hop's MAC is not known here: traced as the ARP request"},
-		"the same, IPv6":           {"vm1", "", Fields{IP: &Addresses{addr("2001:db8::1"), addr("2001:db8::9")}}, "02:00:00:00:00:01 → 33:33:ff:00:00:09 (multicast), IPv6 2001:db8::1 → ff02::1:ff00:9, neighbour solicitation", 86, "traced as the neighbour solicitation"},
-		"a host port's address":    {"vm1", "", Fields{IP: &Addresses{addr("198.51.100.1"), addr("198.51.100.4")}}, "02:00:00:00:00:01 → 02:00:00:00:00:04, IPv4 198.51.100.1 → 198.51.100.4, ping", 60, "is an address of host port vmk4"},
+		"TCP to a port":            {"vm1", "vm2", Fields{IP: &Addresses{Src: addr("192.0.2.1"), Dst: addr("192.0.2.2")}, TCP: &Ports{Dst: 443}}, "02:00:00:00:00:01 → 02:00:00:00:00:02, IPv4 192.0.2.1 → 192.0.2.2, TCP 49152 → 443", 60, ""},
+		"UDP over IPv6":            {"vm1", "vm2", Fields{IP: &Addresses{Src: addr("2001:db8::1"), Dst: addr("2001:db8::2")}, UDP: &Ports{Src: 53, Dst: 53}}, "02:00:00:00:00:01 → 02:00:00:00:00:02, IPv6 2001:db8::1 → 2001:db8::2, UDP 53 → 53", 62, ""},
+		"ping of full length":      {"vm1", "vm2", Fields{IP: &Addresses{Src: addr("192.0.2.1"), Dst: addr("192.0.2.2")}, Length: 1514}, "02:00:00:00:00:01 → 02:00:00:00:00:02, IPv4 192.0.2.1 → 192.0.2.2, ping", 1514, ""},
+		"an address nobody knows":  {"vm1", "", Fields{IP: &Addresses{Src: addr("192.0.2.1"), Dst: addr("192.0.2.9")}, TCP: &Ports{Dst: 443}}, "02:00:00:00:00:01 → everybody, ARP: who has 192.0.2.9? tell 192.0.2.1", 60, "the next hop's MAC is not known here: traced as the ARP request"},
+		"the same, IPv6":           {"vm1", "", Fields{IP: &Addresses{Src: addr("2001:db8::1"), Dst: addr("2001:db8::9")}}, "02:00:00:00:00:01 → 33:33:ff:00:00:09 (multicast), IPv6 2001:db8::1 → ff02::1:ff00:9, neighbour solicitation", 86, "traced as the neighbour solicitation"},
+		"a host port's address":    {"vm1", "", Fields{IP: &Addresses{Src: addr("198.51.100.1"), Dst: addr("198.51.100.4")}}, "02:00:00:00:00:01 → 02:00:00:00:00:04, IPv4 198.51.100.1 → 198.51.100.4, ping", 60, "is an address of host port vmk4"},
 		"a host port's own":        {"vmk4", "vm1", Fields{IP: &Addresses{Dst: addr("192.0.2.1")}}, "02:00:00:00:00:04 → 02:00:00:00:00:01, IPv4 198.51.100.4 → 192.0.2.1, ping", 60, ""},
 		"no source address":        {"vm1", "", Fields{ARP: &Addresses{Dst: addr("192.0.2.2")}}, "02:00:00:00:00:01 → everybody, ARP: who has 192.0.2.2? tell 192.0.2.1", 60, "source address 192.0.2.1"},
-		"an ARP reply":             {"vm1", "", *to(mac(2), Fields{ARP: &Addresses{addr("192.0.2.1"), addr("192.0.2.2")}}), "02:00:00:00:00:01 → 02:00:00:00:00:02, ARP: 192.0.2.1 is at 02:00:00:00:00:01", 60, ""},
+		"an ARP reply":             {"vm1", "", *to(mac(2), Fields{ARP: &Addresses{Src: addr("192.0.2.1"), Dst: addr("192.0.2.2")}}), "02:00:00:00:00:01 → 02:00:00:00:00:02, ARP: 192.0.2.1 is at 02:00:00:00:00:01", 60, ""},
 		"a trunk's tag":            {"vm3", "vm2", Fields{}, "02:00:00:00:00:03 → 02:00:00:00:00:02, VLAN 10, type 0x88b5", 60, "VLAN 10: as vm2 is in"},
 		"from the network":         {"u1", "vm2", Fields{}, "00:00:5e:00:53:01 → 02:00:00:00:00:02, VLAN 10, type 0x88b5", 60, "it stands for a station beyond u1"},
 		"two tags":                 {"vm3", "vm2", Fields{VLAN: ptr(uint16(7)), Outer: ptr(uint16(10))}, "02:00:00:00:00:03 → 02:00:00:00:00:02, 802.1ad VLAN 10, VLAN 7, type 0x88b5", 60, ""},
-		"a multicast packet":       {"vm1", "", Fields{IP: &Addresses{addr("192.0.2.1"), addr("239.1.2.3")}, UDP: &Ports{Dst: 5000}}, "02:00:00:00:00:01 → 01:00:5e:01:02:03 (multicast), IPv4 192.0.2.1 → 239.1.2.3, UDP 49152 → 5000", 60, ""},
+		"a multicast packet":       {"vm1", "", Fields{IP: &Addresses{Src: addr("192.0.2.1"), Dst: addr("239.1.2.3")}, UDP: &Ports{Dst: 5000}}, "02:00:00:00:00:01 → 01:00:5e:01:02:03 (multicast), IPv4 192.0.2.1 → 239.1.2.3, UDP 49152 → 5000", 60, ""},
 		"another type":             {"vm1", "vm2", Fields{EtherType: ptr(uint16(0x88cc))}, "02:00:00:00:00:01 → 02:00:00:00:00:02, type 0x88cc", 60, ""},
 		"the shortest with a size": {"vm1", "vm2", Fields{Length: 14}, "02:00:00:00:00:01 → 02:00:00:00:00:02, type 0x88b5", 14, ""},
 	} {
@@ -107,7 +107,7 @@ func TestMistakesInARequestAreTold(t *testing.T) {
 		"a frame of 9201 bytes: frames have up to 9200":                                               {From: "vm1", To: "vm3", Frame: &Fields{Length: 9201}},
 		"packet 3: there are 1":                                                                       {From: "vm1", Frames: [][]byte{make([]byte, 14)}, Packet: 3},
 		"frame 1 has 9201 bytes: the longest that can be traced has 9200":                             {From: "vm1", Frames: [][]byte{make([]byte, 9201)}},
-		"source and destination of a packet are both IPv4 or both IPv6":                               {From: "vm1", Frame: &Fields{IP: &Addresses{addr("::1"), addr("192.0.2.2")}}},
+		"source and destination of a packet are both IPv4 or both IPv6":                               {From: "vm1", Frame: &Fields{IP: &Addresses{Src: addr("::1"), Dst: addr("192.0.2.2")}}},
 	} {
 		h := host(t, fillConfig)
 		delete(h.Facts, id("vm2"))

@@ -20,7 +20,7 @@ func (s *subject) blocked(c *Cause, at *place) {
 		s.edit(c, EditUplink, at.id.Name, "blocked: false")
 		return
 	}
-	c.row(at.port, "blocked")
+	setRow(c, at.port, "blocked")
 	c.Why = fmt.Sprintf("port %s is blocked, as set by the %s", at.id.Name, c.From)
 	if from := at.port.Policy.Blocked.From; from != plan.FromPort && !s.overrides(at.port).AllowsBlocked() {
 		c.Change = "Unblock the port group: it does not let a single port be unblocked."
@@ -49,7 +49,7 @@ func (s *subject) linkControl(c *Cause, p *plan.Port) {
 	pass := p.Policy.GuestLinkControl
 	name := model.LinkControl(s.dst, s.inner)
 	if name == "" && !s.dst.IsZero() {
-		c.row(p, "security.guestLinkControl")
+		setRow(c, p, "security.guestLinkControl")
 		c.Why = fmt.Sprintf("%s is a link control address, and what the guest sends there is no protocol that a port may let pass", s.dst)
 		c.Change = "Nothing: have the guest stop it (PAUSE and the like would stop the physical switch's port)."
 		return
@@ -156,7 +156,7 @@ func (s *subject) nobody(c *Cause, at *place, why abi.Reason) {
 	}
 	c.Command = "heddle port list --switch " + shellWord(s.from.id.Switch)
 	if at.port != nil {
-		c.row(at.port, "vlan")
+		setRow(c, at.port, "vlan")
 	} else {
 		c.From = "switch " + at.id.Switch
 	}
@@ -230,7 +230,7 @@ func none(s string) string {
 // noUplink: none of those that the port's teaming names can be used.
 func (s *subject) noUplink(c *Cause, at *place) {
 	team := &at.port.Policy.Teaming
-	c.row(at.port, "teaming.active")
+	setRow(c, at.port, "teaming.active")
 	var states []string
 	unused := []string{}
 	for _, u := range at.sw.Uplinks {
@@ -267,7 +267,7 @@ func (s *subject) changedMAC(c *Cause, p *plan.Port) {
 	seen := s.Facts[p.ID].SeenMAC
 	c.Why = fmt.Sprintf("its adapter uses %s and not the port's %s", seen, p.InitialMAC)
 	if p.Policy.MACChanges.V {
-		c.row(p, "security.macChanges")
+		setRow(c, p, "security.macChanges")
 		c.Why += ", and that address is another's"
 		c.Change = "Give the adapter an address of its own."
 		return
@@ -299,7 +299,7 @@ func (s *subject) looped(c *Cause, at *place) {
 		c.Change = "Nothing: no guest needs such frames."
 		return
 	}
-	c.row(at.port, "security.loopDetection")
+	setRow(c, at.port, "security.loopDetection")
 	c.Why = fmt.Sprintf("Heddle has blocked port %s: %s", at.id.Name, why)
 	c.Command = "heddle port unblock " + at.id.Name
 }

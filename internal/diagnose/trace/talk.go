@@ -27,17 +27,21 @@ type station struct {
 // exchanges are what two stations have to get through to talk, both ways.
 func exchanges() []exchange {
 	request := func(s, d station) *packet {
-		return &packet{dst: broadcast, fields: &Fields{ARP: &Addresses{s.v4, d.v4}}}
+		return &packet{dst: broadcast, fields: &Fields{ARP: &Addresses{Src: s.v4, Dst: d.v4}}}
 	}
 	reply := func(s, d station) *packet {
-		return &packet{dst: d.mac, reply: true, fields: &Fields{ARP: &Addresses{s.v4, d.v4}}}
+		return &packet{dst: d.mac, reply: true, fields: &Fields{ARP: &Addresses{Src: s.v4, Dst: d.v4}}}
 	}
-	ipv4 := func(s, d station) *packet { return &packet{dst: d.mac, fields: &Fields{IP: &Addresses{s.v4, d.v4}}} }
-	ipv6 := func(s, d station) *packet { return &packet{dst: d.mac, fields: &Fields{IP: &Addresses{s.v6, d.v6}}} }
+	ipv4 := func(s, d station) *packet {
+		return &packet{dst: d.mac, fields: &Fields{IP: &Addresses{Src: s.v4, Dst: d.v4}}}
+	}
+	ipv6 := func(s, d station) *packet {
+		return &packet{dst: d.mac, fields: &Fields{IP: &Addresses{Src: s.v6, Dst: d.v6}}}
+	}
 	solicit := func(s, d station) *packet {
 		group := solicited(d.v6)
 		m, _ := groupMAC(group)
-		return &packet{dst: m, target: d.v6, fields: &Fields{IP: &Addresses{s.v6, group}}}
+		return &packet{dst: m, target: d.v6, fields: &Fields{IP: &Addresses{Src: s.v6, Dst: group}}}
 	}
 	return []exchange{
 		{"ARP", "request", false, request}, {"ARP", "reply", true, reply}, {"ARP", "request", true, request}, {"ARP", "reply", false, reply},
@@ -78,7 +82,7 @@ func (t *tracer) talk(r *Report, from, to *place) error {
 			return err
 		}
 	}
-	r.Talk.sum()
+	sum(r.Talk)
 	t.limits(r, from, to)
 	return nil
 }
@@ -129,22 +133,22 @@ func (t *tracer) hop(r *Report, x exchange, src, dst station) error {
 		if h.Reason == "" {
 			h.Reason = c.Reason
 		}
-		if !slices.ContainsFunc(r.Talk.Causes, func(o Cause) bool { return o.same(&c) }) {
+		if !slices.ContainsFunc(r.Talk.Causes, func(o Cause) bool { return same(&o, &c) }) {
 			r.Talk.Causes = append(r.Talk.Causes, c)
 		}
 	}
-	h.judge(&f, dst.at)
+	judge(&h, &f, dst.at)
 	r.Talk.Hops = append(r.Talk.Hops, h)
 	return nil
 }
 
 // same says whether two causes tell the operator the same.
-func (c *Cause) same(o *Cause) bool {
+func same(c, o *Cause) bool {
 	return c.Reason == o.Reason && c.Port == o.Port && c.Policy == o.Policy && c.From == o.From && c.Command == o.Command
 }
 
 // judge says whether the frame arrives, and how.
-func (h *Hop) judge(f *Frame, to *place) {
+func judge(h *Hop, f *Frame, to *place) {
 	var left []string
 	for _, c := range f.Copies {
 		if c.To == to.id.Name && c.Kind != ToHost {
@@ -174,7 +178,7 @@ func leaves(c Copy) string {
 }
 
 // sum says what the hops come to for each protocol: the worst of them.
-func (t *Talk) sum() {
+func sum(t *Talk) {
 	for _, h := range t.Hops {
 		i := slices.IndexFunc(t.Protocols, func(p Protocol) bool { return p.Name == h.Protocol })
 		if i < 0 {

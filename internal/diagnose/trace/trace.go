@@ -13,27 +13,6 @@ import (
 	"heddle/internal/spec"
 )
 
-// Request asks what becomes of frames that enter at a port or uplink.
-type Request struct {
-	// From is where they enter: a port, an uplink, or SWITCH/UPLINK where several switches have one of that name.
-	From string `json:"from"`
-	// To is the port they are meant for. Without Frame and Frames: can From and To talk?
-	To string `json:"to,omitempty"`
-	// Frame is a frame given by its fields.
-	Frame *Fields `json:"frame,omitempty"`
-	// Frames are frames in their bytes, without FCS, in the order they are sent; at most MaxFrames.
-	Frames [][]byte `json:"frames,omitempty"`
-	// Packet is the one of Frames that is told in full, counted from 1; those before it are sent ahead. 0 = all of them.
-	Packet int `json:"packet,omitempty"`
-}
-
-// Bounds of a request.
-const (
-	MaxFrames = 10_000
-	// MaxLength is the longest frame in bytes, with its tags and without FCS.
-	MaxLength = 9200
-)
-
 // Host is what is asked: a plan, what is seen of the devices, and what the tables hold. Nothing in it is changed.
 type Host struct {
 	Plan    *plan.Plan

@@ -10,7 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"heddle/internal/api"
-	"heddle/internal/cli/stats"
+	"heddle/internal/diagnose/stats"
 	"heddle/internal/observe/event"
 )
 

@@ -73,7 +73,7 @@ func (s captureState) selection(ctx context.Context) (dataplane.Selection, error
 	if s.filter == "" {
 		return out, nil
 	}
-	program, err := pcapfilter.Compile(ctx, s.filter)
+	program, err := filter.Compile(ctx, s.filter)
 	for _, in := range program {
 		out.Filter = append(out.Filter, abi.FilterInstruction{Code: in.Code, JumpTrue: in.JumpTrue, JumpFalse: in.JumpFalse, K: in.K})
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"heddle/internal/api"
-	"heddle/internal/cli/stats"
+	"heddle/internal/diagnose/stats"
 )
 
 const statsHost = `

@@ -104,7 +104,7 @@ func TestFiltersMatchWhatTcpdumpMatches(t *testing.T) {
 
 func compiled(t *testing.T, expression string) (f []abi.FilterInstruction) {
 	t.Helper()
-	p, err := pcapfilter.Compile(t.Context(), expression)
+	p, err := filter.Compile(t.Context(), expression)
 	if err != nil {
 		t.Fatal(err)
 	}

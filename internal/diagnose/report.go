@@ -1,4 +1,6 @@
-package trace
+// Package diagnose has the words in which Heddle says why: what a trace is asked and answers, and what to change. Its rooms find the
+// answers. Pure.
+package diagnose
 
 // Report answers a request: exactly one of Frames and Talk is set.
 type Report struct {

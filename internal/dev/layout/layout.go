@@ -1,0 +1,206 @@
+// Package layout holds the packages to the floors that rooms.go gives them: imports go down or stay in their room, pure packages stay
+// pure, the product does not know the workshop, and no type grows without bound. It makes the table of rooms in the architecture page.
+package layout
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// module is the module's path, with the slash that package paths have behind it.
+const module = "heddle/"
+
+// Package is what is read of one package. Tests are left out: they may look at anything.
+type Package struct {
+	Path    string // below the module
+	Says    string // the first sentence of its documentation
+	Dir     string
+	Files   []string
+	Imports []string // of this module, below it
+	Foreign []string // every package that is not of this module and not of the language, also those reached through others
+}
+
+// listed is what `go list -json` tells of a package.
+type listed struct {
+	ImportPath, Doc, Dir   string
+	GoFiles, Imports, Deps []string
+	Error                  *struct{ Err string }
+}
+
+// Read reads the packages of the module at root as they are built for Linux.
+func Read(root string) ([]Package, error) {
+	cmd := exec.Command("go", "list", "-json=ImportPath,Doc,Dir,GoFiles,Imports,Deps,Error", "./...")
+	cmd.Dir, cmd.Env = root, append(cmd.Environ(), "GOOS=linux", "CGO_ENABLED=0")
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			return nil, fmt.Errorf("list the packages: %w: %s", err, exit.Stderr)
+		}
+		return nil, fmt.Errorf("list the packages: %w", err)
+	}
+	var all []Package
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var l listed
+		if err := dec.Decode(&l); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("read what go list says: %w", err)
+		}
+		if l.Error != nil {
+			return nil, fmt.Errorf("package %s: %s", l.ImportPath, l.Error.Err)
+		}
+		all = append(all, l.pkg())
+	}
+}
+
+func (l *listed) pkg() Package {
+	p := Package{Path: strings.TrimPrefix(l.ImportPath, module), Says: sentence(l.Doc), Dir: l.Dir, Files: l.GoFiles}
+	for _, i := range l.Imports {
+		if below, ours := strings.CutPrefix(i, module); ours {
+			p.Imports = append(p.Imports, below)
+		}
+	}
+	for _, d := range l.Deps {
+		if strings.Contains(strings.Split(d, "/")[0], ".") {
+			p.Foreign = append(p.Foreign, d)
+		}
+	}
+	return p
+}
+
+// sentence is what the documentation says the package is: "Package spec is the file." gives "the file", and keeps other verbs.
+func sentence(doc string) string {
+	doc = strings.ReplaceAll(doc, "\n", " ")
+	if s, _, cut := strings.Cut(doc, ". "); cut {
+		doc = s
+	}
+	doc = strings.TrimSuffix(doc, ".")
+	if words := strings.Fields(doc); len(words) > 2 && (words[0] == "Package" || words[0] == "Command") {
+		doc = strings.Join(words[2:], " ")
+	}
+	return strings.TrimPrefix(doc, "is ")
+}
+
+// room is the folder below internal/ that a package is in, or the package itself.
+func room(path string) string {
+	parts := strings.Split(path, "/")
+	if parts[0] != "internal" || len(parts) < 2 {
+		return parts[0]
+	}
+	return strings.Join(parts[:2], "/")
+}
+
+// outside are the packages, or folders of packages, by which a program reaches the kernel or the network. A pure package reaches none.
+func outside() []string {
+	return []string{"github.com/cilium/ebpf", "github.com/vishvananda/netlink", "github.com/vishvananda/netns", "github.com/mdlayher/packet",
+		"github.com/mdlayher/socket", "github.com/safchain/ethtool", "golang.org/x/sys/unix"}
+}
+
+// Faults are the sentences about what breaks the rules, in the order of the packages.
+func Faults(packages []Package) []string { return faults(packages, rules()) }
+
+func faults(packages []Package, rules map[string]Rule) (out []string) {
+	for _, p := range packages {
+		r, known := rules[p.Path]
+		if !known {
+			out = append(out, p.Path+" is not in internal/dev/layout/rooms.go: choose its floor there")
+			continue
+		}
+		out = append(out, p.upward(r, rules)...)
+		if r.Pure {
+			out = append(out, p.impure()...)
+		}
+		if i := slices.Index(p.Imports, "internal/dataplane"); i >= 0 && p.Path == "internal/model" {
+			out = append(out, "the model knows the dataplane: each has to find the other's mistakes")
+		}
+	}
+	there := map[string]bool{}
+	for _, p := range packages {
+		there[p.Path] = true
+	}
+	for path := range rules {
+		if !there[path] {
+			out = append(out, path+" is in internal/dev/layout/rooms.go, and there is no such package")
+		}
+	}
+	return out
+}
+
+// upward are the imports of p that neither go to a lower floor nor stay in the room.
+func (p *Package) upward(r Rule, rules map[string]Rule) (out []string) {
+	for _, i := range p.Imports {
+		to, known := rules[i]
+		if !known || room(i) == room(p.Path) && to.Floor <= r.Floor || to.Floor < r.Floor {
+			continue
+		}
+		out = append(out, fmt.Sprintf("%s (floor %d) imports %s (floor %d): imports go to a lower floor, or stay in the room on their own or a lower floor",
+			p.Path, r.Floor, i, to.Floor))
+	}
+	return out
+}
+
+func (p *Package) impure() (out []string) {
+	for _, d := range p.Foreign {
+		if slices.ContainsFunc(outside(), func(o string) bool { return d == o || strings.HasPrefix(d, o+"/") }) {
+			out = append(out, fmt.Sprintf("%s is to be pure, and reaches %s", p.Path, d))
+		}
+	}
+	return out
+}
+
+// Pure are the paths of the pure packages below the module, sorted.
+func Pure() (paths []string) {
+	for path, r := range rules() {
+		if r.Pure {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// Table is every package by floors, from the top one down, in Markdown.
+func Table(packages []Package) string {
+	var b strings.Builder
+	all := rules()
+	for f := Top; f >= 0; f-- {
+		fmt.Fprintf(&b, "**Floor %d**: %s\n\n| package | what it is | knows |\n|---|---|---|\n", f, titles()[f])
+		for _, p := range packages {
+			if all[p.Path].Floor != f {
+				continue
+			}
+			pure := ""
+			if all[p.Path].Pure {
+				pure = "; pure"
+			}
+			fmt.Fprintf(&b, "| `%s` | %s%s | %s |\n", strings.TrimPrefix(p.Path, "internal/"), strings.ReplaceAll(p.Says, "|", `\|`), pure, p.knows())
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// knows are the rooms that a package imports from, and of its own room the packages.
+func (p *Package) knows() string {
+	var rooms []string
+	for _, i := range p.Imports {
+		name := strings.TrimPrefix(i, "internal/")
+		if room(i) != room(p.Path) {
+			name = strings.TrimPrefix(room(i), "internal/")
+		}
+		if !slices.Contains(rooms, name) {
+			rooms = append(rooms, name)
+		}
+	}
+	if len(rooms) == 0 {
+		return "nothing"
+	}
+	slices.Sort(rooms)
+	return strings.Join(rooms, ", ")
+}

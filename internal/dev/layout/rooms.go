@@ -1,0 +1,95 @@
+package layout
+
+// Floor is how high a package stands: it imports packages of lower floors, and of its own room.
+type Floor int
+
+// The floors, from the words at the bottom to the program and its tests at the top.
+const (
+	Words Floor = iota
+	Plans
+	Kinds
+	Answers
+	Kernel
+	Network
+	Process
+	Workshop
+	Verbs
+	Top
+)
+
+// titles say what stands on a floor.
+func titles() [Top + 1]string {
+	return [...]string{
+		Words:    "words that import nothing of Heddle's: what the user asks for, what C and Go share",
+		Plans:    "effective policies, and codecs that know no policies",
+		Kinds:    "words of devices, of flows and of what is seen; this machine",
+		Answers:  "what a switch does, in plain Go, and how it is said",
+		Kernel:   "the switch in the kernel, why it does what it does, and metering",
+		Network:  "the conversation with the physical network",
+		Process:  "one host's agent, and what attaches guests to it",
+		Workshop: "the workshop: labs, measurements; and the look at a whole host from outside",
+		Verbs:    "the command line",
+		Top:      "the program, its tests, and the tools of its development",
+	}
+}
+
+// Rule is what is agreed of one package.
+type Rule struct {
+	Floor Floor
+	// Pure packages reach neither the kernel, nor netlink, nor the network, also not through what they import, and build on any system.
+	Pure bool
+}
+
+// rules are those of every package by its path below the module. A package that is not here fails the test: a new one has to choose
+// its floor.
+func rules() map[string]Rule {
+	all := map[string]Rule{}
+	stand := func(f Floor, pure bool, packages ...string) {
+		for _, p := range packages {
+			all[p] = Rule{f, pure}
+		}
+	}
+	stand(Words, true, "internal/spec", "internal/spec/printable", "internal/abi")
+	stand(Words, false, "internal/abi/gen", "internal/capture/dissect", "internal/capture/filter", "internal/capture/pcapng")
+	stand(Plans, true, "internal/plan", "internal/flow/ipfix")
+	stand(Plans, false, "internal/flow/ipfix/gen", "internal/flow/udpbatch")
+	stand(Kinds, true, "internal/binding", "internal/diagnose", "internal/flow", "internal/observe", "internal/observe/accounts", "internal/observe/event",
+		"internal/host/qmp")
+	stand(Kinds, false, "internal/host/guest", "internal/host/hostdev", "internal/host/hostnet", "internal/host/interrupt", "internal/host/ownfile",
+		"internal/host/reach")
+	stand(Answers, true, "internal/model", "internal/diagnose/reasons")
+	stand(Answers, false, "internal/api")
+	stand(Kernel, true, "internal/diagnose/trace")
+	stand(Kernel, false, "internal/dataplane", "internal/diagnose/advise", "internal/diagnose/stats", "internal/flow/export", "internal/flow/meter", "internal/flow/metering")
+	stand(Network, true, "internal/uplinks/announce", "internal/uplinks/beacon", "internal/uplinks/lacp", "internal/uplinks/lldp", "internal/uplinks/loops",
+		"internal/uplinks/memory", "internal/uplinks/teaming/failover", "internal/uplinks/teaming/loadbalance")
+	stand(Network, false, "internal/uplinks", "internal/uplinks/linkproto", "internal/uplinks/teaming/teams", "internal/uplinks/wire")
+	stand(Process, false, "internal/agent", "internal/agent/adopt", "internal/agent/adopt/adopttest", "internal/agent/changes", "internal/agent/devices",
+		"internal/agent/instance", "internal/agent/metrics", "internal/agent/state", "internal/agent/supervise", "internal/agent/view", "internal/attach/cni", "internal/attach/libvirt")
+	stand(Workshop, true, "internal/lab/experiment", "internal/lab/report", "internal/lab/report/chart", "internal/lab/report/page", "internal/lab/scenario",
+		"internal/lab/sim")
+	stand(Workshop, false, "internal/diagnose/doctor", "internal/lab", "internal/lab/attack", "internal/lab/bench", "internal/lab/bench/flowexport",
+		"internal/lab/cputime", "internal/lab/hostile", "internal/lab/live", "internal/lab/msgsize", "internal/lab/netns", "internal/lab/outage",
+		"internal/lab/qemu", "internal/lab/qemu/image", "internal/lab/run", "internal/lab/traffic")
+	stand(Verbs, true, "internal/cli/portable")
+	stand(Verbs, false, "internal/cli", "internal/cli/top")
+	stand(Top, false, "cmd/heddle", "packaging", "internal/dev/docgen", "internal/dev/docgen/cmd/docgen", "internal/dev/docgen/cmd/manpages",
+		"internal/dev/layout", "internal/dev/layout/cmd/layout", "internal/dev/verifier", "internal/dev/verifier/cmd/verifier-budget",
+		"internal/test/difftest", "internal/test/host", "internal/test/kernels", "internal/test/kerneltest", "internal/test/smoke",
+		"internal/test/testkit", "internal/test/testkit/asheddle", "internal/test/testkit/cable", "internal/test/testkit/cmd/runtests",
+		"internal/test/testkit/pty", "internal/test/testkit/realhost")
+	return all
+}
+
+// mostMethods is how many methods a type of the product has at most.
+const mostMethods = 45
+
+// largeTypes are the types that have more, with how many they may have. A number here only falls.
+func largeTypes() map[string]int {
+	return map[string]int{
+		"internal/agent.Agent":      289, // is being divided into owners of their own state
+		"internal/dataplane.Kernel": 49,
+		"internal/model.run":        47,
+		"internal/spec.validator":   48,
+	}
+}

@@ -1,0 +1,60 @@
+package diagnose
+
+import (
+	"net/netip"
+
+	"heddle/internal/plan"
+)
+
+// Request asks what becomes of frames that enter at a port or uplink.
+type Request struct {
+	// From is where they enter: a port, an uplink, or SWITCH/UPLINK where several switches have one of that name.
+	From string `json:"from"`
+	// To is the port they are meant for. Without Frame and Frames: can From and To talk?
+	To string `json:"to,omitempty"`
+	// Frame is a frame given by its fields.
+	Frame *Fields `json:"frame,omitempty"`
+	// Frames are frames in their bytes, without FCS, in the order they are sent; at most MaxFrames.
+	Frames [][]byte `json:"frames,omitempty"`
+	// Packet is the one of Frames that is told in full, counted from 1; those before it are sent ahead. 0 = all of them.
+	Packet int `json:"packet,omitempty"`
+}
+
+// Bounds of a request.
+const (
+	MaxFrames = 10_000
+	// MaxLength is the longest frame in bytes, with its tags and without FCS.
+	MaxLength = 9200
+)
+
+// Fields are a frame given by its fields; what is left out is filled in as the sender would.
+type Fields struct {
+	DstMAC *plan.MAC `json:"dstMac,omitempty"`
+	SrcMAC *plan.MAC `json:"srcMac,omitempty"`
+	// VLAN is the 802.1Q tag the frame carries, 0–4094; nil = untagged. Outer is an 802.1ad tag in front of it.
+	VLAN  *uint16 `json:"vlan,omitempty"`
+	Outer *uint16 `json:"outer,omitempty"`
+	// EtherType of a frame that is neither ARP nor IP.
+	EtherType *uint16 `json:"etherType,omitempty"`
+	// At most one of these is set.
+	ARP *Addresses `json:"arp,omitempty"`
+	IP  *Addresses `json:"ip,omitempty"` // IPv4 or IPv6
+	// At most one of these, with IP.
+	TCP  *Ports `json:"tcp,omitempty"`
+	UDP  *Ports `json:"udp,omitempty"`
+	ICMP bool   `json:"icmp,omitempty"`
+	// Length is the frame's in bytes, with tags and without FCS; 0 = as long as its headers, at least 60.
+	Length int `json:"length,omitempty"`
+}
+
+// Addresses are source and destination of a packet. The source may be left out.
+type Addresses struct {
+	Src netip.Addr `json:"src,omitzero"`
+	Dst netip.Addr `json:"dst"`
+}
+
+// Ports are source and destination port. The source may be 0: one is chosen.
+type Ports struct {
+	Src uint16 `json:"src,omitempty"`
+	Dst uint16 `json:"dst"`
+}
