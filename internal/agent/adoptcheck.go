@@ -17,26 +17,26 @@ import (
 )
 
 // adoptable is the record of a move that may be made; the error says everything that is against it. Nothing is touched.
-func (a *Agent) adoptable(q api.Adopt) (*adopt.Record, []string, error) {
+func (ad *adoptions) adoptable(q api.Adopt) (*adopt.Record, []string, error) {
 	gateways, lines := parseAdopt(q)
-	d, u, err := a.adoptableDevice(q.Device)
+	d, u, err := ad.adoptableDevice(q.Device)
 	if err != nil {
 		return nil, nil, err
 	}
-	port, against := a.adoptablePort(q, d, u)
+	port, against := ad.adoptablePort(q, d, u)
 	lines = append(lines, against...)
-	managers := a.adoptions.net.Managers(d.Name, d.Index)
+	managers := ad.records.net.Managers(d.Name, d.Index)
 	if !q.Force {
 		for _, m := range managers {
 			lines = append(lines, m+"; then adopt it with --force")
 		}
 		managers = nil
 	}
-	c, err := a.adoptions.net.Read(d.Name, d.Index)
+	c, err := ad.records.net.Read(d.Name, d.Index)
 	if err != nil {
 		return nil, nil, api.NewError(api.Invalid, append(lines, err.Error())...)
 	}
-	lines = append(lines, a.addressesAgainst(d, c)...)
+	lines = append(lines, ad.addressesAgainst(d, c)...)
 	if len(lines) > 0 {
 		return nil, nil, api.NewError(api.Invalid, lines...)
 	}
@@ -49,7 +49,7 @@ func (a *Agent) adoptable(q api.Adopt) (*adopt.Record, []string, error) {
 	if r.Place, err = instance.Place(); err != nil {
 		return nil, nil, err
 	}
-	if r.Settings, err = a.adoptions.net.Carried(d.Name); err != nil {
+	if r.Settings, err = ad.records.net.Carried(d.Name); err != nil {
 		return nil, nil, err
 	}
 	r.Quieted = adopt.QuietedOf(r.Settings)
@@ -57,21 +57,21 @@ func (a *Agent) adoptable(q api.Adopt) (*adopt.Record, []string, error) {
 }
 
 // adoptableDevice finds the device and its uplink.
-func (a *Agent) adoptableDevice(name string) (hostdev.Device, *plan.Uplink, error) {
-	d, ok, err := a.dev.Device(name)
+func (ad *adoptions) adoptableDevice(name string) (hostdev.Device, *plan.Uplink, error) {
+	d, ok, err := ad.dev.Device(name)
 	if err != nil {
 		return d, nil, err
 	}
 	if !ok {
 		return d, nil, api.NewError(api.NotFound, fmt.Sprintf("there is no device %q on this host", name))
 	}
-	if r := a.adoptions.journal.Of(name); r != nil {
+	if r := ad.records.journal.Of(name); r != nil {
 		return d, nil, api.NewError(api.Invalid, fmt.Sprintf("host port %s has adopted %s already: see \"heddle host-port show %s\"", r.Port.Name, r.Config.Device, r.Port.Name))
 	}
-	if r := a.adoptions.journal.Open(); r != nil {
+	if r := ad.records.journal.Open(); r != nil {
 		return d, nil, api.NewError(api.Invalid, fmt.Sprintf("the adoption of %s by %s is not finished: confirm it first (heddle host-port confirm %s)", r.Config.Device, r.Port.Name, r.Port.Name))
 	}
-	for _, sw := range a.plan.Switches {
+	for _, sw := range ad.ports.plan.Switches {
 		for _, u := range sw.Uplinks {
 			if u.Device == name {
 				return d, u, nil
@@ -82,43 +82,43 @@ func (a *Agent) adoptableDevice(name string) (hostdev.Device, *plan.Uplink, erro
 }
 
 // adoptablePort is the host port for the uplink's device, and what is against it.
-func (a *Agent) adoptablePort(q api.Adopt, d hostdev.Device, u *plan.Uplink) (spec.Port, []string) {
-	sw := a.plan.Switch(u.ID.Switch)
+func (ad *adoptions) adoptablePort(q api.Adopt, d hostdev.Device, u *plan.Uplink) (spec.Port, []string) {
+	sw := ad.ports.plan.Switch(u.ID.Switch)
 	port := spec.Port{Name: q.Name, Switch: sw.Name, PortGroup: q.PortGroup, Role: spec.Host, MAC: d.MAC.String(), MTU: d.MTU}
 	if port.Name == "" {
-		port.Name = a.freeInterface()
+		port.Name = ad.freeInterface()
 	}
 	port.Device = port.Name
-	lines := a.uplinkAgainst(sw, u, d)
+	lines := ad.uplinkAgainst(sw, u, d)
 	if len(port.Name) > hostdev.NameMax || strings.ContainsAny(port.Name, "/ \t\n:%") {
 		return port, append(lines, fmt.Sprintf("%q is no name for a network interface: use at most %d characters, without / and :", port.Name, hostdev.NameMax))
 	}
 	for _, name := range []string{port.Device, devices.SwitchEnd(port.Device)} {
-		if _, taken, _ := a.dev.Device(name); taken {
+		if _, taken, _ := ad.dev.Device(name); taken {
 			lines = append(lines, fmt.Sprintf("a device %s exists already: choose another name with --name", name))
 		}
 	}
-	if planned(a.plan, port.Name) != nil {
+	if planned(ad.ports.plan, port.Name) != nil {
 		return port, append(lines, fmt.Sprintf("a port %s exists already: choose another name with --name", port.Name))
 	}
 	if port.PortGroup == "" {
-		group, why := a.onlyGroup(port, u)
+		group, why := ad.onlyGroup(port, u)
 		if why != "" {
 			return port, append(lines, why)
 		}
 		port.PortGroup = group
 	}
-	return port, append(lines, a.groupAgainst(port, u)...)
+	return port, append(lines, ad.groupAgainst(port, u)...)
 }
 
-func (a *Agent) uplinkAgainst(sw *plan.Switch, u *plan.Uplink, d hostdev.Device) (lines []string) {
+func (ad *adoptions) uplinkAgainst(sw *plan.Switch, u *plan.Uplink, d hostdev.Device) (lines []string) {
 	if !u.VLANs.Has(0) {
 		lines = append(lines, fmt.Sprintf("uplink %s carries VLANs %s, and the addresses on %s are in the untagged network: add \"0\" to its vlans", u.ID, u.VLANs, d.Name))
 	}
 	if u.Blocked {
 		lines = append(lines, fmt.Sprintf("uplink %s is blocked: unblock it first", u.ID))
 	}
-	if now, why := a.source().StateOf(u.ID, u.Blocked); now != api.Up && !u.Blocked {
+	if now, why := ad.answers.source().StateOf(u.ID, u.Blocked); now != api.Up && !u.Blocked {
 		lines = append(lines, fmt.Sprintf("uplink %s is %s: %s", u.ID, now, why))
 	}
 	if d.MTU > sw.MTU {
@@ -128,12 +128,12 @@ func (a *Agent) uplinkAgainst(sw *plan.Switch, u *plan.Uplink, d hostdev.Device)
 }
 
 // onlyGroup is the one port group that fits; why says which there are when it is not one.
-func (a *Agent) onlyGroup(p spec.Port, u *plan.Uplink) (group, why string) {
+func (ad *adoptions) onlyGroup(p spec.Port, u *plan.Uplink) (group, why string) {
 	var fit []string
-	for _, s := range a.cfg.Switches {
+	for _, s := range ad.ports.cfg.Switches {
 		for _, g := range s.PortGroups {
 			p.PortGroup = g.Name
-			if s.Name == p.Switch && len(a.groupAgainst(p, u)) == 0 {
+			if s.Name == p.Switch && len(ad.groupAgainst(p, u)) == 0 {
 				fit = append(fit, g.Name)
 			}
 		}
@@ -148,14 +148,14 @@ func (a *Agent) onlyGroup(p spec.Port, u *plan.Uplink) (group, why string) {
 }
 
 // groupAgainst says why the port would not take the device's place in its port group.
-func (a *Agent) groupAgainst(port spec.Port, u *plan.Uplink) (lines []string) {
-	l := a.layers()
+func (ad *adoptions) groupAgainst(port spec.Port, u *plan.Uplink) (lines []string) {
+	l := ad.ports.layers()
 	l.ports = append(slices.Clone(l.ports), port)
 	cfg, faults := l.merge()
-	if lines := a.newFaults(faults, a.intent(), a.file); len(lines) > 0 {
+	if lines := ad.ports.newFaults(faults, ad.ports.intent(), ad.ports.file); len(lines) > 0 {
 		return lines
 	}
-	resolved, err := a.resolve(cfg)
+	resolved, err := ad.ports.resolve(cfg)
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -184,8 +184,8 @@ func uses(sw *plan.Switch, team []string, uplink string) bool {
 }
 
 // addressesAgainst says why what the device has cannot be moved.
-func (a *Agent) addressesAgainst(d hostdev.Device, c *hostnet.Config) []string {
-	stacked, err := a.adoptions.net.VLANDevices(d.Index)
+func (ad *adoptions) addressesAgainst(d hostdev.Device, c *hostnet.Config) []string {
+	stacked, err := ad.records.net.VLANDevices(d.Index)
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -200,12 +200,12 @@ func (a *Agent) addressesAgainst(d hostdev.Device, c *hostnet.Config) []string {
 }
 
 // freeInterface is the first vmkN that neither a device nor a port has.
-func (a *Agent) freeInterface() string {
+func (ad *adoptions) freeInterface() string {
 	for n := 0; ; n++ {
 		name := fmt.Sprintf("vmk%d", n)
-		_, taken, _ := a.dev.Device(name)
-		_, end, _ := a.dev.Device(devices.SwitchEnd(name))
-		if !taken && !end && planned(a.plan, name) == nil {
+		_, taken, _ := ad.dev.Device(name)
+		_, end, _ := ad.dev.Device(devices.SwitchEnd(name))
+		if !taken && !end && planned(ad.ports.plan, name) == nil {
 			return name
 		}
 	}

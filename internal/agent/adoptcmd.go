@@ -18,13 +18,13 @@ import (
 )
 
 // HostPorts are the host's own interfaces on its switches.
-func (a *Agent) HostPorts(ctx context.Context) (out []api.HostPort, err error) {
+func (ad *adoptions) HostPorts(ctx context.Context) (out []api.HostPort, err error) {
 	out = []api.HostPort{}
-	return out, a.do(ctx, func() error {
-		for _, sw := range a.plan.Switches {
+	return out, ad.do(ctx, func() error {
+		for _, sw := range ad.ports.plan.Switches {
 			for _, p := range sw.Ports {
 				if p.Role == spec.Host {
-					out = append(out, a.viewHostPort(sw, p))
+					out = append(out, ad.viewHostPort(sw, p))
 				}
 			}
 		}
@@ -32,20 +32,20 @@ func (a *Agent) HostPorts(ctx context.Context) (out []api.HostPort, err error) {
 	})
 }
 
-func (a *Agent) viewHostPort(sw *plan.Switch, p *plan.Port) api.HostPort {
-	v := a.source().Port(sw, p, "")
+func (ad *adoptions) viewHostPort(sw *plan.Switch, p *plan.Port) api.HostPort {
+	v := ad.answers.source().Port(sw, p, "")
 	h := api.HostPort{Switch: v.Switch, Name: v.Name, PortGroup: v.PortGroup, Origin: v.Origin, Device: v.Device, MAC: v.MAC, MTU: v.MTU,
 		State: v.State, Reason: v.Reason, Addresses: append([]string{}, v.Addresses...)}
-	if r := a.adopted(p.ID.Name); r != nil {
-		ad := a.viewAdoption(r)
-		h.Adoption = &ad
+	if r := ad.records.adopted(p.ID.Name); r != nil {
+		now := ad.viewAdoption(r)
+		h.Adoption = &now
 	}
 	return h
 }
 
 // viewAdoption is where a record stands.
-func (a *Agent) viewAdoption(r *adopt.Record) api.Adoption {
-	v := api.Adoption{Name: r.Port.Name, Device: r.Config.Device, Reason: r.Reason, Declaration: declaration(r.Port), Warnings: a.adoptionWarnings(r)}
+func (ad *adoptions) viewAdoption(r *adopt.Record) api.Adoption {
+	v := api.Adoption{Name: r.Port.Name, Device: r.Config.Device, Reason: r.Reason, Declaration: declaration(r.Port), Warnings: ad.adoptionWarnings(r)}
 	for _, g := range r.Gateways {
 		v.Gateways = append(v.Gateways, g.String())
 	}
@@ -72,7 +72,7 @@ func (a *Agent) viewAdoption(r *adopt.Record) api.Adoption {
 	return v
 }
 
-func (a *Agent) adoptionWarnings(r *adopt.Record) []string {
+func (ad *adoptions) adoptionWarnings(r *adopt.Record) []string {
 	warnings := []string{fmt.Sprintf("firewall rules and sockets that name %s do not match %s: add the same for it", r.Config.Device, r.Port.Device)}
 	if len(r.Gateways) == 0 {
 		warnings = append(warnings, fmt.Sprintf("no default gateway goes by %s, so that nobody can be asked whether the network is reached: it goes back only when you do not confirm", r.Config.Device))
@@ -90,17 +90,17 @@ func declaration(p spec.Port) string {
 }
 
 // Adoption is where the adoption of that name stands, also one that was taken back; without a name the last one.
-func (a *Agent) Adoption(ctx context.Context, q api.HostPortName) (out *api.Adoption, err error) {
-	return out, a.do(ctx, func() error {
+func (ad *adoptions) Adoption(ctx context.Context, q api.HostPortName) (out *api.Adoption, err error) {
+	return out, ad.do(ctx, func() error {
 		var found *api.Adoption
-		for i := range a.adoptions.last {
-			if v := &a.adoptions.last[i]; q.Name == "" || v.Name == q.Name {
+		for i := range ad.last {
+			if v := &ad.last[i]; q.Name == "" || v.Name == q.Name {
 				found = v
 			}
 		}
-		for _, r := range a.adoptions.journal.Records {
+		for _, r := range ad.records.journal.Records {
 			if q.Name == "" || r.Port.Name == q.Name {
-				v := a.viewAdoption(r)
+				v := ad.viewAdoption(r)
 				found = &v
 			}
 		}
@@ -120,26 +120,26 @@ func noAdoption(name string) error {
 }
 
 // Adopt moves what the device has to a host port, all or nothing.
-func (a *Agent) Adopt(ctx context.Context, q api.Adopt) (out *api.Adoption, err error) {
-	return out, a.do(ctx, func() error {
-		if err := a.busyForAdoption(); err != nil {
+func (ad *adoptions) Adopt(ctx context.Context, q api.Adopt) (out *api.Adoption, err error) {
+	return out, ad.do(ctx, func() error {
+		if err := ad.trials.busyForAdoption(); err != nil {
 			return err
 		}
-		r, warnings, err := a.adoptable(q)
+		r, warnings, err := ad.adoptable(q)
 		if err != nil {
 			return err
 		}
 		if q.DryRun {
-			v := a.viewAdoption(r)
+			v := ad.viewAdoption(r)
 			v.State, v.Steps, v.Warnings, v.SecondsLeft = api.AdoptionPlanned, r.Describe(), append(warnings, v.Warnings...), 0
 			out = &v
 			return nil
 		}
 		steps := r.Describe()
-		if err := a.move(r); err != nil {
+		if err := ad.move(r); err != nil {
 			return err
 		}
-		v := a.viewAdoption(r)
+		v := ad.viewAdoption(r)
 		v.Steps, v.Warnings = steps, append(warnings, v.Warnings...)
 		out = &v
 		return nil
@@ -147,44 +147,44 @@ func (a *Agent) Adopt(ctx context.Context, q api.Adopt) (out *api.Adoption, err 
 }
 
 // move does the steps, or undoes them.
-func (a *Agent) move(r *adopt.Record) error {
-	a.adoptions.journal.Add(r)
-	err := adopt.Forward(r, a.adoptions.journal.Save, a.mover())
+func (ad *adoptions) move(r *adopt.Record) error {
+	ad.records.journal.Add(r)
+	err := adopt.Forward(r, ad.records.journal.Save, ad.mover())
 	if err == nil {
 		r.Phase = adopt.Waiting
 		if r.MovedAt, err = hostnet.Boottime(); err == nil {
-			err = a.adoptions.journal.Save()
+			err = ad.records.journal.Save()
 		}
 	}
 	if err != nil {
 		r.Reason = err.Error()
-		a.takeBack(r)
+		ad.takeBack(r)
 		return fmt.Errorf("device %s keeps its addresses: %w", r.Config.Device, err)
 	}
-	a.publishAdoption(event.Adopted, r, fmt.Sprintf("host port %s has taken the place of device %s", r.Port.Name, r.Config.Device))
-	a.askGateways(r)
+	ad.publishAdoption(event.Adopted, r, fmt.Sprintf("host port %s has taken the place of device %s", r.Port.Name, r.Config.Device))
+	ad.askGateways(r)
 	return nil
 }
 
 // ConfirmAdoption keeps an adoption, once its gateway has answered.
-func (a *Agent) ConfirmAdoption(ctx context.Context, q api.HostPortName) (out *api.Adoption, err error) {
-	return out, a.do(ctx, func() error {
-		r := a.adopted(q.Name)
+func (ad *adoptions) ConfirmAdoption(ctx context.Context, q api.HostPortName) (out *api.Adoption, err error) {
+	return out, ad.do(ctx, func() error {
+		r := ad.records.adopted(q.Name)
 		if q.Name == "" {
-			r = a.adoptions.journal.Open()
+			r = ad.records.journal.Open()
 		}
 		if r == nil || r.Phase == adopt.Reverting || r.Phase == adopt.Released {
 			return noAdoption(q.Name)
 		}
 		if r.Phase == adopt.Waiting && !r.Agreed {
 			r.Agreed = true
-			if err := a.adoptions.journal.Save(); err != nil {
+			if err := ad.records.journal.Save(); err != nil {
 				r.Agreed = false
 				return err
 			}
 		}
-		a.watchAdoptions()
-		v := a.viewAdoption(r)
+		ad.watchAdoptions()
+		v := ad.viewAdoption(r)
 		out = &v
 		return nil
 	})

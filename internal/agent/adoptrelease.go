@@ -13,33 +13,33 @@ import (
 
 // ReleaseAdoption moves back what the interface has by now. Of an adoption that stays, the gateway is then asked by the device; without an
 // answer everything goes to the interface again.
-func (a *Agent) ReleaseAdoption(ctx context.Context, q api.Release) (out *api.Adoption, err error) {
-	return out, a.do(ctx, func() error {
-		if err := a.busyForAdoption(); err != nil {
+func (ad *adoptions) ReleaseAdoption(ctx context.Context, q api.Release) (out *api.Adoption, err error) {
+	return out, ad.do(ctx, func() error {
+		if err := ad.trials.busyForAdoption(); err != nil {
 			return err
 		}
-		r := a.adopted(q.Name)
+		r := ad.records.adopted(q.Name)
 		if r == nil || r.Phase == adopt.Released {
 			return noAdoption(q.Name)
 		}
-		if a.declared(q.Name) != nil {
-			return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take it out there and apply the file; it stays until it is released", q.Name, a.state.Config.File))
+		if ad.ports.declared(q.Name) != nil {
+			return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take it out there and apply the file; it stays until it is released", q.Name, ad.state.Config.File))
 		}
-		if err := readAgain(a.dev, a.adoptions.net, r); err != nil {
+		if err := readAgain(ad.dev, ad.records.net, r); err != nil {
 			return fmt.Errorf("nothing was moved: %w", err)
 		}
 		asks := r.Phase == adopt.Confirmed && len(r.Gateways) > 0 && !q.Force
 		r.Reason = "it was released"
-		done := a.undo(r)
+		done := ad.undo(r)
 		if !done {
-			return fmt.Errorf("host port %s keeps what could not be moved; it is tried again every second: %s", q.Name, a.lastErr)
+			return fmt.Errorf("host port %s keeps what could not be moved; it is tried again every second: %s", q.Name, ad.lastErr)
 		}
 		if asks {
-			asks = a.askByDevice(r)
+			asks = ad.askByDevice(r)
 		}
-		v := a.viewAdoption(r)
+		v := ad.viewAdoption(r)
 		if !asks {
-			a.forget(r)
+			ad.forget(r)
 			v.State = api.AdoptionReverted
 		}
 		out = &v
@@ -48,56 +48,56 @@ func (a *Agent) ReleaseAdoption(ctx context.Context, q api.Release) (out *api.Ad
 }
 
 // askByDevice begins to ask the gateways by the device that has everything again. It is false where that cannot be waited for.
-func (a *Agent) askByDevice(r *adopt.Record) bool {
+func (ad *adoptions) askByDevice(r *adopt.Record) bool {
 	now, err := hostnet.Boottime()
 	if err == nil {
 		r.Phase, r.Answered, r.MovedAt = adopt.Released, nil, now
-		err = a.adoptions.journal.Save()
+		err = ad.records.journal.Save()
 	}
 	if err != nil {
-		a.complain("ask the gateway by device "+r.Config.Device, err)
+		ad.complain("ask the gateway by device "+r.Config.Device, err)
 		return false
 	}
-	a.askGateways(r)
+	ad.askGateways(r)
 	return true
 }
 
 // watchRelease asks the gateways and the clock whether the device keeps what it has again.
-func (a *Agent) watchRelease(r *adopt.Record) {
-	a.askGateways(r)
+func (ad *adoptions) watchRelease(r *adopt.Record) {
+	ad.askGateways(r)
 	now, err := hostnet.Boottime()
 	if err != nil {
-		a.complain("watch the release of "+r.Port.Name, err)
+		ad.complain("watch the release of "+r.Port.Name, err)
 		return
 	}
 	switch verdict, why := r.JudgeRelease(now); verdict {
 	case adopt.Keep:
-		a.forget(r)
+		ad.forget(r)
 	case adopt.Revert:
-		a.moveAgain(r, why)
+		ad.moveAgain(r, why)
 	}
 }
 
 // moveAgain has the host port take the device's place once more: it was reached there.
-func (a *Agent) moveAgain(r *adopt.Record, why string) {
-	if d, ok, err := a.dev.Device(r.Config.Device); err == nil && ok && d.Index == r.Config.Index {
-		if now, err := a.adoptions.net.Read(d.Name, d.Index); err == nil {
+func (ad *adoptions) moveAgain(r *adopt.Record, why string) {
+	if d, ok, err := ad.dev.Device(r.Config.Device); err == nil && ok && d.Index == r.Config.Index {
+		if now, err := ad.records.net.Read(d.Name, d.Index); err == nil {
 			r.Config = now
 		}
 	}
 	r.Phase, r.Step, r.Reason = adopt.Moving, 0, why
-	err := adopt.Forward(r, a.adoptions.journal.Save, a.mover())
+	err := adopt.Forward(r, ad.records.journal.Save, ad.mover())
 	if err != nil {
-		a.complain("move the host's addresses to host port "+r.Port.Name+" again", err)
+		ad.complain("move the host's addresses to host port "+r.Port.Name+" again", err)
 		r.Reason = fmt.Sprintf("it was released; %s, and it could not go to %s again: %v", why, r.Port.Name, err)
-		a.takeBack(r)
+		ad.takeBack(r)
 		return
 	}
 	r.Phase = adopt.Confirmed
-	if err := a.adoptions.journal.Save(); err != nil {
-		a.complain("keep the adoption of "+r.Config.Device, err)
+	if err := ad.records.journal.Save(); err != nil {
+		ad.complain("keep the adoption of "+r.Config.Device, err)
 	}
-	a.publishAdoption(event.Adopted, r, fmt.Sprintf("host port %s has taken the place of device %s again: %s", r.Port.Name, r.Config.Device, why))
+	ad.publishAdoption(event.Adopted, r, fmt.Sprintf("host port %s has taken the place of device %s again: %s", r.Port.Name, r.Config.Device, why))
 }
 
 // readAgain makes the record say what the interface has now: leases and router advertisements may have changed it since. What is read is

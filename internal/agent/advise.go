@@ -17,51 +17,51 @@ import (
 )
 
 // Advise says what is misconfigured. The loop only gives what is in force; waiting and thinking are the caller's.
-func (a *Agent) Advise(ctx context.Context, q api.AdviseRequest) (*api.Advice, error) {
+func (an *answers) Advise(ctx context.Context, q api.AdviseRequest) (*api.Advice, error) {
 	if q.For < 0 || q.For > api.MaxAdviseFor {
 		return nil, api.NewError(api.Invalid, fmt.Sprintf("measuring for %v: it is a time from 0 to %v", q.For, api.MaxAdviseFor))
 	}
 	s := &advise.Snapshot{}
-	if err := a.measure(ctx, q.For, s); err != nil {
+	if err := an.measure(ctx, q.For, s); err != nil {
 		return nil, err
 	}
-	err := a.do(ctx, func() (err error) {
-		if s.Host, err = a.traceHost(); err == nil {
-			s.State = a.view()
+	err := an.do(ctx, func() (err error) {
+		if s.Host, err = an.traceHost(); err == nil {
+			s.State = an.view()
 		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.Events, s.Now = a.kept(), time.Now()
+	s.Events, s.Now = an.kept(), time.Now()
 	return advise.Examine(s), nil
 }
 
 // measure reads the counters, twice when it is for a time.
-func (a *Agent) measure(ctx context.Context, during time.Duration, s *advise.Snapshot) (err error) {
+func (an *answers) measure(ctx context.Context, during time.Duration, s *advise.Snapshot) (err error) {
 	var before []api.Stats
 	var flows *api.FlowStatus
 	began := time.Now()
 	if during > 0 {
-		if before, err = a.Stats(ctx); err != nil {
+		if before, err = an.Stats(ctx); err != nil {
 			return err
 		}
-		if flows, err = a.FlowStatus(ctx); err != nil {
+		if flows, err = an.flowing.FlowStatus(ctx); err != nil {
 			return err
 		}
 		select {
 		case <-time.After(during):
-		case <-a.stopped:
+		case <-an.stopped:
 			return errors.New("the agent ended while it measured")
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	if s.Flows, err = a.FlowStatus(ctx); err != nil {
+	if s.Flows, err = an.flowing.FlowStatus(ctx); err != nil {
 		return err
 	}
-	if s.Stats, err = a.Stats(ctx); err != nil || during == 0 {
+	if s.Stats, err = an.Stats(ctx); err != nil || during == 0 {
 		return err
 	}
 	s.Flows = advise.FlowsSince(flows, s.Flows)
@@ -70,10 +70,10 @@ func (a *Agent) measure(ctx context.Context, during time.Duration, s *advise.Sna
 }
 
 // kept are the events that are kept.
-func (a *Agent) kept() (all []event.Event) {
-	last := a.events.Last()
+func (an *answers) kept() (all []event.Event) {
+	last := an.events.Last()
 	for after := uint64(0); after < last; {
-		list, _, err := a.events.After(context.Background(), after)
+		list, _, err := an.events.After(context.Background(), after)
 		if err != nil || len(list) == 0 {
 			break
 		}
@@ -83,20 +83,20 @@ func (a *Agent) kept() (all []event.Event) {
 }
 
 // traceHost is, in the loop, the plan in force with what explains it.
-func (a *Agent) traceHost() (*trace.Host, error) {
-	if a.applied == nil {
+func (an *answers) traceHost() (*trace.Host, error) {
+	if an.effect.applied == nil {
 		return nil, errors.New("nothing is in force yet")
 	}
-	h := &trace.Host{Plan: copied(a.applied.Plan), Facts: maps.Clone(a.applied.Facts), NewModel: model.New, File: a.state.Config.File,
-		RunTime: map[string]spec.Port{}, Groups: a.traceGroups(), Waiting: map[plan.PortID]string{}}
-	for _, p := range a.state.Ports {
+	h := &trace.Host{Plan: copied(an.effect.applied.Plan), Facts: maps.Clone(an.effect.applied.Facts), NewModel: model.New, File: an.state.Config.File,
+		RunTime: map[string]spec.Port{}, Groups: an.ports.traceGroups(), Waiting: map[plan.PortID]string{}}
+	for _, p := range an.state.Ports {
 		h.RunTime[p.Name] = p
 	}
-	a.eachMember(func(id plan.PortID) {
-		if why := a.whyNotAttached(id); why != "" {
+	an.effect.eachMember(func(id plan.PortID) {
+		if why := an.attaching.whyNotAttached(id); why != "" {
 			h.Waiting[id] = why
-		} else if _, connected := a.applied.Facts[id]; !connected {
-			h.Waiting[id] = a.problems[id]
+		} else if _, connected := an.effect.applied.Facts[id]; !connected {
+			h.Waiting[id] = an.effect.problems[id]
 		}
 	})
 	return h, nil

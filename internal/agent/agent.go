@@ -6,24 +6,15 @@ package agent
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net"
 	"runtime"
-	"sync/atomic"
 	"time"
 
-	"heddle/internal/agent/metrics"
-	"heddle/internal/agent/state"
-	"heddle/internal/api"
 	"heddle/internal/binding"
 	"heddle/internal/dataplane"
-	"heddle/internal/flow/metering"
-	"heddle/internal/host/guest"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/observe"
-	"heddle/internal/observe/event"
 	"heddle/internal/plan"
-	"heddle/internal/spec"
 	"heddle/internal/uplinks"
 )
 
@@ -62,78 +53,23 @@ const (
 	batchNotes = 4096
 )
 
-// Agent is one host's agent.
+// Agent is one host's agent: the owners of its state, and what the process has open.
 type Agent struct {
-	name    string
-	version string
-	place   string // this machine and agent, for addresses that no other host shall derive
-	log     *slog.Logger
-	dev     Devices
-	kernel  Kernel
-	losses  Losses
-	// meters count what the agent does, registry has them and what a scrape reads; scrapes is nil where none are answered.
-	meters   *metrics.Agent
-	registry *metrics.Host
-	scrapes  net.Listener
-	store    *state.Store
-	state    *state.State
-	started  time.Time
-	// configFile is what --config named; "" without.
-	configFile string
+	*shared
+	owners
 
-	file      *spec.Config                // what the file declares
-	parsed    atomic.Pointer[spec.Config] // the file last read, for whoever reads the next one
-	cfg       *spec.Config                // with what commands made
-	warnings  []string                    // about the configuration; a port whose device is missing says so itself, for as long as it is
-	plan      *plan.Plan                  // of cfg, unless stale
-	stale     bool                        // cfg, or a MAC taken over, changed since plan was made
-	next      *plan.Plan                  // of cfg, where it has been made ahead of reconcile
-	guard     *guard                      // of the command at hand; nil for what is not to be tried (S81)
-	problems  map[plan.PortID]string
-	misfits   []string // known faults of what commands made against the file
-	applied   *binding.Desired
-	last      map[plan.PortID]observation
-	redo      bool              // what is applied was not applied whole
-	flip      dataplane.Instant // when applied came into force
-	littered  bool              // by a change since the last tick
-	late      error             // what failed after applied came into force
-	commanded bool              // the reconcile at hand is a command's, which is refused when it cannot be remembered
-	retry     bool              // the last reconcile failed
-	lastErr   string
-
-	attaching attaching
-	strangers strangers
-	before    map[plan.PortID][]api.ProgramBefore // what runs before the switch on the devices of ports and uplinks
-	settling  bool                                // a reconcile is under way
-	overdue   map[plan.PortID]uint32              // waits that were told to be long, by their numbers
-	born      map[plan.PortID]uint64              // of the devices in hand, hostdev.Device.Born
-	hardware  map[plan.PortID]hardware            // what is known of the uplinks' devices
-	bonds     map[plan.PortID]bond                // the uplinks that are bonds
-
-	followers []follower
-	// lags and neighbours are two of the followers once they follow; neighbours is nil before.
-	lags       *uplinks.LAGs
-	neighbours *uplinks.LLDP
-	verdicts   uplinks.Verdicts
-	teaming    teaming
-	looping    looping
-	adapters   guest.Adapters // what QEMU monitors showed
-	events     *event.Bus
-	captures   captures
-	quiet      quiet
-	adoptions  adoptions
-	flows      *metering.Runner // nil where flows cannot be metered
-
+	scrapes  net.Listener   // nil where none are answered
 	listener net.Listener   // for commands
-	mount    func() error   // makes sure that there is a file system to pin in
 	closers  []func() error // of what the process has open, in the order it was opened
-	calls    chan func()
-	tracing  chan struct{} // holds one while a trace is made
-	stopped  chan struct{} // closed when the loop has ended
-	quit     context.CancelFunc
-	// ordered: a command asked the agent to stop.
-	ordered   atomic.Bool
-	watchedBy Supervisor // nil for nobody; see supervisor
+	// watchedBy is nil for nobody; see supervisor.
+	watchedBy Supervisor
+}
+
+// newAgent is an agent whose plan is not made yet.
+func newAgent(s *shared) *Agent {
+	a := &Agent{shared: s, owners: join(s)}
+	a.teaming.lags = uplinks.NewLAGs(a.uplinkHost())
+	return a
 }
 
 // run is the loop. It returns when ctx ends; the kernel goes on as it is.
@@ -149,8 +85,8 @@ func (a *Agent) run(ctx context.Context, reload <-chan struct{}) error {
 			return nil
 		case f := <-a.calls:
 			f()
-		case <-a.moreToAttach():
-			a.attach(nextTurn)
+		case <-a.attaching.moreToAttach():
+			a.attaching.attach(nextTurn)
 		case n, ok := <-a.dev.Notes():
 			if !ok {
 				return errors.New("the kernel's device notifications ended")
@@ -158,14 +94,14 @@ func (a *Agent) run(ctx context.Context, reload <-chan struct{}) error {
 			a.notified(n)
 		case <-reload:
 			a.supervisor().Reloading()
-			a.reload()
+			a.changer.reload()
 			a.supervisor().Ready()
-		case <-a.woken():
-			a.settle()
-		case <-a.itsTurn():
-			a.settle()
-		case <-a.loopsDue():
-			a.goOnWithLoops()
+		case <-a.teaming.woken():
+			a.settler.settle()
+		case <-a.settler.itsTurn():
+			a.settler.settle()
+		case <-a.looping.loopsDue():
+			a.looping.goOnWithLoops()
 		case <-tick.C:
 			a.tick()
 			a.supervisor().Alive()
@@ -174,26 +110,26 @@ func (a *Agent) run(ctx context.Context, reload <-chan struct{}) error {
 				a.complain("read the devices", err)
 				continue
 			}
-			a.settle()
-			a.guardPins()
-			a.lookAtChains()
+			a.settler.settle()
+			a.attaching.guardPins()
+			a.chains.lookAtChains()
 		}
 	}
 }
 
 // guardPins puts back what somebody removed from the pin directory, such as a cleaner of temporary files: without it the
 // switch would stop with this process.
-func (a *Agent) guardPins() {
-	if err := a.mount(); err != nil {
-		a.complain("keep the kernel's objects pinned", err)
+func (t *attaching) guardPins() {
+	if err := t.mount(); err != nil {
+		t.complain("keep the kernel's objects pinned", err)
 		return
 	}
-	missing, err := a.kernel.Repin()
+	missing, err := t.kernel.Repin()
 	if missing > 0 {
-		a.log.Warn("somebody removed pinned kernel objects; they were put back", "missing", missing)
+		t.log.Warn("somebody removed pinned kernel objects; they were put back", "missing", missing)
 	}
 	if err != nil {
-		a.complain("keep the kernel's objects pinned", err)
+		t.complain("keep the kernel's objects pinned", err)
 	}
 }
 
@@ -206,12 +142,12 @@ func (a *Agent) notified(n hostdev.Note) {
 		c, err := a.dev.Apply(n)
 		if err != nil {
 			a.complain("follow the devices", err)
-			a.retry = true
+			a.settler.retry = true
 		}
 		if c {
 			changed = true
-			a.watchLinks()
-			a.failOver()
+			a.teaming.watchLinks()
+			a.teaming.failOver()
 		}
 		more, ok := next(a.dev.Notes())
 		if !ok {
@@ -220,7 +156,7 @@ func (a *Agent) notified(n hostdev.Note) {
 		n = more
 	}
 	if changed {
-		a.settleSoon()
+		a.settler.settleSoon()
 	}
 }
 
@@ -237,60 +173,40 @@ func (a *Agent) tick() {
 	if _, err := a.kernel.Sweep(); err != nil {
 		a.complain("sweep learned MACs", err)
 	}
-	if a.retry {
+	if a.settler.retry {
 		if err := a.dev.Refresh(); err != nil {
 			a.complain("read the devices", err)
 			return
 		}
-		a.settle()
+		a.settler.settle()
 	}
-	if a.littered { // the garbage of a change of a thousand ports is collected now, and not during the next one
-		a.littered = false
+	if a.effect.littered { // the garbage of a change of a thousand ports is collected now, and not during the next one
+		a.effect.littered = false
 		go runtime.GC()
 	}
-	a.attachFailed()
-	a.watchWaits()
-	a.tellHeld()
-	a.watchAdoptions()
-	a.judgeChange()
+	a.attaching.attachFailed()
+	a.waiting.watchWaits()
+	a.reporter.tellHeld()
+	a.teaming.lags.TellHeld()
+	a.adoptions.watchAdoptions()
+	a.trials.judgeChange()
 }
 
 // settle reconciles outside of a command: a failure is logged and tried again with the next tick.
-func (a *Agent) settle() {
+func (st *settler) settle() {
 	began := time.Now()
-	err := a.reconcile()
-	a.quiet.spent(began, time.Now())
-	a.retry = err != nil || a.late != nil
+	err := st.reconcile()
+	st.spent(began, time.Now())
+	st.retry = err != nil || st.late != nil
 	switch {
 	case err != nil:
-		a.complain("put the plan into force", err)
-	case a.late != nil:
-		a.complain("finish what the plan in force leaves behind", a.late)
+		st.complain("put the plan into force", err)
+	case st.late != nil:
+		st.complain("finish what the plan in force leaves behind", st.late)
 	default:
-		a.lastErr = ""
+		st.lastErr = ""
 	}
 }
 
 // keptEvents is how many events a late follower still sees.
 const keptEvents = 4096
-
-// complain logs an error once, until it changes or goes away.
-func (a *Agent) complain(what string, err error) {
-	if text := what + ": " + err.Error(); text != a.lastErr {
-		a.lastErr = text
-		a.log.Error(what, "err", err)
-	}
-}
-
-// do runs f in the loop and waits for it.
-func (a *Agent) do(ctx context.Context, f func() error) error {
-	done := make(chan error, 1)
-	select {
-	case a.calls <- func() { done <- f() }:
-		return <-done
-	case <-a.stopped:
-		return errors.New("the agent is stopping")
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

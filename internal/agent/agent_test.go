@@ -23,33 +23,33 @@ ports:
 `
 
 func (r *rig) connect(p spec.Port) error {
-	return r.command(func(ctx context.Context) error { _, err := r.Connect(ctx, api.Connect{Port: p}); return err })
+	return r.command(func(ctx context.Context) error { _, err := r.commands.Connect(ctx, api.Connect{Port: p}); return err })
 }
 
 func (r *rig) apply(content string) error {
 	return r.command(func(ctx context.Context) error {
-		_, err := r.Apply(ctx, api.Apply{File: "next.yaml", Content: content})
+		_, err := r.changer.Apply(ctx, api.Apply{File: "next.yaml", Content: content})
 		return err
 	})
 }
 
 func (r *rig) block(port string, blocked bool) error {
 	return r.command(func(ctx context.Context) error {
-		_, err := r.Block(ctx, api.Block{Port: port, Blocked: blocked})
+		_, err := r.commands.Block(ctx, api.Block{Port: port, Blocked: blocked})
 		return err
 	})
 }
 
 func TestNumbersAreKeptAndGivenOnce(t *testing.T) {
 	r := newRig(t, base)
-	a, b := planned(r.plan, "a").Number, planned(r.plan, "b").Number
+	a, b := planned(r.ports.plan, "a").Number, planned(r.ports.plan, "b").Number
 	if a == 0 || a == b {
 		t.Fatalf("numbers %d and %d", a, b)
 	}
 	if err := r.connect(spec.Port{Name: "c", PortGroup: "web"}); err != nil {
 		t.Fatal(err)
 	}
-	c := planned(r.plan, "c").Number
+	c := planned(r.ports.plan, "c").Number
 	without := strings.Replace(base, "  - {name: a, switch: lab, portGroup: web, device: pa, mac: \"02:00:00:00:00:0a\"}\n", "", 1)
 	if err := r.apply(without); err != nil {
 		t.Fatal(err)
@@ -57,10 +57,10 @@ func TestNumbersAreKeptAndGivenOnce(t *testing.T) {
 	if err := r.restart(""); err != nil {
 		t.Fatal(err)
 	}
-	if got := planned(r.plan, "b").Number; got != b {
+	if got := planned(r.ports.plan, "b").Number; got != b {
 		t.Errorf("b had %d, has %d", b, got)
 	}
-	if got := planned(r.plan, "c").Number; got != c {
+	if got := planned(r.ports.plan, "c").Number; got != c {
 		t.Errorf("c had %d, has %d", c, got)
 	}
 }
@@ -76,7 +76,7 @@ func TestFailedChangeLeavesEverythingAsItWas(t *testing.T) {
 		t.Error("connect succeeded")
 	}
 	r.kernel.fail = nil
-	r.settle()
+	r.settler.settle()
 	after := r.saved()
 	if after.Config != before.Config || len(after.Ports) != 0 || planned(r.kernel.last().Plan, "a").Policy.VLAN.V.ID != 100 {
 		t.Errorf("state %+v, VLAN %d", after, planned(r.kernel.last().Plan, "a").Policy.VLAN.V.ID)
@@ -106,20 +106,20 @@ func TestApplyNeverTouchesWhatWasConnectedByCommand(t *testing.T) {
 	if err := r.apply(strings.Replace(base, "name: b", "name: c", 1)); !invalid(err) || !strings.Contains(err.Error(), "connected by command") {
 		t.Errorf("declaring its name: %v", err)
 	}
-	if err := r.apply("switches: [{name: lab, portGroups: [{name: web}]}]"); err != nil || planned(r.plan, "c") == nil {
-		t.Errorf("apply: %v, port %v", err, planned(r.plan, "c"))
+	if err := r.apply("switches: [{name: lab, portGroups: [{name: web}]}]"); err != nil || planned(r.ports.plan, "c") == nil {
+		t.Errorf("apply: %v, port %v", err, planned(r.ports.plan, "c"))
 	}
 }
 
 func TestAMissingDeviceIsToldByItsPortOnly(t *testing.T) {
 	r := newRig(t, base)
-	v := r.view()
+	v := r.answers.view()
 	if len(v.Agent.Warnings) != 0 || v.Ports[0].State != api.Pending || v.Ports[0].Reason == "" {
 		t.Errorf("warnings %q, which stay when the device comes; port %+v", v.Agent.Warnings, v.Ports[0])
 	}
 	var out *api.Applied
 	err := r.command(func(ctx context.Context) (err error) {
-		out, err = r.Apply(ctx, api.Apply{File: "next.yaml", Content: base, DryRun: true})
+		out, err = r.changer.Apply(ctx, api.Apply{File: "next.yaml", Content: base, DryRun: true})
 		return err
 	})
 	if err != nil || len(out.Warnings) == 0 {
@@ -136,13 +136,13 @@ func TestPortThatNoLongerFitsAtStartIsLeftOutAndSaid(t *testing.T) {
 	if err := r.restart(edited); err != nil {
 		t.Fatal(err)
 	}
-	if planned(r.plan, "c") != nil || len(r.misfits) != 1 {
-		t.Fatalf("misfits %v", r.misfits)
+	if planned(r.ports.plan, "c") != nil || len(r.ports.misfits) != 1 {
+		t.Fatalf("misfits %v", r.ports.misfits)
 	}
 	if err := r.connect(spec.Port{Name: "d", PortGroup: "other"}); err != nil {
 		t.Errorf("a known misfit stands in the way: %v", err)
 	}
-	if err := r.restart(base); err != nil || planned(r.plan, "c") == nil {
+	if err := r.restart(base); err != nil || planned(r.ports.plan, "c") == nil {
 		t.Errorf("fits again and is not back: %v", err)
 	}
 }
@@ -173,7 +173,7 @@ func TestS9_BlockIsAnOverride(t *testing.T) {
 		t.Errorf("unknown port: %v", err)
 	}
 	move := api.Move{Port: "a", PortGroup: "other"}
-	if err := r.command(func(ctx context.Context) error { _, err := r.Move(ctx, move); return err }); !invalid(err) {
+	if err := r.command(func(ctx context.Context) error { _, err := r.commands.Move(ctx, move); return err }); !invalid(err) {
 		t.Errorf("into a port group that forbids the override: %v", err)
 	}
 }
@@ -181,7 +181,7 @@ func TestS9_BlockIsAnOverride(t *testing.T) {
 func TestS10_OverridesEndOnlyWithTheOwner(t *testing.T) {
 	r := newRig(t, base)
 	r.dev.veth("pa", "02:00:00:00:00:0a")
-	r.settle()
+	r.settler.settle()
 	if err := r.block("a", true); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestS10_OverridesEndOnlyWithTheOwner(t *testing.T) {
 		t.Fatalf("%v, overrides %v", err, r.state.Overrides)
 	}
 	delete(r.dev.byName, "pa")
-	r.settle()
+	r.settler.settle()
 	if len(r.saved().Overrides) != 0 || planned(r.kernel.last().Plan, "a").Policy.Blocked.V {
 		t.Errorf("after the owner has gone: %v", r.saved().Overrides)
 	}
@@ -240,11 +240,11 @@ func TestOverrideThatNoLongerFitsAtStartLeavesThePortAsTheFileHasIt(t *testing.T
 	if err := r.restart(strings.Replace(base, "{name: a, switch: lab, portGroup: web", "{name: a, switch: lab, portGroup: other", 1)); err != nil {
 		t.Fatal(err)
 	}
-	a := planned(r.plan, "a")
-	if a == nil || a.Policy.Blocked.V || a.PortGroup != "other" || len(r.misfits) != 1 {
-		t.Errorf("port %+v, misfits %v", a, r.misfits)
+	a := planned(r.ports.plan, "a")
+	if a == nil || a.Policy.Blocked.V || a.PortGroup != "other" || len(r.ports.misfits) != 1 {
+		t.Errorf("port %+v, misfits %v", a, r.ports.misfits)
 	}
-	if names := []string{r.cfg.Ports[0].Name, r.cfg.Ports[1].Name}; names[0] != "a" || names[1] != "b" {
+	if names := []string{r.ports.cfg.Ports[0].Name, r.ports.cfg.Ports[1].Name}; names[0] != "a" || names[1] != "b" {
 		t.Errorf("order of the file is lost: %v", names)
 	}
 }

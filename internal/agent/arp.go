@@ -16,19 +16,19 @@ const ownAddressesOnly = "1"
 // answers on every interface for every address of the host: an outsider asking for a host interface's address would get the
 // uplink device's MAC as well as the interface's, and send past the switch. A switch without host interfaces leaves the
 // device as it is (S96). How it was is written down first, so that a crash cannot lose that.
-func (a *Agent) keepARPApart(bounds []bound) error {
+func (hd *holding) keepARPApart(bounds []bound) error {
 	var errs []error
 	for _, b := range bounds {
-		h := a.state.Of(b.id)
+		h := hd.state.Of(b.id)
 		if b.uplink == nil || h == nil {
 			continue
 		}
 		var err error
-		switch hosts := hasHostInterface(a.plan.Switch(b.id.Switch)); {
+		switch hosts := hasHostInterface(hd.ports.plan.Switch(b.id.Switch)); {
 		case hosts:
-			err = a.ignoreForeignARP(b, h)
+			err = hd.ignoreForeignARP(b, h)
 		case h.WasARPIgnore != "":
-			if err = a.dev.SetARPIgnore(b.device, h.WasARPIgnore); err == nil {
+			if err = hd.dev.SetARPIgnore(b.device, h.WasARPIgnore); err == nil {
 				h.WasARPIgnore = ""
 			}
 		}
@@ -39,18 +39,18 @@ func (a *Agent) keepARPApart(bounds []bound) error {
 	return errors.Join(errs...)
 }
 
-func (a *Agent) ignoreForeignARP(b bound, h *state.Held) error {
-	now, err := a.dev.ARPIgnore(b.device)
+func (hd *holding) ignoreForeignARP(b bound, h *state.Held) error {
+	now, err := hd.dev.ARPIgnore(b.device)
 	if err != nil || now != "0" { // set already, or an operator has chosen more
 		return err
 	}
 	if h.WasARPIgnore == "" {
 		h.WasARPIgnore = now
-		if err := a.store.Save(a.state); err != nil {
+		if err := hd.store.Save(hd.state); err != nil {
 			return err
 		}
 	}
-	return a.dev.SetARPIgnore(b.device, ownAddressesOnly)
+	return hd.dev.SetARPIgnore(b.device, ownAddressesOnly)
 }
 
 func hasHostInterface(sw *plan.Switch) bool {

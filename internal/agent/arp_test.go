@@ -24,7 +24,7 @@ const withoutHostPort = `switches:
 func TestS96_UplinkAnswersARPForItsOwnAddressesBesideHostInterfaces(t *testing.T) {
 	r := newRig(t, withoutHostPort)
 	r.dev.nic("eno1", 1500)
-	r.settle()
+	r.settler.settle()
 	if slices.Contains(r.dev.changes, "arp_ignore eno1 1") {
 		t.Error("set without a host interface")
 	}
@@ -35,7 +35,7 @@ func TestS96_UplinkAnswersARPForItsOwnAddressesBesideHostInterfaces(t *testing.T
 		t.Errorf("with a host interface: arp_ignore %q, written down %+v", r.dev.arp["eno1"], r.saved().Of(id("u1")))
 	}
 	r.dev.changes = nil
-	r.settle()
+	r.settler.settle()
 	if err := r.restart(withHostPort); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestOperatorsARPSettingIsKept(t *testing.T) {
 	r := newRig(t, withHostPort)
 	r.dev.nic("eno1", 1500)
 	r.dev.arp["eno1"] = "2"
-	r.settle()
+	r.settler.settle()
 	if r.dev.arp["eno1"] != "2" || r.saved().Of(id("u1")).WasARPIgnore != "" {
 		t.Errorf("arp_ignore %q", r.dev.arp["eno1"])
 	}
@@ -63,7 +63,7 @@ func TestOperatorsARPSettingIsKept(t *testing.T) {
 func TestUplinkGivenBackWithItsARPSetting(t *testing.T) {
 	r := newRig(t, withHostPort)
 	r.dev.nic("eno1", 1500)
-	r.settle()
+	r.settler.settle()
 	if err := r.apply("switches: [{name: lab}]"); err != nil {
 		t.Fatal(err)
 	}

@@ -17,14 +17,14 @@ import (
 )
 
 // Activate says that the guest of a port that waits for it runs here.
-func (a *Agent) Activate(ctx context.Context, q api.Activate) error {
-	return a.do(ctx, func() error {
-		p := planned(a.plan, q.Port)
+func (c *commands) Activate(ctx context.Context, q api.Activate) error {
+	return c.do(ctx, func() error {
+		p := planned(c.ports.plan, q.Port)
 		if p == nil {
 			return noPort(q.Port)
 		}
-		if w := a.state.WaitOf(p.ID); w != nil && !w.Awake && a.wake(w, "an operator said so") {
-			a.followWaits()
+		if w := c.state.WaitOf(p.ID); w != nil && !w.Awake && c.waiting.wake(w, "an operator said so") {
+			c.waiting.followWaits()
 		}
 		return nil
 	})
@@ -32,33 +32,33 @@ func (a *Agent) Activate(ctx context.Context, q api.Activate) error {
 
 // ConnectIncoming makes a port whose guest is to arrive by a migration: it waits for it. Where a port of that name serves the guest until
 // then, the new one stands beside it, and takes its place when the guest runs.
-func (a *Agent) ConnectIncoming(ctx context.Context, q api.Connect) (*api.Applied, error) {
+func (c *commands) ConnectIncoming(ctx context.Context, q api.Connect) (*api.Applied, error) {
 	out := &api.Applied{}
-	return out, a.tried(ctx, a.doAttached, &guard{what: "port connect " + q.Name, within: q.ConfirmWithin}, out, func() error {
+	return out, c.trials.tried(ctx, c.attaching.doAttached, &guard{what: "port connect " + q.Name, within: q.ConfirmWithin}, out, func() error {
 		p := q.Port
-		if p.Switch == "" && a.file != nil && len(a.file.Switches) == 1 {
-			p.Switch = a.file.Switches[0].Name
+		if p.Switch == "" && c.ports.file != nil && len(c.ports.file.Switches) == 1 {
+			p.Switch = c.ports.file.Switches[0].Name
 		}
-		if a.declared(p.Name) != nil {
-			return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take another name, or take it out there and apply the file", p.Name, a.state.Config.File))
+		if c.ports.declared(p.Name) != nil {
+			return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take another name, or take it out there and apply the file", p.Name, c.state.Config.File))
 		}
 		set := p.Policy
-		p = a.withKept(p)
-		w := a.incoming(&p)
-		if a.comesAlready(p, w) {
+		p = c.ports.withKept(p)
+		w := c.waiting.incoming(&p)
+		if c.waiting.comesAlready(p, w) {
 			return nil
 		}
-		ports, changes, err := a.replacing(p)
+		ports, changes, err := c.ports.replacing(p)
 		if err != nil {
 			return err
 		}
-		connects := a.connects(p, ports, set)
-		err = a.timed(out, 0, func() error { return a.change(func() { connects(); a.beginIncoming(p, w) }) })
+		connects := c.ports.connects(p, ports, set)
+		err = c.effect.timed(out, 0, func() error { return c.changer.change(func() { connects(); c.waiting.beginIncoming(p, w) }) })
 		if err != nil {
 			return err
 		}
 		out.Changes = changes
-		if why := a.whyNotServed(w.ID); why != "" {
+		if why := c.attaching.whyNotServed(w.ID); why != "" {
 			out.Warnings = append(out.Warnings, fmt.Sprintf("port %s: %s", p.Name, why))
 		}
 		return nil
@@ -66,17 +66,17 @@ func (a *Agent) ConnectIncoming(ctx context.Context, q api.Connect) (*api.Applie
 }
 
 // beginIncoming begins the wait of a port that was connected for a guest that is to arrive.
-func (a *Agent) beginIncoming(p spec.Port, w state.Wait) {
-	if o, ok := a.state.Overrides[w.InPlaceOf]; ok { // such as that it is blocked
-		a.state.Overrides[p.Name] = o
+func (wt *waiting) beginIncoming(p spec.Port, w state.Wait) {
+	if o, ok := wt.state.Overrides[w.InPlaceOf]; ok { // such as that it is blocked
+		wt.state.Overrides[p.Name] = o
 	}
-	a.beginWait(w)
+	wt.beginWait(w)
 }
 
 // Expect says that the ports of a guest are about to be connected, and that it is to arrive by a migration.
-func (a *Agent) Expect(ctx context.Context, q api.Expect) error {
-	return a.do(ctx, func() error {
-		all := maps.Clone(a.state.Expected)
+func (c *commands) Expect(ctx context.Context, q api.Expect) error {
+	return c.do(ctx, func() error {
+		all := maps.Clone(c.state.Expected)
 		if all == nil {
 			all = map[string]time.Time{}
 		}
@@ -85,14 +85,14 @@ func (a *Agent) Expect(ctx context.Context, q api.Expect) error {
 			return api.NewError(api.Invalid, "say whose ports are to be expected: the guest's name, as the names of its ports begin")
 		}
 		all[q.Guest] = time.Now()
-		a.state.Expected = all
-		return a.save()
+		c.state.Expected = all
+		return c.ports.save()
 	})
 }
 
 // expected says whether the port's guest is.
-func (a *Agent) expected(port string) bool {
-	for name, at := range a.state.Expected {
+func (wt *waiting) expected(port string) bool {
+	for name, at := range wt.state.Expected {
 		if since := time.Since(at); strings.HasPrefix(port, name+"/") && since >= 0 && since < expectFor {
 			return true
 		}
@@ -101,14 +101,14 @@ func (a *Agent) expected(port string) bool {
 }
 
 // isExpected is expected, from outside of the loop.
-func (a *Agent) isExpected(ctx context.Context, port string) (is bool) {
-	err := a.do(ctx, func() error { is = a.expected(port); return nil })
+func (c *commands) isExpected(ctx context.Context, port string) (is bool) {
+	err := c.do(ctx, func() error { is = c.waiting.expected(port); return nil })
 	return err == nil && is
 }
 
 // whole is a run-time port with what it has to do without while another has its MAC.
-func (a *Agent) whole(p spec.Port) spec.Port {
-	if w := a.state.WaitOf(plan.PortID{Switch: p.Switch, Name: p.Name}); w != nil {
+func (wt *waiting) whole(p spec.Port) spec.Port {
+	if w := wt.state.WaitOf(plan.PortID{Switch: p.Switch, Name: p.Name}); w != nil {
 		own := *w
 		own.Give(&p)
 	}
@@ -117,8 +117,8 @@ func (a *Agent) whole(p spec.Port) spec.Port {
 
 // comesAlready says whether there is such a run-time port for a guest that is to arrive. Who says so once more of a guest that has arrived,
 // at a device that it has had since, does not have it wait again.
-func (a *Agent) comesAlready(p spec.Port, w state.Wait) bool {
-	have, before := a.runTime(p.Name), a.state.WaitOf(w.ID)
+func (wt *waiting) comesAlready(p spec.Port, w state.Wait) bool {
+	have, before := wt.ports.runTime(p.Name), wt.state.WaitOf(w.ID)
 	if have == nil || before == nil || !reflect.DeepEqual(*have, p) || before.Monitor != w.Monitor {
 		return false
 	}
@@ -127,9 +127,9 @@ func (a *Agent) comesAlready(p spec.Port, w state.Wait) bool {
 
 // incoming is the wait of a port for its guest. The port gets another name while one of its own serves the guest, and no MAC while
 // another port of the switch has it.
-func (a *Agent) incoming(p *spec.Port) state.Wait {
+func (wt *waiting) incoming(p *spec.Port) state.Wait {
 	w := state.Wait{Why: "who connected it says so"}
-	if have := a.runTime(p.Name); have != nil && have.Device != p.Device && a.serves(*have) {
+	if have := wt.ports.runTime(p.Name); have != nil && have.Device != p.Device && wt.serves(*have) {
 		w.InPlaceOf = p.Name
 		p.Name += state.IncomingName
 	}
@@ -138,7 +138,7 @@ func (a *Agent) incoming(p *spec.Port) state.Wait {
 	if err != nil || mac.IsZero() {
 		return w
 	}
-	for _, other := range a.cfg.Ports {
+	for _, other := range wt.ports.cfg.Ports {
 		if m, err := plan.ParseMAC(other.MAC); err == nil && m == mac && other.Switch == p.Switch && other.Name != p.Name && other.Device != p.Device {
 			w.Take(p)
 			return w
@@ -148,17 +148,17 @@ func (a *Agent) incoming(p *spec.Port) state.Wait {
 }
 
 // serves says whether a port's device is there and up.
-func (a *Agent) serves(p spec.Port) bool {
-	return a.applied.Facts[plan.PortID{Switch: p.Switch, Name: p.Name}].Up
+func (wt *waiting) serves(p spec.Port) bool {
+	return wt.effect.applied.Facts[plan.PortID{Switch: p.Switch, Name: p.Name}].Up
 }
 
 // succeedAll lets ports whose guests have arrived take the places that they were made for.
-func (a *Agent) succeedAll() {
-	for _, w := range a.state.Waits {
+func (wt *waiting) succeedAll() {
+	for _, w := range wt.state.Waits {
 		if w.Awake && w.InPlaceOf != "" {
-			if err := a.succeed(w); err != nil {
-				a.complain("give a port that a guest has moved to its name", err)
-				a.retry = true
+			if err := wt.succeed(w); err != nil {
+				wt.complain("give a port that a guest has moved to its name", err)
+				wt.settler.retry = true
 			}
 		}
 	}
@@ -166,60 +166,60 @@ func (a *Agent) succeedAll() {
 
 // succeed gives the port that a guest has moved to the name of the one that it has left. That one is kept under another, silent, until its
 // QEMU ends: its guest may come back.
-func (a *Agent) succeed(w state.Wait) error {
+func (wt *waiting) succeed(w state.Wait) error {
 	port := plan.PortID{Switch: w.ID.Switch, Name: w.InPlaceOf}
 	left := plan.PortID{Switch: w.ID.Switch, Name: w.InPlaceOf + state.LeftName}
-	if a.runTime(left.Name) != nil { // of a migration before
-		i := slices.IndexFunc(a.state.Ports, func(p spec.Port) bool { return p.Name == left.Name })
-		if err := a.change(a.disconnects(i, true)); err != nil {
+	if wt.ports.runTime(left.Name) != nil { // of a migration before
+		i := slices.IndexFunc(wt.state.Ports, func(p spec.Port) bool { return p.Name == left.Name })
+		if err := wt.change(wt.ports.disconnects(i, true)); err != nil {
 			return err
 		}
 	}
-	was, now := a.runTime(port.Name), a.runTime(w.ID.Name)
+	was, now := wt.ports.runTime(port.Name), wt.ports.runTime(w.ID.Name)
 	if now == nil {
 		return nil
 	}
-	if err := a.kernel.Succeed(port, w.ID, left); err != nil {
+	if err := wt.kernel.Succeed(port, w.ID, left); err != nil {
 		return err
 	}
-	a.state.Succeed(port, w.ID, left, was != nil)
-	a.renameBorn(port, w.ID, left)
-	a.renamePorts(port, w.ID.Name, left)
-	a.cfg, _ = a.layers().merge()
-	a.stale, a.redo = true, true
-	a.settle()
+	wt.state.Succeed(port, w.ID, left, was != nil)
+	wt.holding.renameBorn(port, w.ID, left)
+	wt.renamePorts(port, w.ID.Name, left)
+	wt.ports.cfg, _ = wt.ports.layers().merge()
+	wt.ports.stale, wt.effect.redo = true, true
+	wt.settler.settle()
 	return nil
 }
 
 // renamePorts gives the run-time ports of a migration within the host their names, and the MAC to the one whose guest runs. The one that
 // it has left waits, unless it does.
-func (a *Agent) renamePorts(port plan.PortID, successor string, left plan.PortID) {
-	a.state.Ports = slices.Clone(a.state.Ports)
-	was, now := a.runTime(port.Name), a.runTime(successor)
+func (wt *waiting) renamePorts(port plan.PortID, successor string, left plan.PortID) {
+	wt.state.Ports = slices.Clone(wt.state.Ports)
+	was, now := wt.ports.runTime(port.Name), wt.ports.runTime(successor)
 	if was != nil {
 		was.Name = left.Name
-		if w := a.state.WaitOf(left); w == nil || w.Awake {
-			a.beginWait(state.Wait{ID: left, Left: true, Why: "it has sent a frame at the port in its place"})
+		if w := wt.state.WaitOf(left); w == nil || w.Awake {
+			wt.beginWait(state.Wait{ID: left, Left: true, Why: "it has sent a frame at the port in its place"})
 		}
-		a.state.WaitOf(left).Take(was)
+		wt.state.WaitOf(left).Take(was)
 	}
 	now.Name = port.Name
-	w := a.state.WaitOf(port)
+	w := wt.state.WaitOf(port)
 	w.InPlaceOf = ""
 	w.Give(now)
-	if o, ok := a.state.Overrides[successor]; ok {
-		a.state.Overrides[port.Name] = o
-		delete(a.state.Overrides, successor)
+	if o, ok := wt.state.Overrides[successor]; ok {
+		wt.state.Overrides[port.Name] = o
+		delete(wt.state.Overrides, successor)
 	}
 }
 
 // renameBorn keeps what is known of the devices in hand with them.
-func (a *Agent) renameBorn(port, successor, left plan.PortID) {
-	if born, ok := a.born[port]; ok {
-		a.born[left] = born
+func (hd *holding) renameBorn(port, successor, left plan.PortID) {
+	if born, ok := hd.born[port]; ok {
+		hd.born[left] = born
 	}
-	if born, ok := a.born[successor]; ok {
-		a.born[port] = born
-		delete(a.born, successor)
+	if born, ok := hd.born[successor]; ok {
+		hd.born[port] = born
+		delete(hd.born, successor)
 	}
 }

@@ -17,11 +17,11 @@ type bond struct {
 
 // followBonds has the ports announced whose frames now leave by another member of a bond: for the physical network they have
 // moved, though their uplink is the same. The bonding driver announces the host's own addresses only.
-func (a *Agent) followBonds(bounds []bound, now *teams.Teams) {
+func (t *teaming) followBonds(bounds []bound, now *teams.Teams) {
 	seen := map[plan.PortID]bond{}
 	for _, b := range bounds {
 		d := b.device
-		was, known := a.bonds[b.id]
+		was, known := t.bonds[b.id]
 		if b.uplink == nil || d.Driver != "bond" {
 			continue
 		}
@@ -32,25 +32,25 @@ func (a *Agent) followBonds(bounds []bound, now *teams.Teams) {
 		}
 		seen[b.id] = bond{d.Index, d.ActiveMember}
 		if same && was.member != "" && was.member != d.ActiveMember {
-			a.movedWithin(b, was.member, now)
+			t.movedWithin(b, was.member, now)
 		}
 	}
-	a.bonds = seen
+	t.bonds = seen
 }
 
 // movedWithin announces the ports that use the uplink, and says that they were.
-func (a *Agent) movedWithin(b bound, from string, now *teams.Teams) {
-	sw := a.plan.Switch(b.id.Switch)
+func (t *teaming) movedWithin(b bound, from string, now *teams.Teams) {
+	sw := t.ports.plan.Switch(b.id.Switch)
 	var list []teams.Subject
 	for _, p := range sw.Ports {
 		if u := now.Of(p.ID); u.Up && slices.Contains(u.Using, b.id.Name) {
 			list = append(list, teams.Subject{Switch: sw, Port: p, Moved: true})
 		}
 	}
-	a.announce(list, now)
+	t.announce(list, now)
 	to := b.device.ActiveMember
 	text := fmt.Sprintf("%s: bond %s sends by %s instead of %s", b.id.Name, b.device.Name, to, from)
-	a.events.Publish(event.Event{Kind: event.Failover, Switch: sw.Name, Uplink: b.id.Name, Device: b.device.Name, From: from, To: to, Ports: len(list), Text: text})
-	a.meters.FailedOver(sw.Name)
-	a.log.Info("failover", "switch", sw.Name, "uplink", b.id.Name, "from", from, "to", to, "ports", len(list), "what", text)
+	t.events.Publish(event.Event{Kind: event.Failover, Switch: sw.Name, Uplink: b.id.Name, Device: b.device.Name, From: from, To: to, Ports: len(list), Text: text})
+	t.meters.FailedOver(sw.Name)
+	t.log.Info("failover", "switch", sw.Name, "uplink", b.id.Name, "from", from, "to", to, "ports", len(list), "what", text)
 }

@@ -29,6 +29,9 @@ const (
 
 // captures are those that run, by the number a client ends them with.
 type captures struct {
+	*shared
+	ports *ports
+
 	source *dataplane.Captures
 	mu     sync.Mutex
 	last   uint64
@@ -60,8 +63,8 @@ func (c *captures) over(id uint64) bool {
 }
 
 // EndCapture ends a capture; what the kernel has captured until then is still given to its client.
-func (a *Agent) EndCapture(_ context.Context, q api.EndCapture) error {
-	if !a.captures.over(q.ID) {
+func (cs *captures) EndCapture(_ context.Context, q api.EndCapture) error {
+	if !cs.over(q.ID) {
 		return api.NewError(api.NotFound, fmt.Sprintf("there is no capture %d", q.ID))
 	}
 	return nil
@@ -69,48 +72,37 @@ func (a *Agent) EndCapture(_ context.Context, q api.EndCapture) error {
 
 // Capture captures for one client. It runs beside the loop, which it needs for the instant in which the devices are given
 // another program.
-func (a *Agent) Capture(ctx context.Context, q api.Capture, emit func(api.CaptureEvent) error) error {
+func (cs *captures) Capture(ctx context.Context, q api.Capture, emit func(api.CaptureEvent) error) error {
 	var s dataplane.Selection
 	var uplinks map[plan.PortID]bool
-	err := a.do(ctx, func() (err error) {
-		uplinks = uplinksOf(a.plan)
-		s, err = selection(a.plan, q)
+	err := cs.do(ctx, func() (err error) {
+		uplinks = uplinksOf(cs.ports.plan)
+		s, err = selection(cs.ports.plan, q)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	run, err := a.captures.source.Start(s, a.inLoop)
+	run, err := cs.source.Start(s, cs.inLoop)
 	if errors.Is(err, dataplane.ErrTooManyCaptures) {
 		return api.NewError(api.Invalid, err.Error()+": end one of them")
 	}
 	if err != nil {
 		return err
 	}
-	id, end := a.captures.begin()
-	defer a.captures.over(id)
-	a.log.Info("capture begins", "capture", id, "ports", len(s.Ports), "segments", len(s.Segments), "filter", len(s.Filter))
-	c := &capture{run: run, of: a.captures.source, emit: emit, uplinks: uplinks, names: map[uint16]named{}}
+	id, end := cs.begin()
+	defer cs.over(id)
+	cs.log.Info("capture begins", "capture", id, "ports", len(s.Ports), "segments", len(s.Segments), "filter", len(s.Filter))
+	c := &capture{run: run, of: cs.source, emit: emit, uplinks: uplinks, names: map[uint16]named{}}
 	err = emit(api.CaptureEvent{Started: &api.CaptureStarted{ID: id}})
 	if err == nil {
 		err = c.follow(ctx, end)
 	}
-	a.log.Info("capture ends", "capture", id, "selected", c.counts.Selected, "lost", c.counts.Lost)
+	cs.log.Info("capture ends", "capture", id, "selected", c.counts.Selected, "lost", c.counts.Lost)
 	if errClose := run.Close(); errClose != nil {
-		a.log.Error("end a capture", "err", errClose)
+		cs.log.Error("end a capture", "err", errClose)
 	}
 	return err
-}
-
-// inLoop runs f in the loop. Once the loop has ended the kernel's closing does what f would.
-func (a *Agent) inLoop(f func() error) error {
-	err := a.do(context.Background(), f)
-	select {
-	case <-a.stopped:
-		return nil
-	default:
-		return err
-	}
 }
 
 // capture is one client's.

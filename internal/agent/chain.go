@@ -13,57 +13,68 @@ import (
 // strangers are the programs of somebody else on the devices that are attached, by ifindex, as they were seen last.
 type strangers map[uint32][]dataplane.Stranger
 
+// chains are who else's programs run on the devices.
+type chains struct {
+	*shared
+	effect    *effect
+	settler   *settler
+	attaching *attaching
+
+	strangers strangers
+	before    map[plan.PortID][]api.ProgramBefore // what runs before the switch on the devices of ports and uplinks
+}
+
 // lookAtChains compares the programs on every device with the switch's own: others may have come before it, or have taken it off.
-func (a *Agent) lookAtChains() {
-	if a.applied == nil {
+func (ch *chains) lookAtChains() {
+	if ch.effect.applied == nil {
 		return
 	}
-	seen := make(map[uint32]bool, len(a.applied.Attachments))
-	for _, at := range a.applied.Attachments {
+	seen := make(map[uint32]bool, len(ch.effect.applied.Attachments))
+	for _, at := range ch.effect.applied.Attachments {
 		seen[at.Ifindex] = true
 	}
-	changed := len(a.strangers) > len(seen)
-	maps.DeleteFunc(a.strangers, func(index uint32, _ []dataplane.Stranger) bool { return !seen[index] })
-	if a.lookAt(slices.Collect(maps.Keys(seen))) || changed {
-		a.settle()
+	changed := len(ch.strangers) > len(seen)
+	maps.DeleteFunc(ch.strangers, func(index uint32, _ []dataplane.Stranger) bool { return !seen[index] })
+	if ch.lookAt(slices.Collect(maps.Keys(seen))) || changed {
+		ch.settler.settle()
 	}
 }
 
 // lookAt looks at the programs on some devices, and says whether others are before the switch now than were. A device that somebody
 // took the switch's program off gets it again.
-func (a *Agent) lookAt(devices []uint32) (changed bool) {
+func (ch *chains) lookAt(devices []uint32) (changed bool) {
 	lost := false
 	for _, index := range devices {
-		c, err := a.kernel.Chain(index)
+		c, err := ch.kernel.Chain(index)
 		if err != nil {
-			a.complain("look at the programs on the devices", err)
+			ch.complain("look at the programs on the devices", err)
 			continue
 		}
 		if !c.Ours {
 			lost = true
-			a.log.Warn("somebody took the switch's program off a device: it is attached again", "ifindex", index)
+			ch.log.Warn("somebody took the switch's program off a device: it is attached again", "ifindex", index)
 		}
-		changed = a.strangers.are(index, c.Strangers) || changed
+		changed = ch.strangers.are(index, c.Strangers) || changed
 	}
 	if lost {
-		a.attach(nextTurn)
+		ch.attaching.attach(nextTurn)
 	}
 	return changed
 }
 
 // lookAtNew looks at devices that have just been attached.
-func (a *Agent) lookAtNew(waited map[uint32]error) {
+func (ch *chains) lookAtNew(waited map[uint32]error) {
 	changed := false
 	for index := range waited {
-		if _, waits := a.attaching.missing[index]; waits {
+		if _, waits := ch.attaching.missing[index]; waits {
 			continue
 		}
-		if c, err := a.kernel.Chain(index); err == nil {
-			changed = a.strangers.are(index, c.Strangers) || changed
+		if c, err := ch.kernel.Chain(index); err == nil {
+			changed = ch.strangers.are(index, c.Strangers) || changed
 		}
 	}
-	if changed && !a.settling {
-		a.settle()
+	if changed && !ch.settler.settling {
+		ch.settler.settle()
 	}
 }
 
@@ -81,16 +92,16 @@ func (s strangers) are(index uint32, list []dataplane.Stranger) (changed bool) {
 
 // noteStrangers finds the ports and uplinks on whose devices something runs before the switch. Nobody can see from outside which
 // frames a program lets pass, so that none of them is left out.
-func (a *Agent) noteStrangers(bounds []bound) {
-	a.before = map[plan.PortID][]api.ProgramBefore{}
+func (ch *chains) noteStrangers(bounds []bound) {
+	ch.before = map[plan.PortID][]api.ProgramBefore{}
 	for _, b := range bounds {
-		if list := a.beforeOn(b); len(list) > 0 {
-			a.before[b.id] = list
+		if list := ch.beforeOn(b); len(list) > 0 {
+			ch.before[b.id] = list
 		}
 	}
 }
 
-func (a *Agent) beforeOn(b bound) (list []api.ProgramBefore) {
+func (ch *chains) beforeOn(b bound) (list []api.ProgramBefore) {
 	one := api.ProgramBefore{Switch: b.id.Switch, Device: b.device.Name}
 	if b.uplink != nil {
 		one.Uplink = b.id.Name
@@ -102,7 +113,7 @@ func (a *Agent) beforeOn(b bound) (list []api.ProgramBefore) {
 		x.Hook, x.Program = api.HookXDP, b.device.XDP
 		list = append(list, x)
 	}
-	for _, s := range a.strangers[b.device.Index] {
+	for _, s := range ch.strangers[b.device.Index] {
 		p := one
 		p.Hook, p.Name, p.Program, p.Link, p.Agent = string(s.Hook), s.Name, s.Program, s.Link, s.Instance
 		list = append(list, p)
@@ -114,18 +125,18 @@ func (a *Agent) beforeOn(b bound) (list []api.ProgramBefore) {
 const mostWarned = 16
 
 // warnBefore adds to an answer what runs, at this instant, before the switch on the devices of the ports and uplinks that it is about.
-func (a *Agent) warnBefore(out *api.Applied, ids ...plan.PortID) {
+func (ch *chains) warnBefore(out *api.Applied, ids ...plan.PortID) {
 	var devices []uint32
 	for _, id := range ids {
-		if at, ok := a.applied.Attachments[id]; ok {
+		if at, ok := ch.effect.applied.Attachments[id]; ok {
 			devices = append(devices, at.Ifindex)
 		}
 	}
-	if a.lookAt(devices) {
-		a.settle()
+	if ch.lookAt(devices) {
+		ch.settler.settle()
 	}
 	for _, id := range ids {
-		for _, p := range a.before[id] {
+		for _, p := range ch.before[id] {
 			out.RunsBefore = append(out.RunsBefore, p)
 			switch n := len(out.RunsBefore); {
 			case n <= mostWarned:
@@ -138,7 +149,7 @@ func (a *Agent) warnBefore(out *api.Applied, ids ...plan.PortID) {
 }
 
 // allMembers are the ports and uplinks of the plan.
-func (a *Agent) allMembers() (ids []plan.PortID) {
-	a.eachMember(func(id plan.PortID) { ids = append(ids, id) })
+func (ef *effect) allMembers() (ids []plan.PortID) {
+	ef.eachMember(func(id plan.PortID) { ids = append(ids, id) })
 	return ids
 }

@@ -17,13 +17,13 @@ func chainRig(t *testing.T) *rig {
 	r.dev.nic("eno1", 1500)
 	r.dev.veth("pa", "02:00:00:00:00:0a")
 	r.kernel.chains = map[uint32]dataplane.Chain{}
-	r.settle()
+	r.settler.settle()
 	return r
 }
 
 func (r *rig) shown(name string) (before []api.ProgramBefore, reason string) {
 	r.t.Helper()
-	s := r.view()
+	s := r.answers.view()
 	for _, p := range s.Ports {
 		if p.Name == name {
 			return p.RunsBefore, p.Reason
@@ -46,7 +46,7 @@ func TestProgramsBeforeTheSwitch(t *testing.T) {
 	spy := dataplane.Stranger{Hook: dataplane.Ingress, Program: 12, Link: 34, Name: "heddle_ingress", Before: true}
 	r.kernel.chains[pa] = dataplane.Chain{Ours: true, Strangers: []dataplane.Stranger{spy, {Hook: dataplane.Ingress, Program: 13}}}
 	for range 3 {
-		r.lookAtChains()
+		r.chains.lookAtChains()
 	}
 	want := api.ProgramBefore{Switch: "lab", Port: "a", Device: "pa", Hook: "ingress", Name: "heddle_ingress", Program: 12, Link: 34}
 	if got, reason := r.shown("a"); len(got) != 1 || got[0] != want || !strings.Contains(reason, "program heddle_ingress (id 12, link 34) runs before the switch on device pa") {
@@ -56,7 +56,7 @@ func TestProgramsBeforeTheSwitch(t *testing.T) {
 		t.Errorf("events: %+v", got)
 	}
 	delete(r.kernel.chains, pa)
-	r.lookAtChains()
+	r.chains.lookAtChains()
 	if got, reason := r.shown("a"); got != nil || reason != "" {
 		t.Errorf("when it is gone: %+v, %q", got, reason)
 	}
@@ -70,24 +70,24 @@ func TestAnswersWarnOfProgramsBeforeTheSwitch(t *testing.T) {
 	for name, ask := range map[string]func(*rig) (*api.Applied, error){
 		"block": func(r *rig) (*api.Applied, error) {
 			return r.answer(func(ctx context.Context) (*api.Applied, error) {
-				return r.Block(ctx, api.Block{Port: "a", Blocked: true})
+				return r.commands.Block(ctx, api.Block{Port: "a", Blocked: true})
 			})
 		},
 		"block once more": func(r *rig) (*api.Applied, error) {
 			for range 2 {
 				if _, err := r.answer(func(ctx context.Context) (*api.Applied, error) {
-					return r.Block(ctx, api.Block{Port: "a", Blocked: true})
+					return r.commands.Block(ctx, api.Block{Port: "a", Blocked: true})
 				}); err != nil {
 					return nil, err
 				}
 			}
 			return r.answer(func(ctx context.Context) (*api.Applied, error) {
-				return r.Block(ctx, api.Block{Port: "a", Blocked: true})
+				return r.commands.Block(ctx, api.Block{Port: "a", Blocked: true})
 			})
 		},
 		"apply": func(r *rig) (*api.Applied, error) {
 			return r.answer(func(ctx context.Context) (*api.Applied, error) {
-				return r.Apply(ctx, api.Apply{File: "heddle.yaml", Content: base})
+				return r.changer.Apply(ctx, api.Apply{File: "heddle.yaml", Content: base})
 			})
 		},
 	} {
@@ -105,7 +105,7 @@ func TestAnswersWarnOfProgramsBeforeTheSwitch(t *testing.T) {
 	}
 	r := chainRig(t)
 	out, err := r.answer(func(ctx context.Context) (*api.Applied, error) {
-		return r.Block(ctx, api.Block{Port: "a", Blocked: true})
+		return r.commands.Block(ctx, api.Block{Port: "a", Blocked: true})
 	})
 	if err != nil || out.RunsBefore != nil || out.Warnings != nil {
 		t.Errorf("with nothing there: %+v, %v", out, err)
@@ -121,7 +121,7 @@ func (r *rig) answer(f func(context.Context) (*api.Applied, error)) (out *api.Ap
 func TestAnXDPProgramRunsBeforeTheSwitch(t *testing.T) {
 	r := chainRig(t)
 	r.dev.byName["eno1"].XDP = 77
-	r.settle()
+	r.settler.settle()
 	if got, _ := r.shown("u1"); len(got) != 1 || got[0].Hook != api.HookXDP || got[0].Program != 77 || got[0].Uplink != "u1" {
 		t.Errorf("uplink u1: %+v", got)
 	}
@@ -131,12 +131,12 @@ func TestAnXDPProgramRunsBeforeTheSwitch(t *testing.T) {
 func TestAProgramThatWasTakenOffIsAttachedAgain(t *testing.T) {
 	r := chainRig(t)
 	n := r.kernel.attached
-	r.lookAtChains()
+	r.chains.lookAtChains()
 	if r.kernel.attached != n {
 		t.Error("attached again though it was there")
 	}
 	r.kernel.chains[r.dev.byName["pa"].Index] = dataplane.Chain{}
-	r.lookAtChains()
+	r.chains.lookAtChains()
 	if r.kernel.attached != n+1 {
 		t.Error("not attached again")
 	}

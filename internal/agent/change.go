@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"heddle/internal/agent/changes"
 	"heddle/internal/agent/state"
@@ -18,8 +19,23 @@ import (
 	"heddle/internal/spec"
 )
 
-func (a *Agent) layers() layers {
-	return layers{file: a.file, ports: a.state.Ports, overrides: a.state.Overrides}
+// ports are what the file and commands ask for.
+type ports struct {
+	*shared
+	// configFile is what --config named; "" without.
+	configFile string
+	file       *spec.Config                // what the file declares
+	parsed     atomic.Pointer[spec.Config] // the file last read, for whoever reads the next one
+	cfg        *spec.Config                // with what commands made
+	warnings   []string                    // about the configuration; a port whose device is missing says so itself, for as long as it is
+	misfits    []string                    // known faults of what commands made against the file
+	plan       *plan.Plan                  // of cfg, unless stale
+	stale      bool                        // cfg, or a MAC taken over, changed since plan was made
+	next       *plan.Plan                  // of cfg, where it has been made ahead of reconcile
+}
+
+func (ps *ports) layers() layers {
+	return layers{file: ps.file, ports: ps.state.Ports, overrides: ps.state.Overrides}
 }
 
 // intent is what commands change; the devices in hand are not part of it.
@@ -33,70 +49,84 @@ type intent struct {
 	waits     []state.Wait
 }
 
-func (a *Agent) intent() intent {
-	return intent{a.file, a.state.Config, slices.Clone(a.state.Ports), maps.Clone(a.state.Overrides), a.state.Kept, a.cfg, a.state.Waits}
+func (ps *ports) intent() intent {
+	return intent{ps.file, ps.state.Config, slices.Clone(ps.state.Ports), maps.Clone(ps.state.Overrides), ps.state.Kept, ps.cfg, ps.state.Waits}
 }
 
-func (a *Agent) restore(i intent) {
-	a.file, a.state.Config, a.state.Ports, a.state.Overrides = i.file, i.config, i.ports, i.overrides
-	a.state.Kept, a.cfg, a.state.Waits = i.kept, i.cfg, i.waits
+func (ps *ports) restore(i intent) {
+	ps.file, ps.state.Config, ps.state.Ports, ps.state.Overrides = i.file, i.config, i.ports, i.overrides
+	ps.state.Kept, ps.cfg, ps.state.Waits = i.kept, i.cfg, i.waits
+}
+
+// changer changes what is asked for, all or nothing.
+type changer struct {
+	*shared
+	ports      *ports
+	records    *records
+	effect     *effect
+	settler    *settler
+	attaching  *attaching
+	chains     *chains
+	looping    *looping
+	reconciler *reconciler
+	trials     *trials
 }
 
 // change makes one change of what the agent shall do, all or nothing: edit changes file, state.Config, state.Ports or
 // state.Overrides; when the result is not valid, or does not go into force, or is not remembered, everything is as before.
-func (a *Agent) change(edit func()) error {
-	before, stale := a.intent(), a.stale
+func (cg *changer) change(edit func()) error {
+	before, stale := cg.ports.intent(), cg.ports.stale
 	edit()
-	cfg, faults := a.layers().merge()
-	lines := a.newFaults(faults, before, a.file)
+	cfg, faults := cg.ports.layers().merge()
+	lines := cg.ports.newFaults(faults, before, cg.ports.file)
 	if len(lines) == 0 {
-		lines = a.closesLoop(cfg)
+		lines = cg.looping.closesLoop(cfg)
 	}
 	if len(lines) > 0 {
-		a.restore(before)
+		cg.ports.restore(before)
 		return api.NewError(api.Invalid, lines...)
 	}
-	a.cfg, a.stale = cfg, true
-	a.forgetOverrides()
-	if err := a.guardChange(before); err != nil {
-		a.restore(before)
-		a.stale = stale
+	cg.ports.cfg, cg.ports.stale = cfg, true
+	cg.ports.forgetOverrides()
+	if err := cg.trials.guardChange(before); err != nil {
+		cg.ports.restore(before)
+		cg.ports.stale = stale
 		return err
 	}
-	a.commanded = true
-	err := a.reconcile()
+	cg.effect.commanded = true
+	err := cg.reconciler.reconcile()
 	if err != nil {
 		// A device may have gone in between: look again before giving up.
-		if errRefresh := a.dev.Refresh(); errRefresh == nil {
-			err = a.reconcile()
+		if errRefresh := cg.dev.Refresh(); errRefresh == nil {
+			err = cg.reconciler.reconcile()
 		}
 	}
-	a.commanded = false
-	if err == nil && a.late != nil {
-		a.retry = true
-		a.complain("finish what the plan in force leaves behind", a.late)
+	cg.effect.commanded = false
+	if err == nil && cg.settler.late != nil {
+		cg.settler.retry = true
+		cg.complain("finish what the plan in force leaves behind", cg.settler.late)
 	}
 	if err != nil {
-		a.restore(before)
-		a.stale = true
-		if back := a.reconcile(); back != nil {
-			a.retry = true
+		cg.ports.restore(before)
+		cg.ports.stale = true
+		if back := cg.reconciler.reconcile(); back != nil {
+			cg.settler.retry = true
 			err = errors.Join(err, fmt.Errorf("go back to the configuration before: %w", back))
 		}
-		return errors.Join(err, a.dropChange())
+		return errors.Join(err, cg.trials.dropChange())
 	}
-	a.keepMisfits(faults)
+	cg.ports.keepMisfits(faults)
 	return nil
 }
 
 // newFaults are the faults that a change brings; those known since the start (the file was edited while the agent was away)
 // do not stand in its way. Where another file is what does not fit ports that were connected before, the line says so: who applies
 // a file looks for the fault in it, and the port is not there.
-func (a *Agent) newFaults(faults spec.Faults, before intent, file *spec.Config) []string {
+func (ps *ports) newFaults(faults spec.Faults, before intent, file *spec.Config) []string {
 	var lines []string
 	for _, f := range faults {
 		line := f.Error()
-		if slices.Contains(a.misfits, line) {
+		if slices.Contains(ps.misfits, line) {
 			continue
 		}
 		if file != before.file {
@@ -117,62 +147,64 @@ func byCommand(f spec.Fault, ports []spec.Port) string {
 	return ""
 }
 
-func (a *Agent) keepMisfits(faults spec.Faults) {
-	a.misfits = nil
+func (ps *ports) keepMisfits(faults spec.Faults) {
+	ps.misfits = nil
 	for _, f := range faults {
-		a.misfits = append(a.misfits, f.Error())
+		ps.misfits = append(ps.misfits, f.Error())
 	}
 }
 
 // forgetOverrides drops what was set on ports that no longer are.
-func (a *Agent) forgetOverrides() {
-	there := make(map[string]bool, len(a.cfg.Ports))
-	for _, p := range a.cfg.Ports {
+func (ps *ports) forgetOverrides() {
+	there := make(map[string]bool, len(ps.cfg.Ports))
+	for _, p := range ps.cfg.Ports {
 		there[p.Name] = true
 	}
-	maps.DeleteFunc(a.state.Overrides, func(name string, o state.Override) bool { return !there[name] || o == state.Override{} })
+	maps.DeleteFunc(ps.state.Overrides, func(name string, o state.Override) bool { return !there[name] || o == state.Override{} })
 }
 
 // preview is the plan that a configuration would make, with the faults it would bring.
-func (a *Agent) preview(file *spec.Config) (*plan.Plan, []string, error) {
-	l := a.layers()
-	l.file, l.ports = file, a.portsBeside(file)
+func (cg *changer) preview(file *spec.Config) (*plan.Plan, []string, error) {
+	l := cg.ports.layers()
+	l.file, l.ports = file, cg.records.portsBeside(file)
 	cfg, faults := l.merge()
-	if lines := a.newFaults(faults, a.intent(), file); len(lines) > 0 {
+	if lines := cg.ports.newFaults(faults, cg.ports.intent(), file); len(lines) > 0 {
 		return nil, lines, nil
 	}
-	if lines := a.closesLoop(cfg); len(lines) > 0 {
+	if lines := cg.looping.closesLoop(cfg); len(lines) > 0 {
 		return nil, lines, nil
 	}
-	p, err := a.resolve(cfg)
+	p, err := cg.ports.resolve(cfg)
 	return p, nil, err
 }
 
 // apply puts a valid configuration file into force, all or nothing.
-func (a *Agent) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.Applied, error) {
-	if faults := spec.CheckDevices(cfg, a.lookup); len(faults) > 0 {
+func (cg *changer) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.Applied, error) {
+	if faults := spec.CheckDevices(cfg, cg.lookup); len(faults) > 0 {
 		return nil, api.NewError(api.Invalid, faultLines(faults)...)
 	}
 	out := &api.Applied{}
 	defer func() {
-		out.Warnings = slices.Concat(spec.MissingDevices(cfg, a.lookup), cfg.Warnings(), a.macTableWarnings(cfg, a.plan))
-		a.warnBefore(out, a.allMembers()...)
+		out.Warnings = slices.Concat(spec.MissingDevices(cfg, cg.lookup), cfg.Warnings(), cg.ports.macTableWarnings(cfg, cg.ports.plan))
+		cg.chains.warnBefore(out, cg.effect.allMembers()...)
 	}()
-	was, before := a.file, a.plan
-	err := a.timed(out, q.ReadAt, func() error { return a.change(func() { a.file, a.state.Config = cfg, src; a.keepAdopted() }) })
+	was, before := cg.ports.file, cg.ports.plan
+	err := cg.effect.timed(out, q.ReadAt, func() error {
+		return cg.change(func() { cg.ports.file, cg.state.Config = cfg, src; cg.records.keepAdopted() })
+	})
 	if err != nil {
 		return nil, err
 	}
-	a.parsed.Store(cfg)
-	a.warnings = slices.Concat(cfg.Warnings(), a.macTableWarnings(cfg, a.plan))
+	cg.ports.parsed.Store(cfg)
+	cg.ports.warnings = slices.Concat(cfg.Warnings(), cg.ports.macTableWarnings(cfg, cg.ports.plan))
 	// What is only said is worked out when the change is in force.
 	if out.Changes, err = changes.Between(was, cfg); err != nil {
 		return nil, err
 	}
-	out.Effects = changes.Effects(before, a.plan)
-	a.logApplied(src.File, out)
+	out.Effects = changes.Effects(before, cg.ports.plan)
+	cg.logApplied(src.File, out)
 	if len(out.Changes) > 0 {
-		a.events.Publish(event.Event{Kind: event.Applied, Text: fmt.Sprintf("%s applied: %s", src.File, count(len(out.Changes), "change"))})
+		cg.events.Publish(event.Event{Kind: event.Applied, Text: fmt.Sprintf("%s applied: %s", src.File, count(len(out.Changes), "change"))})
 	}
 	return out, nil
 }
@@ -181,23 +213,18 @@ func (a *Agent) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.App
 const mostLogged = 200
 
 // logApplied logs what a new configuration changed, as a dry run would have shown it.
-func (a *Agent) logApplied(file string, out *api.Applied) {
-	a.log.Info("configuration applied", "file", file, "changes", len(out.Changes))
+func (cg *changer) logApplied(file string, out *api.Applied) {
+	cg.log.Info("configuration applied", "file", file, "changes", len(out.Changes))
 	for i, ch := range out.Changes {
 		if i == mostLogged {
-			a.log.Info("changed", "what", fmt.Sprintf("and %d more", len(out.Changes)-mostLogged))
+			cg.log.Info("changed", "what", fmt.Sprintf("and %d more", len(out.Changes)-mostLogged))
 			break
 		}
-		a.log.Info("changed", "what", ch.String())
+		cg.log.Info("changed", "what", ch.String())
 	}
 	for _, e := range out.Effects {
-		a.log.Info("in effect", "what", e)
+		cg.log.Info("in effect", "what", e)
 	}
-}
-
-func (a *Agent) lookup(device string) (mtu int, ok bool) {
-	d, ok, err := a.dev.Device(device)
-	return d.MTU, ok && err == nil
 }
 
 func faultLines(faults spec.Faults) []string {
@@ -233,62 +260,62 @@ func readConfig(path string, before *spec.Config) (*spec.Config, state.Source, e
 func digest(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
 
 // reload reads the --config file again, on SIGHUP. A file with faults changes nothing.
-func (a *Agent) reload() {
-	if a.configFile == "" {
-		a.log.Warn("nothing to reload: the agent was started without --config")
+func (cg *changer) reload() {
+	if cg.ports.configFile == "" {
+		cg.log.Warn("nothing to reload: the agent was started without --config")
 		return
 	}
 	var cfg *spec.Config
 	var src state.Source
-	err := isFile(a.configFile)
+	err := isFile(cg.ports.configFile)
 	if err == nil {
-		cfg, src, err = readConfig(a.configFile, a.parsed.Load())
+		cfg, src, err = readConfig(cg.ports.configFile, cg.ports.parsed.Load())
 	}
 	if err == nil {
-		err = a.applyAlone(cfg, src, "reload "+a.configFile)
+		err = cg.applyAlone(cfg, src, "reload "+cg.ports.configFile)
 	}
 	if err != nil {
-		a.log.Error("reload: nothing was changed", "err", err)
+		cg.log.Error("reload: nothing was changed", "err", err)
 	}
 }
 
 // applyAlone applies a file that no command waits for. In the loop it is applied at once; where somebody has to be asked first, or another
 // change is being tried, that is done beside the loop.
-func (a *Agent) applyAlone(cfg *spec.Config, src state.Source, what string) error {
+func (cg *changer) applyAlone(cfg *spec.Config, src state.Source, what string) error {
 	g, out := &guard{what: what}, &api.Applied{}
-	apply := func() error { _, err := a.apply(cfg, src, api.Apply{}); return err }
-	err := a.underGuard(g, apply)
+	apply := func() error { _, err := cg.apply(cfg, src, api.Apply{}); return err }
+	err := cg.trials.underGuard(g, apply)
 	var ask *needsAsking
 	var other *beingTried
 	if !errors.As(err, &ask) && !errors.As(err, &other) {
 		return err
 	}
 	go func() {
-		if err := a.tried(context.Background(), a.do, g, out, apply); err != nil {
-			a.log.Error(what+": the configuration is as it was", "err", err)
+		if err := cg.trials.tried(context.Background(), cg.do, g, out, apply); err != nil {
+			cg.log.Error(what+": the configuration is as it was", "err", err)
 		}
 	}()
 	return nil
 }
 
 // declared finds a port of the file by name.
-func (a *Agent) declared(name string) *spec.Port {
-	if a.file == nil {
+func (ps *ports) declared(name string) *spec.Port {
+	if ps.file == nil {
 		return nil
 	}
-	for i := range a.file.Ports {
-		if a.file.Ports[i].Name == name {
-			return &a.file.Ports[i]
+	for i := range ps.file.Ports {
+		if ps.file.Ports[i].Name == name {
+			return &ps.file.Ports[i]
 		}
 	}
 	return nil
 }
 
 // runTime finds a port connected by command by name.
-func (a *Agent) runTime(name string) *spec.Port {
-	for i := range a.state.Ports {
-		if a.state.Ports[i].Name == name {
-			return &a.state.Ports[i]
+func (ps *ports) runTime(name string) *spec.Port {
+	for i := range ps.state.Ports {
+		if ps.state.Ports[i].Name == name {
+			return &ps.state.Ports[i]
 		}
 	}
 	return nil

@@ -24,10 +24,10 @@ func TestADeviceMadeAnewUnderItsNameAndIndexIsSetUp(t *testing.T) {
 	t.Run("while the agent runs", func(t *testing.T) {
 		r := newRig(t, base)
 		r.dev.veth("pa", "02:00:00:00:00:0a")
-		r.settle()
+		r.settler.settle()
 		n := len(r.kernel.applied)
 		r.again("pa")
-		r.settle()
+		r.settler.settle()
 		if !slices.Equal(r.dev.changes, want) || len(r.kernel.applied) != n+1 {
 			t.Errorf("done %v, %d plans", r.dev.changes, len(r.kernel.applied)-n)
 		}
@@ -38,7 +38,7 @@ func TestADeviceMadeAnewUnderItsNameAndIndexIsSetUp(t *testing.T) {
 	t.Run("while it was away", func(t *testing.T) {
 		r := newRig(t, base)
 		r.dev.veth("pa", "02:00:00:00:00:0a")
-		r.settle()
+		r.settler.settle()
 		r.again("pa")
 		r.kernel.lost = true
 		if err := r.restart(base); err != nil {
@@ -54,7 +54,7 @@ func TestADeviceThatLostItsAttachmentIsPreparedAgainAndGivenBackAsItWas(t *testi
 	r := newRig(t, base)
 	d := r.dev.veth("pa", "02:00:00:00:00:0a")
 	d.MAC = plan.MAC{2, 7, 7, 7, 7, 7}
-	r.settle()
+	r.settler.settle()
 	r.dev.changes = nil
 	r.kernel.lost = true
 	if err := r.restart(base); err != nil {
@@ -68,7 +68,7 @@ func TestADeviceThatLostItsAttachmentIsPreparedAgainAndGivenBackAsItWas(t *testi
 func TestAnAddressThatChangedOnAnAttachedDeviceIsNoOtherDevice(t *testing.T) {
 	r := newRig(t, base)
 	r.dev.veth("pa", "02:00:00:00:00:0a").MAC = plan.MAC{2, 7, 7, 7, 7, 7}
-	r.settle()
+	r.settler.settle()
 	r.dev.byName["pa"].MAC = plan.MAC{2, 8, 8, 8, 8, 8}
 	r.dev.changes = nil
 	if err := r.restart(base); err != nil || len(r.dev.changes) != 0 {
@@ -89,10 +89,10 @@ func TestARebootBringsPortsBackAsTheirDevicesAppear(t *testing.T) {
 	if err := r.block("a", true); err != nil {
 		t.Fatal(err)
 	}
-	r.settle()
+	r.settler.settle()
 	numbers := map[string]uint32{}
 	for _, name := range []string{"a", "b", "c"} {
-		numbers[name] = planned(r.plan, name).Number
+		numbers[name] = planned(r.ports.plan, name).Number
 	}
 	oldIndex := c.Index
 	r.state.Place = "another boot 1"
@@ -114,12 +114,12 @@ func TestARebootBringsPortsBackAsTheirDevicesAppear(t *testing.T) {
 			r.dev.next = oldIndex
 		}
 		r.dev.veth(step.device, step.mac)
-		r.settle()
+		r.settler.settle()
 		at := r.kernel.last().Attachments
 		if len(at) != i+1 || at[id(step.port)].Ifindex != r.dev.byName[step.device].Index {
 			t.Errorf("with %s: attachments %+v", step.device, at)
 		}
-		if got := planned(r.plan, step.port).Number; got != numbers[step.port] {
+		if got := planned(r.ports.plan, step.port).Number; got != numbers[step.port] {
 			t.Errorf("port %s had number %d, has %d", step.port, numbers[step.port], got)
 		}
 	}

@@ -25,19 +25,19 @@ type counting struct {
 }
 
 // counting takes in the loop what reading the counters needs.
-func (a *Agent) counting(devices bool) (c counting, err error) {
-	c = counting{members: view.Members(a.plan), reader: a.kernel.CounterReader()}
-	if !devices || a.losses == nil {
+func (an *answers) counting(devices bool) (c counting, err error) {
+	c = counting{members: view.Members(an.ports.plan), reader: an.kernel.CounterReader()}
+	if !devices || an.losses == nil {
 		return c, nil
 	}
-	c.devices = make(map[plan.PortID]hostdev.Device, len(a.applied.Attachments))
-	for i := range a.state.Held {
-		h := &a.state.Held[i]
-		d, ok, err := a.dev.Device(h.Device)
+	c.devices = make(map[plan.PortID]hostdev.Device, len(an.effect.applied.Attachments))
+	for i := range an.state.Held {
+		h := &an.state.Held[i]
+		d, ok, err := an.dev.Device(h.Device)
 		if err != nil {
 			return c, err
 		}
-		if at, attached := a.applied.Attachments[h.ID]; ok && attached && at.Ifindex == d.Index {
+		if at, attached := an.effect.applied.Attachments[h.ID]; ok && attached && at.Ifindex == d.Index {
 			c.devices[h.ID] = d
 		}
 	}
@@ -45,10 +45,10 @@ func (a *Agent) counting(devices bool) (c counting, err error) {
 }
 
 // unmoved drops, in the loop, what was read of ports whose counters became another port's meanwhile.
-func unmoved[T any](ctx context.Context, a *Agent, c counting, read []T, id func(T) plan.PortID) ([]T, error) {
+func unmoved[T any](ctx context.Context, s *shared, c counting, read []T, id func(T) plan.PortID) ([]T, error) {
 	out := make([]T, 0, len(read))
-	err := a.do(ctx, func() error {
-		now := a.kernel.CounterReader()
+	err := s.do(ctx, func() error {
+		now := s.kernel.CounterReader()
 		for _, r := range read {
 			if c.reader.Unmoved(id(r), now) {
 				out = append(out, r)
@@ -60,9 +60,9 @@ func unmoved[T any](ctx context.Context, a *Agent, c counting, read []T, id func
 }
 
 // Stats are the counters of every uplink and port, in the plan's order (S80, D7), and the devices' own losses beside them.
-func (a *Agent) Stats(ctx context.Context) ([]api.Stats, error) {
+func (an *answers) Stats(ctx context.Context) ([]api.Stats, error) {
 	var c counting
-	err := a.do(ctx, func() (err error) { c, err = a.counting(true); return err })
+	err := an.do(ctx, func() (err error) { c, err = an.counting(true); return err })
 	if err != nil {
 		return nil, err
 	}
@@ -81,18 +81,18 @@ func (a *Agent) Stats(ctx context.Context) ([]api.Stats, error) {
 		}
 		out = append(out, view.Stats(m, n, at))
 	}
-	if err := a.addLosses(c, out); err != nil {
+	if err := an.addLosses(c, out); err != nil {
 		return nil, err
 	}
-	return unmoved(ctx, a, c, out, func(s api.Stats) plan.PortID { return plan.PortID{Switch: s.Switch, Name: s.Name} })
+	return unmoved(ctx, an.shared, c, out, func(s api.Stats) plan.PortID { return plan.PortID{Switch: s.Switch, Name: s.Name} })
 }
 
 // addLosses puts the devices' own losses beside the counters.
-func (a *Agent) addLosses(c counting, to []api.Stats) error {
+func (an *answers) addLosses(c counting, to []api.Stats) error {
 	if len(c.devices) == 0 {
 		return nil
 	}
-	all, err := a.losses.All()
+	all, err := an.losses.All()
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (a *Agent) addLosses(c counting, to []api.Stats) error {
 		}
 		l, seen := all[d.Peer.Index]
 		if d.Peer.Elsewhere {
-			if l, seen, err = a.losses.Peer(d.Peer); err != nil {
+			if l, seen, err = an.losses.Peer(d.Peer); err != nil {
 				return err
 			}
 		}
@@ -122,9 +122,9 @@ func (a *Agent) addLosses(c counting, to []api.Stats) error {
 }
 
 // Accounts holds the counters of every uplink and port against the accounting invariant, under traffic (S94).
-func (a *Agent) Accounts(ctx context.Context) ([]api.PortAccount, error) {
+func (an *answers) Accounts(ctx context.Context) ([]api.PortAccount, error) {
 	var c counting
-	err := a.do(ctx, func() (err error) { c, err = a.counting(false); return err })
+	err := an.do(ctx, func() (err error) { c, err = an.counting(false); return err })
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (a *Agent) Accounts(ctx context.Context) ([]api.PortAccount, error) {
 	if err != nil {
 		return nil, err
 	}
-	if all, err = unmoved(ctx, a, c, all, func(x accounts.Account) plan.PortID { return x.ID }); err != nil {
+	if all, err = unmoved(ctx, an.shared, c, all, func(x accounts.Account) plan.PortID { return x.ID }); err != nil {
 		return nil, err
 	}
 	return view.Accounts(all), nil

@@ -10,52 +10,52 @@ import (
 )
 
 // dryRun says what applying the file would change, which ways to the host's own addresses that concerns, and who would be asked.
-func (a *Agent) dryRun(ctx context.Context, cfg *spec.Config, q api.Apply) (*api.Applied, error) {
+func (cg *changer) dryRun(ctx context.Context, cfg *spec.Config, q api.Apply) (*api.Applied, error) {
 	out := &api.Applied{DryRun: true}
 	var ask *needsAsking
-	err := a.do(ctx, func() (err error) {
-		ask, err = a.dry(cfg, out)
+	err := cg.do(ctx, func() (err error) {
+		ask, err = cg.dry(cfg, out)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	if ask != nil {
-		out.Trial, err = a.plannedTrial(ctx, ask, q)
+		out.Trial, err = cg.trials.plannedTrial(ctx, ask, q)
 	}
 	return out, err
 }
 
 // dry is what of a dry run the loop answers.
-func (a *Agent) dry(cfg *spec.Config, out *api.Applied) (*needsAsking, error) {
-	if faults := spec.CheckDevices(cfg, a.lookup); len(faults) > 0 {
+func (cg *changer) dry(cfg *spec.Config, out *api.Applied) (*needsAsking, error) {
+	if faults := spec.CheckDevices(cfg, cg.lookup); len(faults) > 0 {
 		return nil, api.NewError(api.Invalid, faultLines(faults)...)
 	}
-	out.Warnings = append(spec.MissingDevices(cfg, a.lookup), cfg.Warnings()...)
-	after, lines, err := a.preview(cfg)
+	out.Warnings = append(spec.MissingDevices(cfg, cg.lookup), cfg.Warnings()...)
+	after, lines, err := cg.preview(cfg)
 	if len(lines) > 0 {
 		return nil, api.NewError(api.Invalid, lines...)
 	}
 	if err != nil {
 		return nil, err
 	}
-	out.Warnings = append(out.Warnings, a.macTableWarnings(cfg, after)...)
-	out.Effects = changes.Effects(a.plan, after)
-	if out.Changes, err = changes.Between(a.file, cfg); err != nil {
+	out.Warnings = append(out.Warnings, cg.ports.macTableWarnings(cfg, after)...)
+	out.Effects = changes.Effects(cg.ports.plan, after)
+	if out.Changes, err = changes.Between(cg.ports.file, cfg); err != nil {
 		return nil, err
 	}
-	risks := reach.Risks(a.plan, after, a.reachHost())
+	risks := reach.Risks(cg.ports.plan, after, cg.trials.reachHost())
 	if len(risks) == 0 {
 		return nil, nil
 	}
-	interfaces, err := a.interfaces(risks)
-	return &needsAsking{risks, interfaces, a.ownMACs()}, err
+	interfaces, err := cg.trials.interfaces(risks)
+	return &needsAsking{risks, interfaces, cg.trials.ownMACs()}, err
 }
 
 // plannedTrial is how the change would be tried.
-func (a *Agent) plannedTrial(ctx context.Context, n *needsAsking, q api.Apply) (*api.Trial, error) {
+func (tr *trials) plannedTrial(ctx context.Context, n *needsAsking, q api.Apply) (*api.Trial, error) {
 	t := &api.Trial{State: api.TrialPlanned, Change: "apply " + q.File, AtRisk: n.risks, Asked: []reach.Ask{}}
-	asks, err := reach.Before(ctx, a.adoptions.net, n.interfaces, func(mac [6]byte) bool { return n.own[mac] })
+	asks, err := reach.Before(ctx, tr.records.net, n.interfaces, func(mac [6]byte) bool { return n.own[mac] })
 	if err != nil {
 		return nil, err
 	}

@@ -16,13 +16,11 @@ import (
 	"heddle/internal/agent/state"
 	"heddle/internal/binding"
 	"heddle/internal/dataplane"
-	"heddle/internal/host/guest"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/observe"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
-	"heddle/internal/uplinks"
 )
 
 // fakeDevices are devices in memory. changes lists what was done to them.
@@ -359,15 +357,14 @@ func (r *rig) restart(content string) error {
 	if err != nil {
 		return err
 	}
-	r.Agent = &Agent{name: "test", place: "here", log: slog.New(slog.DiscardHandler), dev: r.dev, kernel: r.kernel, store: store, state: st,
-		stale: true, calls: make(chan func()), tracing: make(chan struct{}, 1), stopped: make(chan struct{}), verdicts: uplinks.Verdicts{}, adapters: guest.Adapters{}, events: event.NewBus(keptEvents), strangers: strangers{}}
-	r.lags = uplinks.NewLAGs(r.uplinkHost())
+	r.Agent = newAgent(&shared{name: "test", place: "here", log: slog.New(slog.DiscardHandler), dev: r.dev, kernel: r.kernel, store: store, state: st,
+		calls: make(chan func()), stopped: make(chan struct{}), events: event.NewBus(keptEvents)})
 	var given *givenConfig
 	if content != "" {
 		given = &givenConfig{parse(r.t, content), state.Source{File: "heddle.yaml", Content: content, Seen: digest([]byte(content))}}
 	}
 	last := st.Config
-	fresh, err := r.chooseConfig(given)
+	fresh, err := r.ports.chooseConfig(given)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,11 @@ import (
 // flowDir is where the flow tables of an agent are: gone after a reboot, as what they are counted from.
 func flowDir(p instance.Paths, name string) string { return filepath.Join(p.Run, name+".flows") }
 
+// flowing answers what is asked of flows.
+type flowing struct {
+	flows *metering.Runner // nil where flows cannot be metered
+}
+
 // followFlows has flows metered as the plan says.
 func (a *Agent) followFlows(o Options, source *dataplane.Flows) error {
 	dir := flowDir(o.Paths, o.Name)
@@ -30,8 +35,8 @@ func (a *Agent) followFlows(o Options, source *dataplane.Flows) error {
 	if err != nil {
 		return fmt.Errorf("ask for the host's name: %w", err)
 	}
-	a.flows = metering.Start(metering.Options{Log: a.log, Dir: dir, Origin: place, Source: source, Retire: source.Retire, Export: metering.Exporters(metering.ExportOptions{Host: host, Dir: dir, Log: a.log, Publish: a.events.Publish})})
-	a.closers = append(a.closers, a.flows.Close)
+	a.flowing.flows = metering.Start(metering.Options{Log: a.log, Dir: dir, Origin: place, Source: source, Retire: source.Retire, Export: metering.Exporters(metering.ExportOptions{Host: host, Dir: dir, Log: a.log, Publish: a.events.Publish})})
+	a.closers = append(a.closers, a.flowing.flows.Close)
 	return nil
 }
 
@@ -39,41 +44,41 @@ func (a *Agent) followFlows(o Options, source *dataplane.Flows) error {
 func noFlows() error { return api.NewError(api.Internal, "this agent meters no flows") }
 
 // Flows are the flows there are.
-func (a *Agent) Flows(_ context.Context, q api.FlowQuery) (*api.FlowList, error) {
-	if a.flows == nil {
+func (fl *flowing) Flows(_ context.Context, q api.FlowQuery) (*api.FlowList, error) {
+	if fl.flows == nil {
 		return nil, noFlows()
 	}
-	return a.flows.Flows(q)
+	return fl.flows.Flows(q)
 }
 
 // FlowTop calls emit after every interval with the flows of the highest rates.
-func (a *Agent) FlowTop(ctx context.Context, q api.FlowTopQuery, emit func(api.FlowTop) error) error {
-	if a.flows == nil {
+func (fl *flowing) FlowTop(ctx context.Context, q api.FlowTopQuery, emit func(api.FlowTop) error) error {
+	if fl.flows == nil {
 		return noFlows()
 	}
-	return a.flows.Top(ctx, q, emit)
+	return fl.flows.Top(ctx, q, emit)
 }
 
 // FlowRecords calls emit with records as they are made.
-func (a *Agent) FlowRecords(ctx context.Context, q api.FlowFilter, emit func(api.FlowRecords) error) error {
-	if a.flows == nil {
+func (fl *flowing) FlowRecords(ctx context.Context, q api.FlowFilter, emit func(api.FlowRecords) error) error {
+	if fl.flows == nil {
 		return noFlows()
 	}
-	return a.flows.Records(ctx, q, emit)
+	return fl.flows.Records(ctx, q, emit)
 }
 
 // FlowStatus says how metering and export do.
-func (a *Agent) FlowStatus(context.Context) (*api.FlowStatus, error) {
-	if a.flows == nil {
+func (fl *flowing) FlowStatus(context.Context) (*api.FlowStatus, error) {
+	if fl.flows == nil {
 		return &api.FlowStatus{Switches: []api.FlowSwitch{}}, nil
 	}
-	return a.flows.Status()
+	return fl.flows.Status()
 }
 
 // FlowSums calls emit with sums of flows.
-func (a *Agent) FlowSums(ctx context.Context, q api.FlowSumQuery, emit func(api.FlowSums) error) error {
-	if a.flows == nil {
+func (fl *flowing) FlowSums(ctx context.Context, q api.FlowSumQuery, emit func(api.FlowSums) error) error {
+	if fl.flows == nil {
 		return noFlows()
 	}
-	return a.flows.Sums(ctx, q, emit)
+	return fl.flows.Sums(ctx, q, emit)
 }

@@ -23,20 +23,20 @@ type follower interface {
 
 // follow adds a part of the agent, before the loop runs.
 func (a *Agent) follow(f follower) {
-	a.followers = append(a.followers, f)
+	a.reconciler.followers = append(a.reconciler.followers, f)
 	a.closers = append(a.closers, f.Close)
 }
 
-func (a *Agent) tellFollowers(bounds []bound) {
-	now := uplinks.InForce{Plan: a.plan, Facts: a.applied.Facts, Devices: make(map[plan.PortID]hostdev.Device, len(bounds))}
+func (rc *reconciler) tellFollowers(bounds []bound) {
+	now := uplinks.InForce{Plan: rc.ports.plan, Facts: rc.effect.applied.Facts, Devices: make(map[plan.PortID]hostdev.Device, len(bounds))}
 	for _, b := range bounds {
 		now.Devices[b.id] = b.device
 	}
-	for _, f := range a.followers {
+	for _, f := range rc.followers {
 		f.Settled(now)
 	}
-	if a.flows != nil {
-		a.flows.Settled(a.plan, portGroupNames(a.cfg))
+	if rc.flowing.flows != nil {
+		rc.flowing.flows.Settled(rc.ports.plan, portGroupNames(rc.ports.cfg))
 	}
 }
 
@@ -55,54 +55,38 @@ func portGroupNames(cfg *spec.Config) map[string][]string {
 	return all
 }
 
-// post has f run in the loop, from any goroutine but the loop's own; false when the loop has ended.
-func (a *Agent) post(f func()) bool {
-	select {
-	case a.calls <- f:
-		return true
-	case <-a.stopped:
-		return false
-	}
-}
-
-// postUnless has f run in the loop unless done is closed first.
-func (a *Agent) postUnless(done <-chan struct{}, f func()) {
-	select {
-	case a.calls <- f:
-	case <-a.stopped:
-	case <-done:
-	}
-}
-
 // uplinkHost is what the protocols and the load balancing on uplinks share with the agent.
 func (a *Agent) uplinkHost() uplinks.Host {
-	return uplinks.Host{Log: a.log, Memory: &a.state.Memory, Events: a.events, Verdicts: a.verdicts, Post: a.postUnless, Settle: a.settle, SettleSoon: a.settleSoon, Limit: tellLimit()}
+	return uplinks.Host{Log: a.log, Memory: &a.state.Memory, Events: a.events, Verdicts: a.teaming.verdicts, Post: a.postUnless, Settle: a.settler.settle, SettleSoon: a.settler.settleSoon, Limit: tellLimit()}
 }
 
 // followUplinks has the protocols spoken on the uplinks.
 func (a *Agent) followUplinks(open linkproto.Opener) {
 	host := a.uplinkHost()
-	a.lags.Start(open)
-	a.neighbours = uplinks.FollowLLDP(host, uplinks.Self{Chassis: devices.DerivedMAC(plan.PortID{Name: "chassis"}, a.place), Version: a.version}, open)
-	a.follow(a.lags)
-	a.follow(a.neighbours)
+	a.teaming.lags.Start(open)
+	a.teaming.neighbours = uplinks.FollowLLDP(host, uplinks.Self{Chassis: devices.DerivedMAC(plan.PortID{Name: "chassis"}, a.place), Version: a.version}, open)
+	a.follow(a.teaming.lags)
+	a.follow(a.teaming.neighbours)
 	a.follow(uplinks.FollowBeacons(host, open))
 }
 
 // followLoad has ports moved off loaded uplinks.
 func (a *Agent) followLoad(o uplinks.LoadOptions) {
-	p := uplinks.NewLoad(a.uplinkHost(), meter{a}, o)
+	p := uplinks.NewLoad(a.uplinkHost(), meter{a.shared, a.effect}, o)
 	p.Start()
 	a.follow(p)
 }
 
 // meter measures with the agent's kernel and devices.
-type meter struct{ a *Agent }
+type meter struct {
+	*shared
+	effect *effect
+}
 
-func (m meter) Applied() *binding.Desired                           { return m.a.applied }
-func (m meter) Counters() (map[plan.PortID]observe.Counters, error) { return m.a.kernel.Counters() }
-func (m meter) Speed(device string) float64                         { return m.a.dev.Speed(device) }
-func (m meter) Complain(what string, err error)                     { m.a.complain(what, err) }
+func (m meter) Applied() *binding.Desired                           { return m.effect.applied }
+func (m meter) Counters() (map[plan.PortID]observe.Counters, error) { return m.kernel.Counters() }
+func (m meter) Speed(device string) float64                         { return m.dev.Speed(device) }
+func (m meter) Complain(what string, err error)                     { m.complain(what, err) }
 
 // lagDevices are the devices of the uplinks, as LACP knows them.
 func lagDevices(bounds []bound) map[plan.PortID]memory.LAGDevice {

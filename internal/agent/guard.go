@@ -53,22 +53,22 @@ func (b *beingTried) Error() string { return "another change is being tried" }
 
 // tried runs a command's change in the loop. Where it concerns the way to the host's own addresses, it returns when it is decided whether
 // the change stays, or at once where the operator alone can say. f may be called several times; it changes nothing but by a.change.
-func (a *Agent) tried(ctx context.Context, in func(context.Context, func() error) error, g *guard, out *api.Applied, f func() error) error {
+func (tr *trials) tried(ctx context.Context, in func(context.Context, func() error) error, g *guard, out *api.Applied, f func() error) error {
 	for {
 		err := in(ctx, func() error {
 			*out = api.Applied{Changes: []api.Change{}}
-			return a.underGuard(g, f)
+			return tr.underGuard(g, f)
 		})
 		var other *beingTried
 		var ask *needsAsking
 		switch {
 		case errors.As(err, &other):
-			err = a.awaitOther(ctx, other)
+			err = tr.awaitOther(ctx, other)
 		case errors.As(err, &ask):
-			err = a.askBefore(ctx, g, ask)
+			err = tr.askBefore(ctx, g, ask)
 		default:
 			if err == nil {
-				err = a.awaitDecision(ctx, g, out)
+				err = tr.awaitDecision(ctx, g, out)
 			}
 			return err
 		}
@@ -79,21 +79,21 @@ func (a *Agent) tried(ctx context.Context, in func(context.Context, func() error
 }
 
 // underGuard runs one attempt of a command in the loop.
-func (a *Agent) underGuard(g *guard, f func() error) error {
-	if err := a.busy(); err != nil {
+func (tr *trials) underGuard(g *guard, f func() error) error {
+	if err := tr.busy(); err != nil {
 		return err
 	}
 	if err := checkWindow(g.within); err != nil {
 		return err
 	}
-	a.guard = g
-	defer func() { a.guard = nil }()
+	tr.guard = g
+	defer func() { tr.guard = nil }()
 	if err := f(); err != nil {
 		return err
 	}
 	if g.change != nil {
-		a.carryOver(g.change)
-		a.watchChange(g.change)
+		tr.carryOver(g.change)
+		tr.watchChange(g.change)
 	}
 	return nil
 }
@@ -106,31 +106,31 @@ func checkWindow(d time.Duration) error {
 }
 
 // busy says that a change is being tried: one that is asked about is waited for, one that an operator has to confirm is not.
-func (a *Agent) busy() error {
-	c := a.adoptions.journal.Change
+func (tr *trials) busy() error {
+	c := tr.records.journal.Change
 	switch {
 	case c == nil:
 		return nil
 	case len(c.Asks) > 0 || c.Phase != adopt.Waiting:
-		return &beingTried{a.adoptions.trial.decided}
+		return &beingTried{tr.decided}
 	}
 	return api.NewError(api.Invalid, fmt.Sprintf("%q concerns the way to this host's own addresses and is not confirmed yet: confirm it (heddle confirm), or wait %s until it goes back; nothing was changed",
-		c.What, a.left(c).Round(time.Second)))
+		c.What, tr.left(c).Round(time.Second)))
 }
 
 // busyForAdoption is the error for a move of the host's addresses while a change is being tried.
-func (a *Agent) busyForAdoption() error {
-	if c := a.adoptions.journal.Change; c != nil {
+func (tr *trials) busyForAdoption() error {
+	if c := tr.records.journal.Change; c != nil {
 		return api.NewError(api.Invalid, fmt.Sprintf("%q concerns the way to this host's own addresses and is being tried: wait until it is decided (heddle events); nothing was changed", c.What))
 	}
 	return nil
 }
 
-func (a *Agent) awaitOther(ctx context.Context, other *beingTried) error {
+func (tr *trials) awaitOther(ctx context.Context, other *beingTried) error {
 	select {
 	case <-other.decided:
 		return nil
-	case <-a.stopped:
+	case <-tr.stopped:
 		return errors.New("the agent is stopping")
 	case <-ctx.Done():
 		return ctx.Err()
@@ -138,8 +138,8 @@ func (a *Agent) awaitOther(ctx context.Context, other *beingTried) error {
 }
 
 // askBefore asks those who could show that the host is reached, and refuses a change about which nobody can be asked.
-func (a *Agent) askBefore(ctx context.Context, g *guard, n *needsAsking) error {
-	asks, err := reach.Before(ctx, a.adoptions.net, n.interfaces, func(mac [6]byte) bool { return n.own[mac] })
+func (tr *trials) askBefore(ctx context.Context, g *guard, n *needsAsking) error {
+	asks, err := reach.Before(ctx, tr.records.net, n.interfaces, func(mac [6]byte) bool { return n.own[mac] })
 	if err != nil {
 		return fmt.Errorf("ask by which way this host is reached; nothing was changed: %w", err)
 	}
@@ -168,63 +168,63 @@ func risksText(risks []reach.Risk) string {
 }
 
 // guardChange is asked by change before anything is done: an error keeps the change back. One that is to be tried is written down.
-func (a *Agent) guardChange(before intent) error {
-	g := a.guard
-	if g == nil || a.plan == nil {
+func (tr *trials) guardChange(before intent) error {
+	g := tr.guard
+	if g == nil || tr.ports.plan == nil {
 		return nil
 	}
-	next, err := a.resolve(a.cfg)
+	next, err := tr.ports.resolve(tr.ports.cfg)
 	if err != nil {
 		return err
 	}
-	risks := reach.Risks(a.plan, next, a.reachHost())
+	risks := reach.Risks(tr.ports.plan, next, tr.reachHost())
 	if len(risks) == 0 {
-		a.next = next
+		tr.ports.next = next
 		return nil
 	}
-	if r := a.adoptions.journal.Open(); r != nil {
+	if r := tr.records.journal.Open(); r != nil {
 		return api.NewError(api.Invalid, fmt.Sprintf("the change concerns the way to this host's own addresses (%s), and the adoption of %s by %s is not finished: confirm it first (heddle host-port confirm %s)",
 			risksText(risks), r.Config.Device, r.Port.Name, r.Port.Name))
 	}
-	interfaces, err := a.interfaces(risks)
+	interfaces, err := tr.interfaces(risks)
 	if err != nil {
 		return err
 	}
 	if !g.asked || !slices.Equal(g.interfaces, interfaces) {
-		return &needsAsking{risks, interfaces, a.ownMACs()}
+		return &needsAsking{risks, interfaces, tr.ownMACs()}
 	}
 	if len(g.asks) > 0 || g.within > 0 { // else nobody else can be cut off
-		if err := a.rememberChange(g, before, risks); err != nil {
+		if err := tr.rememberChange(g, before, risks); err != nil {
 			return err
 		}
 	}
-	a.next = next
+	tr.ports.next = next
 	return nil
 }
 
 // reachHost is what package reach has to know of this host.
-func (a *Agent) reachHost() reach.Host {
+func (tr *trials) reachHost() reach.Host {
 	return reach.Host{
 		Addressed: func(device string) bool {
-			d, ok, err := a.dev.Device(device)
+			d, ok, err := tr.dev.Device(device)
 			return err == nil && ok && d.HostTraffic
 		},
-		MAC: func(id plan.PortID) plan.MAC { return devices.DerivedMAC(id, a.place) },
+		MAC: func(id plan.PortID) plan.MAC { return devices.DerivedMAC(id, tr.place) },
 	}
 }
 
 // interfaces are those by which somebody is asked: the ones at risk and, of uplinks, the VLAN devices on them.
-func (a *Agent) interfaces(risks []reach.Risk) (list []reach.Interface, err error) {
+func (tr *trials) interfaces(risks []reach.Risk) (list []reach.Interface, err error) {
 	for _, r := range risks {
 		list = append(list, reach.Interface{Device: r.Device, Outside: r.Outside})
-		d, ok, err := a.dev.Device(r.Device)
+		d, ok, err := tr.dev.Device(r.Device)
 		if err != nil {
 			return nil, err
 		}
 		if !ok || !r.Uplink {
 			continue
 		}
-		stacked, err := a.adoptions.net.VLANDevices(d.Index)
+		stacked, err := tr.records.net.VLANDevices(d.Index)
 		if err != nil {
 			return nil, err
 		}
@@ -236,17 +236,17 @@ func (a *Agent) interfaces(risks []reach.Risk) (list []reach.Interface, err erro
 }
 
 // ownMACs are the addresses behind this host's ports: frames for them do not leave it.
-func (a *Agent) ownMACs() map[[6]byte]bool {
+func (tr *trials) ownMACs() map[[6]byte]bool {
 	own := map[[6]byte]bool{}
-	for _, sw := range a.plan.Switches {
-		for i, e := range dataplane.EffectiveMACs(sw, a.applied.Facts) {
+	for _, sw := range tr.ports.plan.Switches {
+		for i, e := range dataplane.EffectiveMACs(sw, tr.effect.applied.Facts) {
 			own[e.MAC] = true
 			own[sw.Ports[i].InitialMAC] = true
 		}
 	}
-	learned, err := a.kernel.MACs()
+	learned, err := tr.kernel.MACs()
 	if err != nil {
-		a.complain("read the learned MACs", err)
+		tr.complain("read the learned MACs", err)
 	}
 	for _, e := range learned {
 		own[e.MAC] = true
@@ -255,7 +255,7 @@ func (a *Agent) ownMACs() map[[6]byte]bool {
 }
 
 // rememberChange writes down what undoes the change, before it is made.
-func (a *Agent) rememberChange(g *guard, before intent, risks []reach.Risk) error {
+func (tr *trials) rememberChange(g *guard, before intent, risks []reach.Risk) error {
 	place, err := instance.Place()
 	if err != nil {
 		return err
@@ -265,48 +265,48 @@ func (a *Agent) rememberChange(g *guard, before intent, risks []reach.Risk) erro
 		return err
 	}
 	c := &adopt.Change{Phase: adopt.Waiting, What: g.what, Place: place, Risks: risks, Asks: g.asks, MadeAt: now, Within: g.within,
-		Ports: a.portsBefore(before), Kept: before.kept, Numbers: a.state.Numbers}
+		Ports: tr.ports.portsBefore(before), Kept: before.kept, Numbers: tr.state.Numbers}
 	if c.Within == 0 {
 		c.Within = triedWithin
 	}
-	if before.config != a.state.Config {
+	if before.config != tr.state.Config {
 		c.File = &before.config
 	}
 	for _, i := range g.interfaces {
-		if has, ok := a.hasNow(i.Device); ok {
+		if has, ok := tr.hasNow(i.Device); ok {
 			c.Interfaces = append(c.Interfaces, has)
 		}
 	}
-	a.adoptions.journal.Change = c
-	if err := a.adoptions.journal.Save(); err != nil {
-		a.adoptions.journal.Change = nil
+	tr.records.journal.Change = c
+	if err := tr.records.journal.Save(); err != nil {
+		tr.records.journal.Change = nil
 		return err
 	}
-	g.change, a.adoptions.trial.decided = c, make(chan struct{})
+	g.change, tr.decided = c, make(chan struct{})
 	return nil
 }
 
 // hasNow is what the host has on the interface.
-func (a *Agent) hasNow(device string) (has adopt.Interface, ok bool) {
-	d, ok, err := a.dev.Device(device)
+func (tr *trials) hasNow(device string) (has adopt.Interface, ok bool) {
+	d, ok, err := tr.dev.Device(device)
 	if err != nil || !ok {
 		return has, false
 	}
-	if has.Config, err = a.adoptions.net.Survey(d.Name, d.Index); err == nil {
-		has.Settings, err = a.adoptions.net.Carried(d.Name)
+	if has.Config, err = tr.records.net.Survey(d.Name, d.Index); err == nil {
+		has.Settings, err = tr.records.net.Carried(d.Name)
 	}
 	if err != nil {
-		a.log.Warn("what the host has on an interface is not known, and is not put back", "device", device, "err", err)
+		tr.log.Warn("what the host has on an interface is not known, and is not put back", "device", device, "err", err)
 	}
 	return has, err == nil
 }
 
 // dropChange forgets a change that was not made after all.
-func (a *Agent) dropChange() error {
-	if a.guard == nil || a.guard.change == nil {
+func (tr *trials) dropChange() error {
+	if tr.guard == nil || tr.guard.change == nil {
 		return nil
 	}
-	a.guard.change, a.adoptions.journal.Change = nil, nil
-	close(a.adoptions.trial.decided)
-	return a.adoptions.journal.Save()
+	tr.guard.change, tr.records.journal.Change = nil, nil
+	close(tr.decided)
+	return tr.records.journal.Save()
 }

@@ -43,26 +43,39 @@ type Devices interface {
 	SetOffload(d hostdev.Device, o hostdev.Offload, on bool) error
 }
 
+// holding has the devices of ports and uplinks in hand, and gives them back as they were.
+type holding struct {
+	*shared
+	ports   *ports
+	records *records
+	effect  *effect
+	// doubt has a port that was just connected wait for what its QEMU says.
+	doubt func(*plan.Port)
+
+	born     map[plan.PortID]uint64   // of the devices in hand, hostdev.Device.Born
+	hardware map[plan.PortID]hardware // what is known of the uplinks' devices
+}
+
 // takeHold compares the devices that ports have now with those in hand. What changed is written down, with how new devices
 // were, before anything is done to them, so that a crash cannot lose that. On an error everything in hand is as before.
-func (a *Agent) takeHold(bounds []bound) (changed bool, err error) {
-	if a.holds(bounds) {
+func (hd *holding) takeHold(bounds []bound) (changed bool, err error) {
+	if hd.holds(bounds) {
 		return false, nil
 	}
-	held, released, departed, intended := a.state.Held, slices.Clip(a.state.Released), a.state.Departed, a.intent()
-	a.state.Released = released
-	changed, lost, err := a.compareHold(bounds)
+	held, released, departed, intended := hd.state.Held, slices.Clip(hd.state.Released), hd.state.Departed, hd.ports.intent()
+	hd.state.Released = released
+	changed, lost, err := hd.compareHold(bounds)
 	if err == nil && changed {
-		err = a.store.Save(a.state)
+		err = hd.store.Save(hd.state)
 	}
 	if err != nil {
-		a.state.Held, a.state.Released, a.state.Departed = held, released, departed
-		a.restore(intended)
+		hd.state.Held, hd.state.Released, hd.state.Departed = held, released, departed
+		hd.ports.restore(intended)
 		return false, err
 	}
-	a.born = make(map[plan.PortID]uint64, len(bounds))
+	hd.born = make(map[plan.PortID]uint64, len(bounds))
 	for _, b := range bounds {
-		a.born[b.id] = b.device.Born
+		hd.born[b.id] = b.device.Born
 	}
 	for _, tell := range lost {
 		tell()
@@ -72,13 +85,13 @@ func (a *Agent) takeHold(bounds []bound) (changed bool, err error) {
 
 // holds says whether the devices that ports have are plainly those in hand, each in the place where it was, as they are after most
 // changes.
-func (a *Agent) holds(bounds []bound) bool {
-	if len(bounds) != len(a.state.Held) || len(a.born) != len(bounds) {
+func (hd *holding) holds(bounds []bound) bool {
+	if len(bounds) != len(hd.state.Held) || len(hd.born) != len(bounds) {
 		return false
 	}
 	for i := range bounds {
-		b, h := &bounds[i], &a.state.Held[i]
-		born, seen := a.born[h.ID]
+		b, h := &bounds[i], &hd.state.Held[i]
+		born, seen := hd.born[h.ID]
 		if b.id != h.ID || b.device.Index != h.Index || !seen || b.device.Born != born || h.MAC.IsZero() && adoptable(h, *b) {
 			return false
 		}
@@ -87,16 +100,16 @@ func (a *Agent) holds(bounds []bound) bool {
 }
 
 // compareHold makes what is in hand the devices that ports have now; lost tell of the owners that left.
-func (a *Agent) compareHold(bounds []bound) (changed bool, lost []func(), err error) {
+func (hd *holding) compareHold(bounds []bound) (changed bool, lost []func(), err error) {
 	now := make(map[plan.PortID]bound, len(bounds))
 	for _, b := range bounds {
 		now[b.id] = b
 	}
-	kept := make([]state.Held, 0, len(a.state.Held))
-	for _, h := range a.state.Held {
+	kept := make([]state.Held, 0, len(hd.state.Held))
+	for _, h := range hd.state.Held {
 		b, ok := now[h.ID]
 		same := ok && b.device.Index == h.Index
-		if same && !a.replaced(b, h) {
+		if same && !hd.replaced(b, h) {
 			if h.MAC.IsZero() && adoptable(&h, b) {
 				h.MAC, changed = b.device.Peer.MAC, true
 			}
@@ -106,61 +119,61 @@ func (a *Agent) compareHold(bounds []bound) (changed bool, lost []func(), err er
 		}
 		changed = true
 		if same { // what is there now only looks like it: there is nothing to give back, and it is not attached
-			a.redo = true
-			a.depart(h)
+			hd.effect.redo = true
+			hd.depart(h)
 		} else {
-			a.state.Released = append(a.state.Released, h)
+			hd.state.Released = append(hd.state.Released, h)
 		}
-		lost = append(lost, a.lostOwner(h))
+		lost = append(lost, hd.lostOwner(h))
 	}
 	for _, b := range bounds {
 		if _, isNew := now[b.id]; !isNew {
 			continue
 		}
 		changed = true
-		h, err := a.holdOf(b)
+		h, err := hd.holdOf(b)
 		if err != nil {
 			return false, nil, err
 		}
 		kept = append(kept, h)
 	}
-	a.state.Held = kept
+	hd.state.Held = kept
 	return changed, lost, nil
 }
 
 // inHand are those of the devices that were in hand before; why the others cannot be taken becomes their ports' problem.
-func (a *Agent) inHand(bounds []bound, why error) (have []bound) {
+func (hd *holding) inHand(bounds []bound, why error) (have []bound) {
 	for _, b := range bounds {
-		if h := a.state.Of(b.id); h != nil && h.Index == b.device.Index && !a.replaced(b, *h) {
+		if h := hd.state.Of(b.id); h != nil && h.Index == b.device.Index && !hd.replaced(b, *h) {
 			have = append(have, b)
 			continue
 		}
-		a.problems[b.id] = fmt.Sprintf("device %s cannot be taken: %v", b.device.Name, why)
+		hd.effect.problems[b.id] = fmt.Sprintf("device %s cannot be taken: %v", b.device.Name, why)
 	}
 	return have
 }
 
 // replaced says whether the device in hand went and another took its name and index: seen by this process, or, when that
 // happened before it started, by the lost attachment and another address.
-func (a *Agent) replaced(b bound, h state.Held) bool {
-	if born, seen := a.born[h.ID]; seen {
+func (hd *holding) replaced(b bound, h state.Held) bool {
+	if born, seen := hd.born[h.ID]; seen {
 		return born != b.device.Born
 	}
-	return !h.Own.IsZero() && h.Own != b.device.MAC && !a.kernel.Adopted(h.Index)
+	return !h.Own.IsZero() && h.Own != b.device.MAC && !hd.kernel.Adopted(h.Index)
 }
 
 // distrust has devices prepared again that were found without the attachment they had.
-func (a *Agent) distrust() {
-	for i := range a.state.Held {
-		if h := &a.state.Held[i]; h.Prepared && !a.kernel.Adopted(h.Index) {
+func (hd *holding) distrust() {
+	for i := range hd.state.Held {
+		if h := &hd.state.Held[i]; h.Prepared && !hd.kernel.Adopted(h.Index) {
 			h.Prepared = false
 		}
 	}
 }
 
-func (a *Agent) holdOf(b bound) (state.Held, error) {
+func (hd *holding) holdOf(b bound) (state.Held, error) {
 	d := b.device
-	ipv6, err := a.dev.IPv6(d)
+	ipv6, err := hd.dev.IPv6(d)
 	h := state.Held{ID: b.id, Device: d.Name, Index: d.Index, Uplink: b.uplink != nil, WasUp: d.AdminUp, WasPromiscuous: d.FlagPromiscuous, WasIPv6: ipv6, Own: d.MAC, Permanent: d.Permanent}
 	if b.port != nil {
 		h.Made = b.port.Role == spec.Host
@@ -168,14 +181,14 @@ func (a *Agent) holdOf(b bound) (state.Held, error) {
 			h.MAC = d.Peer.MAC
 		}
 	}
-	for _, r := range a.state.Released {
+	for _, r := range hd.state.Released {
 		if r.Index == d.Index { // from one port's hand into another's
 			h.WasUp, h.WasPromiscuous, h.WasIPv6, h.WasARPIgnore = r.WasUp, r.WasPromiscuous, r.WasIPv6, r.WasARPIgnore
 			h.Offloads = r.Offloads
 		}
 	}
 	// A device that was moved to another namespace and back has kept what was done to it, and cannot be given back there.
-	if r, ok := a.state.Return(b.id, d.Index, d.MAC); ok && h.Uplink {
+	if r, ok := hd.state.Return(b.id, d.Index, d.MAC); ok && h.Uplink {
 		h.WasPromiscuous, h.Offloads = r.WasPromiscuous, r.Offloads
 	}
 	return h, err
@@ -183,14 +196,14 @@ func (a *Agent) holdOf(b bound) (state.Held, error) {
 
 // depart remembers how an uplink's device was that left the host's namespace, or that is gone, should it come back, also to the
 // next agent. Of other devices nothing is kept: what was done to them does not go with them.
-func (a *Agent) depart(h state.Held) {
+func (hd *holding) depart(h state.Held) {
 	if !h.Uplink || h.Made {
 		return
 	}
-	if len(a.state.Departed) >= abi.MaxPorts { // uplinks of configurations that are gone
-		a.state.Departed = nil
+	if len(hd.state.Departed) >= abi.MaxPorts { // uplinks of configurations that are gone
+		hd.state.Departed = nil
 	}
-	a.state.Depart(h)
+	hd.state.Depart(h)
 }
 
 // adoptable says whether the owner's adapter has an address to take: it is up for the first time. Before that its owner is
@@ -202,56 +215,56 @@ func adoptable(h *state.Held, b bound) bool {
 
 // prepareAll readies the devices that were newly taken: a port's cable is plugged in. What was done once is not done again, so
 // that an operator may set a device down and it stays so.
-func (a *Agent) prepareAll(bounds []bound) error {
+func (hd *holding) prepareAll(bounds []bound) error {
 	var errs []error
 	for i := range bounds {
 		b := &bounds[i]
-		h := a.state.Of(b.id)
+		h := hd.state.Of(b.id)
 		if h == nil || h.Prepared {
 			continue
 		}
-		if err := a.prepare(b, h); err != nil {
-			a.problems[b.id] = err.Error()
+		if err := hd.prepare(b, h); err != nil {
+			hd.effect.problems[b.id] = err.Error()
 			errs = append(errs, fmt.Errorf("port %s: %w", b.id, err))
 			continue
 		}
 		h.Prepared = true
 		if b.port != nil {
-			a.doubt(b.port)
+			hd.doubt(b.port)
 		}
-		a.publishDevice(event.Connected, *h)
-		a.log.Info("device connected", "port", b.id.String(), "device", b.device.Name, "ifindex", b.device.Index)
+		hd.publishDevice(event.Connected, *h)
+		hd.log.Info("device connected", "port", b.id.String(), "device", b.device.Name, "ifindex", b.device.Index)
 	}
 	return errors.Join(errs...)
 }
 
-func (a *Agent) prepare(b *bound, h *state.Held) error {
+func (hd *holding) prepare(b *bound, h *state.Held) error {
 	d := b.device
 	var err error
 	switch {
 	case b.uplink == nil:
-		err = a.dev.SetIPv6(d, false)
+		err = hd.dev.SetIPv6(d, false)
 	case !d.FlagPromiscuous:
-		err = a.dev.SetPromiscuous(d, true)
+		err = hd.dev.SetPromiscuous(d, true)
 	}
 	if err != nil {
 		return err
 	}
 	if h.Made {
-		host, ok, err := a.dev.Device(b.port.Device)
+		host, ok, err := hd.dev.Device(b.port.Device)
 		if err == nil && ok && !host.AdminUp {
-			err = a.dev.SetUp(host, true)
+			err = hd.dev.SetUp(host, true)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if !d.AdminUp {
-		if err := a.dev.SetUp(d, true); err != nil {
+		if err := hd.dev.SetUp(d, true); err != nil {
 			return err
 		}
 	}
-	now, ok, err := a.dev.Device(d.Name)
+	now, ok, err := hd.dev.Device(d.Name)
 	if ok && now.Index == d.Index {
 		b.device = now
 	}

@@ -14,12 +14,12 @@ import (
 
 func TestDeviceThatAppearsIsConnectedAndGivenBack(t *testing.T) {
 	r := newRig(t, strings.Replace(base, "name: lab", "name: lab\n    upDelay: 0s", 1)) // or the uplink comes to be used when 100 ms have passed
-	if len(r.kernel.last().Attachments) != 0 || r.problems[id("a")] == "" {
-		t.Fatalf("without devices: %+v, %v", r.kernel.last(), r.problems)
+	if len(r.kernel.last().Attachments) != 0 || r.effect.problems[id("a")] == "" {
+		t.Fatalf("without devices: %+v, %v", r.kernel.last(), r.effect.problems)
 	}
 	r.dev.nic("eno1", 1500)
 	r.dev.veth("pa", "02:00:00:00:00:0a")
-	r.settle()
+	r.settler.settle()
 	want := []string{"promiscuous eno1 true", "up eno1 true", "ipv6 pa false", "up pa true"}
 	if !slices.Equal(r.dev.changes, want) {
 		t.Errorf("done to the devices: %v, want %v", r.dev.changes, want)
@@ -31,7 +31,7 @@ func TestDeviceThatAppearsIsConnectedAndGivenBack(t *testing.T) {
 		t.Errorf("facts %+v", f)
 	}
 	n := len(r.kernel.applied)
-	r.settle()
+	r.settler.settle()
 	if len(r.kernel.applied) != n || len(r.dev.changes) != len(want) {
 		t.Error("something was done though nothing changed")
 	}
@@ -49,7 +49,7 @@ func TestRestartDoesNothingToDevicesInHand(t *testing.T) {
 	r := newRig(t, base)
 	r.dev.nic("eno1", 1500)
 	r.dev.veth("pa", "02:00:00:00:00:0a")
-	r.settle()
+	r.settler.settle()
 	if err := r.dev.SetUp(*r.dev.byName["pa"], false); err != nil { // by an operator
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestCrashBetweenWritingDownAndPreparing(t *testing.T) {
 			t.Errorf("before %q: written down %+v", what, h)
 		}
 	}
-	r.settle()
+	r.settler.settle()
 	if !looked {
 		t.Fatal("the device was not touched")
 	}
@@ -91,28 +91,28 @@ func TestS3_InitialMACIsTheOneTheAdapterHadWhenItCameUp(t *testing.T) {
 	r := newRig(t, base)
 	d := r.dev.veth("pb", "02:00:00:00:00:01")
 	d.Peer.AdminUp = false
-	r.settle()
-	if mac := planned(r.plan, "b").InitialMAC; !mac.IsZero() {
+	r.settler.settle()
+	if mac := planned(r.ports.plan, "b").InitialMAC; !mac.IsZero() {
 		t.Errorf("taken before the adapter was up: %s", mac)
 	}
 	d.Peer.MAC, d.Peer.AdminUp = plan.MAC{2, 0, 0, 0, 0, 0xb}, true
-	r.settle()
+	r.settler.settle()
 	if mac := planned(r.kernel.last().Plan, "b").InitialMAC.String(); mac != "02:00:00:00:00:0b" {
 		t.Errorf("taken: %s", mac)
 	}
 	d.Peer.MAC = plan.MAC{2, 0, 0, 0, 0, 0x66}
-	r.settle()
+	r.settler.settle()
 	if err := r.restart(base); err != nil {
 		t.Fatal(err)
 	}
 	if mac := planned(r.kernel.last().Plan, "b").InitialMAC.String(); mac != "02:00:00:00:00:0b" {
 		t.Errorf("a change became the initial MAC: %s", mac)
 	}
-	if r.last[id("b")].violation == "" {
+	if r.reporter.last[id("b")].violation == "" {
 		t.Error("no violation")
 	}
 	d.Index = 99 // another adapter
-	r.settle()
+	r.settler.settle()
 	if mac := planned(r.kernel.last().Plan, "b").InitialMAC.String(); mac != "02:00:00:00:00:66" {
 		t.Errorf("a new adapter: %s", mac)
 	}
@@ -121,13 +121,13 @@ func TestS3_InitialMACIsTheOneTheAdapterHadWhenItCameUp(t *testing.T) {
 func TestD2_MACOfAnotherPortIsNotTakenOver(t *testing.T) {
 	r := newRig(t, base)
 	r.dev.veth("pb", "02:00:00:00:00:0a")
-	r.settle()
+	r.settler.settle()
 	if mac := planned(r.kernel.last().Plan, "b").InitialMAC; !mac.IsZero() {
 		t.Errorf("b has a's MAC %s", mac)
 	}
-	r.settle()
-	if !strings.Contains(r.problems[id("b")], "port a") {
-		t.Errorf("problem: %q", r.problems[id("b")])
+	r.settler.settle()
+	if !strings.Contains(r.effect.problems[id("b")], "port a") {
+		t.Errorf("problem: %q", r.effect.problems[id("b")])
 	}
 }
 
@@ -137,7 +137,7 @@ func TestHostPortOfAnotherNameOfOursIsReplacedAndAForeignDeviceIsNot(t *testing.
 	if !slices.Contains(r.dev.changes, "create vmk0 sw-vmk0") {
 		t.Fatalf("%v", r.dev.changes)
 	}
-	mac := planned(r.plan, "vmk0").InitialMAC
+	mac := planned(r.ports.plan, "vmk0").InitialMAC
 	if mac.IsZero() || mac[0]&3 != 2 {
 		t.Errorf("derived MAC %s is not a locally administered unicast address", mac)
 	}
@@ -152,15 +152,15 @@ func TestHostPortOfAnotherNameOfOursIsReplacedAndAForeignDeviceIsNot(t *testing.
 	if err := r.apply(file + "  - {name: foreign, switch: lab, portGroup: web, role: host}\n"); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(r.problems[id("foreign")], "did not make") || slices.Contains(r.dev.changes, "delete foreign") {
-		t.Errorf("problem %q, changes %v", r.problems[id("foreign")], r.dev.changes)
+	if !strings.Contains(r.effect.problems[id("foreign")], "did not make") || slices.Contains(r.dev.changes, "delete foreign") {
+		t.Errorf("problem %q, changes %v", r.effect.problems[id("foreign")], r.dev.changes)
 	}
 }
 
 func TestDeviceThatGoesWhileGivenBack(t *testing.T) {
 	r := newRig(t, base)
 	r.dev.veth("pa", "02:00:00:00:00:0a")
-	r.settle()
+	r.settler.settle()
 	r.dev.fail["up pa false"] = fmt.Errorf("set the state of device pa: %w", unix.ENODEV)
 	if err := r.apply("switches: [{name: lab}]"); err != nil {
 		t.Fatal(err)
@@ -174,14 +174,14 @@ func TestDeviceThatGoesWhileGivenBack(t *testing.T) {
 func TestADeviceThatWasAwayIsGivenBackAsItWasBefore(t *testing.T) {
 	r := newRig(t, base)
 	nic := r.dev.nic("eno1", 1500)
-	r.settle()
+	r.settler.settle()
 	if !nic.FlagPromiscuous {
 		t.Fatal("the uplink's device is not promiscuous")
 	}
 	for _, c := range []struct{ noticed, restarted bool }{{noticed: true}, {noticed: false}, {noticed: true, restarted: true}} { // or it was back before anybody looked
 		if c.noticed {
 			delete(r.dev.byName, "eno1")
-			r.settle()
+			r.settler.settle()
 		}
 		if c.restarted { // another agent finds it, that knows of it what is written down
 			if err := r.restart(base); err != nil {
@@ -190,7 +190,7 @@ func TestADeviceThatWasAwayIsGivenBackAsItWasBefore(t *testing.T) {
 		}
 		nic.AdminUp, nic.Born = false, nic.Born+1
 		r.dev.byName["eno1"] = nic
-		r.settle()
+		r.settler.settle()
 	}
 	if h := r.state.Of(plan.PortID{Switch: "lab", Name: "u1"}); h == nil || h.WasPromiscuous || !nic.AdminUp {
 		t.Errorf("after it came back: %+v, up %v", h, nic.AdminUp)

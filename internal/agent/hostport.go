@@ -14,23 +14,23 @@ import (
 
 // hostInterface finds or makes the device pair of a host port and returns the switch's end. With enforce, MAC, MTU and
 // addresses of the host's end are made what the plan says.
-func (a *Agent) hostInterface(p *plan.Port, enforce bool) (hostdev.Device, error) {
-	end, there, err := a.knownPair(p)
+func (hd *holding) hostInterface(p *plan.Port, enforce bool) (hostdev.Device, error) {
+	end, there, err := hd.knownPair(p)
 	if err != nil {
 		return end, err
 	}
 	if !there {
-		if end, err = a.newPair(p); err != nil {
+		if end, err = hd.newPair(p); err != nil {
 			return end, err
 		}
 		enforce = true
 	}
 	if enforce {
-		if err := a.enforce(p, end); err != nil {
+		if err := hd.enforce(p, end); err != nil {
 			return hostdev.Device{}, err
 		}
 	}
-	d, ok, err := a.dev.DeviceAt(end.Index)
+	d, ok, err := hd.dev.DeviceAt(end.Index)
 	if err == nil && !ok {
 		err = fmt.Errorf("device %s went away", end.Name)
 	}
@@ -38,22 +38,22 @@ func (a *Agent) hostInterface(p *plan.Port, enforce bool) (hostdev.Device, error
 }
 
 // newPair makes the pair. A device of one of its names that is not ours is an error.
-func (a *Agent) newPair(p *plan.Port) (end hostdev.Device, err error) {
+func (hd *holding) newPair(p *plan.Port) (end hostdev.Device, err error) {
 	name := devices.SwitchEnd(p.Device)
 	for _, taken := range []string{p.Device, name} {
-		if _, ok, err := a.dev.Device(taken); err != nil || ok {
+		if _, ok, err := hd.dev.Device(taken); err != nil || ok {
 			if err == nil {
 				err = fmt.Errorf("a device %s exists that this agent did not make: rename or remove it, or give the port another device name", taken)
 			}
 			return end, err
 		}
 	}
-	pair := hostdev.Pair{Host: p.Device, MAC: p.InitialMAC, MTU: p.MTU, Switch: name, Alias: devices.Alias(a.name, p.ID)}
-	if err := a.makePair(p.ID, pair); err != nil {
+	pair := hostdev.Pair{Host: p.Device, MAC: p.InitialMAC, MTU: p.MTU, Switch: name, Alias: devices.Alias(hd.name, p.ID)}
+	if err := hd.makePair(p.ID, pair); err != nil {
 		return end, err
 	}
-	a.state.PairOf(p.Device).Counted = true
-	end, ok, err := a.dev.Device(name)
+	hd.state.PairOf(p.Device).Counted = true
+	end, ok, err := hd.dev.Device(name)
 	if err == nil && !ok {
 		err = fmt.Errorf("device %s went away", name)
 	}
@@ -61,30 +61,30 @@ func (a *Agent) newPair(p *plan.Port) (end hostdev.Device, err error) {
 }
 
 // enforce makes the host's end what the plan says. One that is in another namespace by now is that namespace's.
-func (a *Agent) enforce(p *plan.Port, end hostdev.Device) error {
+func (hd *holding) enforce(p *plan.Port, end hostdev.Device) error {
 	var errs []error
 	if end.MTU != p.MTU {
-		errs = append(errs, a.dev.SetMTU(end, p.MTU))
+		errs = append(errs, hd.dev.SetMTU(end, p.MTU))
 	}
-	host, ok, err := a.dev.DeviceAt(end.Peer.Index)
+	host, ok, err := hd.dev.DeviceAt(end.Peer.Index)
 	if err != nil || !ok || end.Peer.Elsewhere || host.Name != p.Device {
 		return errors.Join(append(errs, err)...)
 	}
 	if host.MTU != p.MTU {
-		errs = append(errs, a.dev.SetMTU(host, p.MTU))
+		errs = append(errs, hd.dev.SetMTU(host, p.MTU))
 	}
 	if host.MAC != p.InitialMAC {
-		errs = append(errs, a.dev.SetMAC(host, p.InitialMAC))
+		errs = append(errs, hd.dev.SetMAC(host, p.InitialMAC))
 	}
-	if a.adopted(p.ID.Name) != nil && a.runTime(p.ID.Name) != nil { // its addresses live as they did on the device
+	if hd.records.adopted(p.ID.Name) != nil && hd.ports.runTime(p.ID.Name) != nil { // its addresses live as they did on the device
 		return errors.Join(errs...)
 	}
-	return errors.Join(append(errs, a.address(p, host))...)
+	return errors.Join(append(errs, hd.address(p, host))...)
 }
 
 // address gives the host's end the addresses that the port asks for, and takes away those that it asked for before. Others are somebody
 // else's: an operator's, or those of a DHCP client.
-func (a *Agent) address(p *plan.Port, host hostdev.Device) error {
+func (hd *holding) address(p *plan.Port, host hostdev.Device) error {
 	var want []netip.Prefix
 	for _, s := range p.Addresses {
 		prefix, err := netip.ParsePrefix(s)
@@ -93,8 +93,8 @@ func (a *Agent) address(p *plan.Port, host hostdev.Device) error {
 		}
 		want = append(want, prefix)
 	}
-	have, err := a.dev.Addresses(host)
-	rec := a.state.PairOf(p.Device)
+	have, err := hd.dev.Addresses(host)
+	rec := hd.state.PairOf(p.Device)
 	if err != nil || rec == nil {
 		return err
 	}
@@ -102,20 +102,20 @@ func (a *Agent) address(p *plan.Port, host hostdev.Device) error {
 		rec.Put, rec.Counted = common(want, have), true
 	}
 	missing, over := without(want, have), without(rec.Put, want)
-	if err := a.plansToPut(rec, missing); err != nil {
+	if err := hd.plansToPut(rec, missing); err != nil {
 		return err
 	}
 	var errs []error
 	// First what comes: as long as the interface has an address of a subnet, others' routes in it stay.
 	for _, prefix := range missing {
-		errs = append(errs, a.dev.AddAddress(host, prefix))
+		errs = append(errs, hd.dev.AddAddress(host, prefix))
 	}
 	for _, prefix := range common(over, have) {
-		if err := a.dev.RemoveAddress(host, prefix); err != nil {
+		if err := hd.dev.RemoveAddress(host, prefix); err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		a.log.Info("address removed that the port no longer asks for", "port", p.ID.String(), "device", host.Name, "address", prefix.String())
+		hd.log.Info("address removed that the port no longer asks for", "port", p.ID.String(), "device", host.Name, "address", prefix.String())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -125,14 +125,14 @@ func (a *Agent) address(p *plan.Port, host hostdev.Device) error {
 }
 
 // plansToPut writes down what is going to be put on an interface, so that a crash in between cannot make it somebody else's.
-func (a *Agent) plansToPut(rec *state.Pair, missing []netip.Prefix) error {
+func (hd *holding) plansToPut(rec *state.Pair, missing []netip.Prefix) error {
 	fresh := without(missing, rec.Put)
 	if len(fresh) == 0 {
 		return nil
 	}
 	before := rec.Put
 	rec.Put = slices.Concat(before, fresh)
-	if err := a.store.Save(a.state); err != nil && a.commanded {
+	if err := hd.store.Save(hd.state); err != nil && hd.effect.commanded {
 		rec.Put = before
 		return err
 	}

@@ -22,8 +22,27 @@ const (
 	nextTurn  = 50 * time.Millisecond
 )
 
+// effect is what the kernel does.
+type effect struct {
+	*shared
+	ports *ports
+
+	applied   *binding.Desired  // nil before anything is in force
+	redo      bool              // what is applied was not applied whole
+	flip      dataplane.Instant // when applied came into force
+	littered  bool              // by a change since the last tick
+	commanded bool              // the reconcile at hand is a command's, which is refused when it cannot be remembered
+	problems  map[plan.PortID]string
+}
+
 // attaching is where the attaching and detaching of devices stands.
 type attaching struct {
+	*shared
+	effect *effect
+	mount  func() error // makes sure that there is a file system to pin in
+	// attached looks at devices that have waited.
+	attached func(waited map[uint32]error)
+
 	left, most int
 	missing    map[uint32]error // dataplane.Kernel.Unattached
 	waiting    []chan struct{}  // closed when nothing is left
@@ -34,43 +53,43 @@ type attaching struct {
 // beside the one that counts before that instant, so that a full disk refuses the change while nothing has happened yet, and
 // replaces it right after: a crash in between leaves the old configuration for the next start, and what counts is never mixed. What
 // nobody commanded, such as an uplink that is back, goes into force also when it cannot be written down.
-func (a *Agent) putInForce(d binding.Desired) error {
+func (ef *effect) putInForce(d binding.Desired) error {
 	began := time.Now()
-	a.keepNumbers()
-	staged := a.stage()
-	at, err := a.kernel.Change(d, func() error {
-		if _, err := staged(); a.commanded { // what links and guests do is not refused; save says so, and is tried again
+	ef.ports.keepNumbers()
+	staged := ef.stage()
+	at, err := ef.kernel.Change(d, func() error {
+		if _, err := staged(); ef.commanded { // what links and guests do is not refused; save says so, and is tried again
 			return err
 		}
 		return nil
 	})
 	next, _ := staged()
 	if at == (dataplane.Instant{}) {
-		a.meters.Failed()
+		ef.meters.Failed()
 		if next != nil {
 			err = errors.Join(err, next.Discard())
 		}
 		return err
 	}
-	a.applied, a.redo, a.flip = &d, err != nil, at
+	ef.applied, ef.redo, ef.flip = &d, err != nil, at
 	if next != nil {
 		err = errors.Join(err, next.Commit())
 	}
 	took := time.Since(began)
-	a.meters.Applied(took)
-	a.log.Debug("plan put into force", "took", took)
+	ef.meters.Applied(took)
+	ef.log.Debug("plan put into force", "took", took)
 	return err
 }
 
 // stage writes the state beside the file that counts, while the kernel's tables are written; the function it returns waits for that.
 // Nobody else is at the state meanwhile.
-func (a *Agent) stage() func() (*state.Staged, error) {
+func (ef *effect) stage() func() (*state.Staged, error) {
 	var next *state.Staged
 	var err error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		next, err = a.store.Stage(a.state)
+		next, err = ef.store.Stage(ef.state)
 	}()
 	return func() (*state.Staged, error) {
 		<-done
@@ -79,9 +98,9 @@ func (a *Agent) stage() func() (*state.Staged, error) {
 }
 
 // keepNumbers has the state keep the numbers of the ports and uplinks there are; one that is gone gives its number back.
-func (a *Agent) keepNumbers() {
+func (ps *ports) keepNumbers() {
 	var numbers []state.Number
-	for _, sw := range a.plan.Switches {
+	for _, sw := range ps.plan.Switches {
 		for _, p := range sw.Ports {
 			numbers = append(numbers, state.Number{ID: p.ID, Number: p.Number})
 		}
@@ -89,26 +108,25 @@ func (a *Agent) keepNumbers() {
 			numbers = append(numbers, state.Number{ID: u.ID, Number: u.Number})
 		}
 	}
-	a.state.Numbers = numbers
+	ps.state.Numbers = numbers
 }
 
 // attach goes on attaching and detaching devices for a while.
-func (a *Agent) attach(budget time.Duration) {
-	waited := a.kernel.Unattached()
-	left, err := a.kernel.Attach(budget)
-	t := &a.attaching
-	defer func() { a.lookAtNew(waited) }()
+func (t *attaching) attach(budget time.Duration) {
+	waited := t.kernel.Unattached()
+	left, err := t.kernel.Attach(budget)
+	defer func() { t.attached(waited) }()
 	// A thousand that fail, a few each turn, are a complaint a second; "heddle port show" has each one's reason.
 	if err != nil && time.Since(t.complained) >= sweepEvery {
 		t.complained = time.Now()
-		a.complain("attach to the devices", err)
+		t.complain("attach to the devices", err)
 	}
-	t.missing, t.left, t.most = a.kernel.Unattached(), left, max(t.most, left)
+	t.missing, t.left, t.most = t.kernel.Unattached(), left, max(t.most, left)
 	if left > 0 {
 		return
 	}
 	if t.most > 0 {
-		a.log.Info("devices attached", "were waiting", t.most)
+		t.log.Info("devices attached", "were waiting", t.most)
 	}
 	t.most = 0
 	for _, w := range t.waiting {
@@ -118,22 +136,22 @@ func (a *Agent) attach(budget time.Duration) {
 }
 
 // attachFailed has what failed tried again.
-func (a *Agent) attachFailed() {
-	for _, err := range a.attaching.missing {
+func (t *attaching) attachFailed() {
+	for _, err := range t.missing {
 		if err != nil {
 			if errors.Is(err, os.ErrNotExist) { // the directory of the pins may be gone
-				a.guardPins()
+				t.guardPins()
 			}
-			a.kernel.RetryAttach()
-			a.attach(nextTurn)
+			t.kernel.RetryAttach()
+			t.attach(nextTurn)
 			return
 		}
 	}
 }
 
 // moreToAttach is ready while devices wait.
-func (a *Agent) moreToAttach() <-chan struct{} {
-	if a.attaching.left == 0 {
+func (t *attaching) moreToAttach() <-chan struct{} {
+	if t.left == 0 {
 		return nil
 	}
 	ready := make(chan struct{})
@@ -142,12 +160,12 @@ func (a *Agent) moreToAttach() <-chan struct{} {
 }
 
 // whyNotAttached says why frames of the port do not reach the switch yet, "" when they do.
-func (a *Agent) whyNotAttached(id plan.PortID) string {
-	at, connected := a.applied.Attachments[id]
+func (t *attaching) whyNotAttached(id plan.PortID) string {
+	at, connected := t.effect.applied.Attachments[id]
 	if !connected {
 		return ""
 	}
-	err, waits := a.attaching.missing[at.Ifindex]
+	err, waits := t.missing[at.Ifindex]
 	switch {
 	case !waits:
 		return ""
@@ -159,13 +177,13 @@ func (a *Agent) whyNotAttached(id plan.PortID) string {
 
 // doAttached runs f in the loop, waits for it, and then, while the loop goes on, until no device waits any more. A caller that
 // gives up waiting changes nothing.
-func (a *Agent) doAttached(ctx context.Context, f func() error) error {
+func (t *attaching) doAttached(ctx context.Context, f func() error) error {
 	var done chan struct{}
-	err := a.do(ctx, func() error {
+	err := t.do(ctx, func() error {
 		err := f()
-		if err == nil && a.attaching.left > 0 {
+		if err == nil && t.left > 0 {
 			done = make(chan struct{})
-			a.attaching.waiting = append(a.attaching.waiting, done)
+			t.waiting = append(t.waiting, done)
 		}
 		return err
 	})
@@ -174,18 +192,18 @@ func (a *Agent) doAttached(ctx context.Context, f func() error) error {
 	}
 	select {
 	case <-done:
-	case <-a.stopped:
+	case <-t.stopped:
 	case <-ctx.Done():
 	}
 	return nil
 }
 
 // Progress is how far the attaching of devices is.
-func (a *Agent) Progress(ctx context.Context) (out *api.Progress, err error) {
-	err = a.do(ctx, func() error {
-		out = &api.Progress{Attaching: a.attaching.left, Of: max(a.attaching.most, a.attaching.left)}
-		if c := a.adoptions.journal.Change; c != nil {
-			out.Trial = a.viewTrial(c)
+func (c *commands) Progress(ctx context.Context) (out *api.Progress, err error) {
+	err = c.do(ctx, func() error {
+		out = &api.Progress{Attaching: c.attaching.left, Of: max(c.attaching.most, c.attaching.left)}
+		if change := c.records.journal.Change; change != nil {
+			out.Trial = c.trials.viewTrial(change)
 		}
 		return nil
 	})
@@ -193,7 +211,7 @@ func (a *Agent) Progress(ctx context.Context) (out *api.Progress, err error) {
 }
 
 // timed runs a change and says when it was in force, counted from readAt (CLOCK_MONOTONIC of the command, 0 = from now).
-func (a *Agent) timed(out *api.Applied, readAt int64, change func() error) error {
+func (ef *effect) timed(out *api.Applied, readAt int64, change func() error) error {
 	now, err := dataplane.Monotonic()
 	if err != nil {
 		return err
@@ -201,7 +219,7 @@ func (a *Agent) timed(out *api.Applied, readAt int64, change func() error) error
 	if readAt <= 0 || readAt > now { // a client that does not say, or whose clock is another
 		readAt = now
 	}
-	before := a.flip
+	before := ef.flip
 	// A change of a thousand ports makes some megabytes of garbage; collecting it takes as long as the change itself, and can wait.
 	collect := debug.SetGCPercent(-1)
 	err = change()
@@ -209,11 +227,11 @@ func (a *Agent) timed(out *api.Applied, readAt int64, change func() error) error
 	if err != nil {
 		return err
 	}
-	if a.flip != before {
-		out.InForceMs = float64(a.flip.After-readAt) / 1e6
-		out.InForceAt = &api.Instant{Before: a.flip.Before, After: a.flip.After}
-		a.log.Info("in force", slog.Float64("ms", out.InForceMs))
-		a.littered = true
+	if ef.flip != before {
+		out.InForceMs = float64(ef.flip.After-readAt) / 1e6
+		out.InForceAt = &api.Instant{Before: ef.flip.Before, After: ef.flip.After}
+		ef.log.Info("in force", slog.Float64("ms", out.InForceMs))
+		ef.littered = true
 	}
 	return nil
 }

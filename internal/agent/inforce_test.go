@@ -69,12 +69,12 @@ func TestACrashAroundTheFlipLeavesTheOldOrTheNewStateWhole(t *testing.T) {
 func TestApplyingTheSameFileTwiceChangesNothing(t *testing.T) {
 	r := newRig(t, base)
 	r.dev.veth("pa", "02:00:00:00:00:0a")
-	r.settle()
+	r.settler.settle()
 	file := strings.ReplaceAll(base, "100", "300")
 	var out *api.Applied
 	apply := func() {
 		err := r.command(func(ctx context.Context) (err error) {
-			out, err = r.Apply(ctx, api.Apply{File: "next.yaml", Content: file})
+			out, err = r.changer.Apply(ctx, api.Apply{File: "next.yaml", Content: file})
 			return err
 		})
 		if err != nil {
@@ -85,7 +85,7 @@ func TestApplyingTheSameFileTwiceChangesNothing(t *testing.T) {
 	if out.InForceAt == nil || len(out.Changes) != 1 {
 		t.Errorf("the first time: %+v", out)
 	}
-	plans, changes, flip := len(r.kernel.applied), slices.Clone(r.dev.changes), r.flip
+	plans, changes, flip := len(r.kernel.applied), slices.Clone(r.dev.changes), r.effect.flip
 	stamp, err := os.Stat(filepath.Join(r.dir, "state.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestApplyingTheSameFileTwiceChangesNothing(t *testing.T) {
 	if err != nil || !os.SameFile(stamp, again) {
 		t.Errorf("the state was written again (%v)", err)
 	}
-	if len(r.kernel.applied) != plans || r.flip != flip || !slices.Equal(r.dev.changes, changes) {
+	if len(r.kernel.applied) != plans || r.effect.flip != flip || !slices.Equal(r.dev.changes, changes) {
 		t.Errorf("%d plans, devices %v", len(r.kernel.applied)-plans, r.dev.changes[len(changes):])
 	}
 }
@@ -117,7 +117,7 @@ func TestInForceIsCountedFromTheInput(t *testing.T) {
 	}
 	var out *api.Applied
 	err = r.command(func(ctx context.Context) (err error) {
-		out, err = r.Move(ctx, api.Move{Port: "a", PortGroup: "other", ReadAt: read})
+		out, err = r.commands.Move(ctx, api.Move{Port: "a", PortGroup: "other", ReadAt: read})
 		return err
 	})
 	if err != nil || out.InForceMs != 2.5 || *out.InForceAt != (api.Instant{Before: read + 2_000_000, After: read + 2_500_000}) {
@@ -130,7 +130,7 @@ func TestEffectsAreSaidInTheUsersWords(t *testing.T) {
 	dry := func(file string) []string {
 		var out *api.Applied
 		err := r.command(func(ctx context.Context) (err error) {
-			out, err = r.Apply(ctx, api.Apply{File: "next.yaml", Content: file, DryRun: true})
+			out, err = r.changer.Apply(ctx, api.Apply{File: "next.yaml", Content: file, DryRun: true})
 			return err
 		})
 		if err != nil {
@@ -163,13 +163,13 @@ func TestCommandsAreAnsweredWhileDevicesAreAttached(t *testing.T) {
 	r.kernel.left = 40
 	applied := make(chan error, 1)
 	go func() {
-		_, err := r.Apply(context.Background(), api.Apply{File: "next.yaml", Content: strings.ReplaceAll(base, "100", "300")})
+		_, err := r.changer.Apply(context.Background(), api.Apply{File: "next.yaml", Content: strings.ReplaceAll(base, "100", "300")})
 		applied <- err
 	}()
 	(<-r.calls)()
 	var p *api.Progress
 	progress := func() {
-		err := r.command(func(ctx context.Context) (err error) { p, err = r.Progress(ctx); return err })
+		err := r.command(func(ctx context.Context) (err error) { p, err = r.commands.Progress(ctx); return err })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,17 +181,17 @@ func TestCommandsAreAnsweredWhileDevicesAreAttached(t *testing.T) {
 	select {
 	case err := <-applied:
 		t.Fatalf("the command returned (%v) while devices wait", err)
-	case <-r.moreToAttach():
+	case <-r.attaching.moreToAttach():
 	}
 	r.kernel.left = 10
-	r.attach(nextTurn)
+	r.attaching.attach(nextTurn)
 	progress()
 	if p.Attaching != 10 || p.Of != 40 {
 		t.Errorf("progress %+v", p)
 	}
 	r.kernel.left = 0
-	r.attach(nextTurn)
-	if err := <-applied; err != nil || r.moreToAttach() != nil {
+	r.attaching.attach(nextTurn)
+	if err := <-applied; err != nil || r.attaching.moreToAttach() != nil {
 		t.Errorf("at the end: %v", err)
 	}
 }
@@ -201,7 +201,7 @@ func TestAFullDiskDoesNotKeepLinksFromBeingFollowed(t *testing.T) {
 	r := newRig(t, base)
 	r.dev.veth("pa", "02:00:00:00:00:0a")
 	nic := r.dev.nic("eno1", 1500)
-	r.settle()
+	r.settler.settle()
 	inTheWay := filepath.Join(r.dir, "state.json.new")
 	if err := os.Mkdir(inTheWay, 0o700); err != nil {
 		t.Fatal(err)
@@ -209,7 +209,7 @@ func TestAFullDiskDoesNotKeepLinksFromBeingFollowed(t *testing.T) {
 	uplink, port, other := plan.PortID{Switch: "lab", Name: "u1"}, plan.PortID{Switch: "lab", Name: "a"}, plan.PortID{Switch: "lab", Name: "b"}
 	for _, up := range []bool{false, true, false, true} {
 		nic.Carrier = up
-		r.settle()
+		r.settler.settle()
 		if got := r.kernel.last().Facts[uplink].Up; got != up {
 			t.Fatalf("the uplink is up: %v, in force: %v", up, got)
 		}
@@ -217,18 +217,18 @@ func TestAFullDiskDoesNotKeepLinksFromBeingFollowed(t *testing.T) {
 	r.dev.veth("pb", "02:00:00:00:00:0b")
 	before := r.events.Last()
 	nic.Carrier = false
-	r.settle()
-	r.settle()
+	r.settler.settle()
+	r.settler.settle()
 	facts := r.kernel.last().Facts
 	if _, there := facts[other]; there || facts[uplink].Up || !facts[port].Up {
 		t.Errorf("with a device that cannot be written down: %+v", facts)
 	}
-	if why := r.problems[other]; !strings.Contains(why, "pb cannot be taken") {
+	if why := r.effect.problems[other]; !strings.Contains(why, "pb cannot be taken") {
 		t.Errorf("b: %q", why)
 	}
 	delete(r.dev.byName, "pa")
-	r.settle()
-	r.settle()
+	r.settler.settle()
+	r.settler.settle()
 	if _, there := r.kernel.last().Facts[port]; there {
 		t.Error("a device that is gone is still in force")
 	}
@@ -239,19 +239,19 @@ func TestAFullDiskDoesNotKeepLinksFromBeingFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.tick()
-	if _, there := r.kernel.last().Facts[other]; !there || r.retry || len(r.told(event.Disconnected)) != 1 {
-		t.Errorf("with room again: b in force %v, retry %v", there, r.retry)
+	if _, there := r.kernel.last().Facts[other]; !there || r.settler.retry || len(r.told(event.Disconnected)) != 1 {
+		t.Errorf("with room again: b in force %v, retry %v", there, r.settler.retry)
 	}
 }
 
 func TestAPipeAsConfigurationDoesNotHoldUpTheAgent(t *testing.T) {
 	r := newRig(t, base)
-	r.configFile = filepath.Join(t.TempDir(), "heddle.yaml")
-	if err := syscall.Mkfifo(r.configFile, 0o600); err != nil {
+	r.ports.configFile = filepath.Join(t.TempDir(), "heddle.yaml")
+	if err := syscall.Mkfifo(r.ports.configFile, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	plans := len(r.kernel.applied)
-	r.reload()
+	r.changer.reload()
 	if len(r.kernel.applied) != plans {
 		t.Error("something was put into force")
 	}

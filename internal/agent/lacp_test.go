@@ -120,8 +120,8 @@ func (r *rig) loopUntil(what string, holds func() bool) {
 		select {
 		case f := <-r.calls:
 			f()
-		case <-r.itsTurn(): // on a loaded machine a settle takes so long that the next one waits
-			r.settle()
+		case <-r.settler.itsTurn(): // on a loaded machine a settle takes so long that the next one waits
+			r.settler.settle()
 		case <-tick.C:
 		case <-deadline:
 			r.t.Fatalf("waited in vain: %s", what)
@@ -137,7 +137,7 @@ func (r *rig) agree(s *sockets) {
 	devices := map[string]uint32{"u1": r.dev.byName["eno1"].Index, "u2": r.dev.byName["eno2"].Index}
 	ctx, cancel := context.WithCancel(context.Background())
 	var partner sync.WaitGroup
-	partner.Go(func() { playPartner(ctx, r.lags, s, devices) })
+	partner.Go(func() { playPartner(ctx, r.teaming.lags, s, devices) })
 	r.loopUntil("both members are used", func() bool { return r.out("u1") == "" && r.out("u2") == "" })
 	cancel()
 	partner.Wait()
@@ -172,8 +172,8 @@ func TestS53_MembersAreOutBeforeTheyHaveAPartner(t *testing.T) {
 			t.Fatalf("u3 is out: %s", f.Out)
 		}
 	}
-	r.loopUntil("LLDP is spoken on u1", func() bool { return r.view().Uplinks[0].LLDP != nil })
-	if v := r.view().Uplinks[0]; v.State != api.Out || v.LAG == nil || v.LAG.Name != "bundle" {
+	r.loopUntil("LLDP is spoken on u1", func() bool { return r.answers.view().Uplinks[0].LLDP != nil })
+	if v := r.answers.view().Uplinks[0]; v.State != api.Out || v.LAG == nil || v.LAG.Name != "bundle" {
 		t.Errorf("u1 is shown as %+v", v)
 	}
 }
@@ -181,7 +181,7 @@ func TestS53_MembersAreOutBeforeTheyHaveAPartner(t *testing.T) {
 func TestS52_WhatLACPFindsOutIsInForceAndSurvivesARestart(t *testing.T) {
 	r, s := bundleRig(t)
 	r.agree(s)
-	if v := r.view().Uplinks[1]; v.State != api.Up || !v.LAG.Used || v.LAG.Partner == nil || v.LAG.Partner.System != "02:00:00:00:00:bb" {
+	if v := r.answers.view().Uplinks[1]; v.State != api.Up || !v.LAG.Used || v.LAG.Partner == nil || v.LAG.Partner.System != "02:00:00:00:00:bb" {
 		t.Errorf("u2 is shown as %+v", v.LAG)
 	}
 	if n := countEvents(t, r, event.Neighbour); n < 2 {
@@ -244,7 +244,7 @@ ports:
 		t.Fatal("nothing failed")
 	}
 	r.kernel.fail = nil
-	r.settle()
+	r.settler.settle()
 	after, err := json.Marshal(r.state.LAGs)
 	if err != nil {
 		t.Fatal(err)
@@ -271,7 +271,7 @@ func TestLLDP_NeighboursAreShownAndPublished(t *testing.T) {
 	before := countEvents(t, r, event.Neighbour)
 	r.loopUntil("LLDP listens", func() bool { return s.put(lldp.EtherType, r.dev.byName["eno3"].Index, b) })
 	r.loopUntil("the neighbour is published", func() bool { return countEvents(t, r, event.Neighbour) == before+1 })
-	n := r.view().Uplinks[2].LLDP.Neighbours
+	n := r.answers.view().Uplinks[2].LLDP.Neighbours
 	if len(n) != 1 || n[0].Port != "Eth1/7" || n[0].SystemName != "leaf\ufffd[2J" || n[0].Chassis != "02:00:00:00:00:09" {
 		t.Errorf("%+v", n)
 	}

@@ -12,41 +12,41 @@ import (
 
 // startsWith has the agent begin with the configuration applied last, where the edited file concerns the way to the host's own addresses
 // and the switch is in the kernel: the file is then tried like any change (S81).
-func (a *Agent) startsWith(last state.Source) bool {
-	if len(a.state.Held) == 0 || last.Content == "" {
+func (cg *changer) startsWith(last state.Source) bool {
+	if len(cg.state.Held) == 0 || last.Content == "" {
 		return false
 	}
 	cfg, err := spec.Parse(last.File, []byte(last.Content))
 	if err != nil {
 		return false
 	}
-	before, err := a.planWith(cfg)
+	before, err := cg.ports.planWith(cfg)
 	if err != nil {
 		return false
 	}
-	after, err := a.planWith(a.file)
-	if err != nil || len(reach.Risks(before, after, a.reachHost())) == 0 {
+	after, err := cg.ports.planWith(cg.ports.file)
+	if err != nil || len(reach.Risks(before, after, cg.trials.reachHost())) == 0 {
 		return false
 	}
-	a.file, a.state.Config = cfg, last
+	cg.ports.file, cg.state.Config = cfg, last
 	return true
 }
 
-func (a *Agent) planWith(file *spec.Config) (*plan.Plan, error) {
-	l := a.layers()
+func (ps *ports) planWith(file *spec.Config) (*plan.Plan, error) {
+	l := ps.layers()
 	l.file = file
 	cfg, _ := l.merge()
-	return a.resolve(cfg)
+	return ps.resolve(cfg)
 }
 
 // applyLater applies the edited file when the loop runs.
-func (a *Agent) applyLater(given *givenConfig) {
+func (cg *changer) applyLater(given *givenConfig) {
 	what := "start with " + given.src.File
-	a.log.Info("the edited configuration file concerns the way to this host's own addresses: the one applied last counts until the new one has been tried", "file", given.src.File)
+	cg.log.Info("the edited configuration file concerns the way to this host's own addresses: the one applied last counts until the new one has been tried", "file", given.src.File)
 	go func() {
-		apply := func() error { _, err := a.apply(given.cfg, given.src, api.Apply{}); return err }
-		if err := a.tried(context.Background(), a.do, &guard{what: what}, &api.Applied{}, apply); err != nil {
-			a.log.Error("the edited configuration file is not in force; the one applied last counts", "file", given.src.File, "err", err)
+		apply := func() error { _, err := cg.apply(given.cfg, given.src, api.Apply{}); return err }
+		if err := cg.trials.tried(context.Background(), cg.do, &guard{what: what}, &api.Applied{}, apply); err != nil {
+			cg.log.Error("the edited configuration file is not in force; the one applied last counts", "file", given.src.File, "err", err)
 		}
 	}()
 }

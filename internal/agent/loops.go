@@ -17,6 +17,11 @@ import (
 
 // looping is what the agent knows of loops. The loop alone uses it. The zero value looks for none.
 type looping struct {
+	*shared
+	ports   *ports
+	effect  *effect
+	settler *settler
+
 	machine *loops.Machine
 	sender  loops.Sender
 	prober  *prober
@@ -61,16 +66,15 @@ func (l *looping) problem(id plan.PortID) string {
 }
 
 // loopsDue is ready when it is time for the next step of a search.
-func (a *Agent) loopsDue() <-chan time.Time {
-	if a.looping.timer == nil {
+func (l *looping) loopsDue() <-chan time.Time {
+	if l.timer == nil {
 		return nil
 	}
-	return a.looping.timer.C
+	return l.timer.C
 }
 
 // seeLoops takes in, before a plan is put in force, which ports there are and which loops their devices show.
-func (a *Agent) seeLoops(bounds []bound) {
-	l := &a.looping
+func (l *looping) seeLoops(bounds []bound) {
 	if l.machine == nil {
 		return
 	}
@@ -83,40 +87,40 @@ func (a *Agent) seeLoops(bounds []bound) {
 		}
 	}
 	l.machine.Keep(func(id plan.PortID) bool { return there[id] })
-	if joints := jointsOf(bounds); l.in != a.plan || !slices.Equal(joints, l.joints) {
-		l.joints, l.in = joints, a.plan
-		l.machine.See(loops.Ways(a.plan, joints), now)
+	if joints := jointsOf(bounds); l.in != l.ports.plan || !slices.Equal(joints, l.joints) {
+		l.joints, l.in = joints, l.ports.plan
+		l.machine.See(loops.Ways(l.ports.plan, joints), now)
 	}
-	a.state.Loops = l.machine.Blocks()
-	a.wakeForLoops()
+	l.state.Loops = l.machine.Blocks()
+	l.wakeForLoops()
 }
 
 // closesLoop says which loops a configuration would close by devices that can be seen, where none is known of yet.
-func (a *Agent) closesLoop(cfg *spec.Config) (lines []string) {
-	if a.looping.machine == nil || len(cfg.Switches) == 0 {
+func (l *looping) closesLoop(cfg *spec.Config) (lines []string) {
+	if l.machine == nil || len(cfg.Switches) == 0 {
 		return nil
 	}
-	joints := jointsOf(a.boundBy(cfg))
+	joints := jointsOf(l.boundBy(cfg))
 	if len(joints) == 0 {
 		return nil
 	}
-	p, err := a.resolve(cfg)
+	p, err := l.ports.resolve(cfg)
 	if err != nil {
 		return nil // said where the plan is made
 	}
-	for _, l := range loops.Find(loops.Ways(p, joints)) {
-		if l.Port != (plan.PortID{}) && a.looping.why(l.Port) == "" {
+	for _, loop := range loops.Find(loops.Ways(p, joints)) {
+		if loop.Port != (plan.PortID{}) && l.why(loop.Port) == "" {
 			lines = append(lines, fmt.Sprintf("port %s would close a loop: %s. Leave it out, or take one of the veth pairs away; "+
-				"where the guests open it themselves, set security: {loopDetection: false} on their port group", l.Port.Name, l))
+				"where the guests open it themselves, set security: {loopDetection: false} on their port group", loop.Port.Name, loop))
 		}
 	}
 	return lines
 }
 
 // boundBy are the ports and uplinks of a configuration with the devices that there are.
-func (a *Agent) boundBy(cfg *spec.Config) (all []bound) {
+func (l *looping) boundBy(cfg *spec.Config) (all []bound) {
 	add := func(sw, name, device string) {
-		if d, ok, err := a.dev.Device(device); device != "" && ok && err == nil {
+		if d, ok, err := l.dev.Device(device); device != "" && ok && err == nil {
 			all = append(all, bound{id: plan.PortID{Switch: sw, Name: name}, device: d})
 		}
 	}
@@ -147,8 +151,7 @@ func jointsOf(bounds []bound) (joints []loops.Joint) {
 	return joints
 }
 
-func (a *Agent) wakeForLoops() {
-	l := &a.looping
+func (l *looping) wakeForLoops() {
 	if l.timer != nil {
 		l.timer.Stop()
 		l.timer = nil
@@ -159,69 +162,68 @@ func (a *Agent) wakeForLoops() {
 }
 
 // goOnWithLoops sends the probes that are due and blocks ports, or lets them go.
-func (a *Agent) goOnWithLoops() {
-	if a.looping.machine == nil || a.applied == nil {
+func (l *looping) goOnWithLoops() {
+	if l.machine == nil || l.effect.applied == nil {
 		return
 	}
-	send, changes := a.looping.machine.Due(time.Now())
+	send, changes := l.machine.Due(time.Now())
 	for _, s := range send {
-		a.looping.prober.send(a.probes(s))
+		l.prober.send(l.probes(s))
 	}
 	if len(changes) > 0 {
-		a.settle()
-		a.tellLoops(changes)
+		l.settler.settle()
+		l.tellLoops(changes)
 	}
-	a.wakeForLoops()
+	l.wakeForLoops()
 }
 
 // tellLoops says which ports were blocked and let go.
-func (a *Agent) tellLoops(changes []loops.Change) {
+func (l *looping) tellLoops(changes []loops.Change) {
 	for _, c := range changes {
-		e := a.at("port", c.Port)
+		e := about("port", c.Port)
 		e.Kind, e.From, e.To = event.Loop, "in service", "blocked"
 		e.Text = fmt.Sprintf("port %s is blocked because of a loop: %s", c.Port.Name, c.Why)
 		if c.Lifted {
 			e.From, e.To = e.To, e.From
 			e.Text = fmt.Sprintf("port %s is in service again: no loop goes through it any more", c.Port.Name)
-			a.log.Info(e.Text, "switch", c.Port.Switch)
+			l.log.Info(e.Text, "switch", c.Port.Switch)
 		} else {
-			a.log.Warn(e.Text, "switch", c.Port.Switch)
+			l.log.Warn(e.Text, "switch", c.Port.Switch)
 		}
-		a.events.Publish(e)
+		l.events.Publish(e)
 	}
 }
 
 // heardOfLoop takes in a sign, or a probe that came in.
-func (a *Agent) heardOfLoop(t dataplane.Told) {
-	l := &a.looping
-	if l.machine == nil || a.applied == nil {
+func (l *looping) heardOfLoop(t dataplane.Told) {
+	if l.machine == nil || l.effect.applied == nil {
 		return
 	}
 	if t.Kind == abi.TellSign {
 		l.machine.Signed(loops.Sign{Port: t.Port, Segment: loops.Segment{Switch: t.Port.Switch, VLAN: t.VLAN, AD: t.AD}, Kind: t.Sign}, time.Now())
 		return
 	}
-	in, ok := a.endFor(t.Port, t.VLAN, t.AD)
+	in, ok := l.endFor(t.Port, t.VLAN, t.AD)
 	if !ok {
 		return
 	}
 	p, err := l.sender.Read(t.Probe)
 	if err != nil { // another host's, or a forger's
-		a.log.Debug("a probe for loops came in", "port", t.Port.String(), "what", err)
+		l.log.Debug("a probe for loops came in", "port", t.Port.String(), "what", err)
 		return
 	}
-	if out, ok := a.endOf(p); ok {
+	if out, ok := l.endOf(p); ok {
 		l.machine.Came(loops.Way{Out: out, In: in}, p.Round, time.Now())
 	}
 }
 
 // endFor is where a frame with that tag comes in by the port or uplink, false when it takes none such.
-func (a *Agent) endFor(id plan.PortID, vlan uint16, ad bool) (loops.End, bool) {
-	if u := a.applied.Plan.Uplink(id); u != nil {
+func (l *looping) endFor(id plan.PortID, vlan uint16, ad bool) (loops.End, bool) {
+	if u := l.effect.applied.Plan.Uplink(id); u != nil {
 		seg, ok := loops.SegmentOf(id.Switch, &plan.VLAN{Mode: plan.VLANTrunk, Set: u.VLANs}, true, vlan, ad)
 		return loops.End{ID: id, Number: u.Number, Uplink: true, Segment: seg}, ok
 	}
-	p := a.applied.Plan.Port(id)
+	p := l.effect.applied.Plan.Port(id)
 	if p == nil {
 		return loops.End{}, false
 	}
@@ -231,12 +233,12 @@ func (a *Agent) endFor(id plan.PortID, vlan uint16, ad bool) (loops.End, bool) {
 }
 
 // endOf is where a probe of this agent left, false when there is no such port any more.
-func (a *Agent) endOf(p loops.Probe) (loops.End, bool) {
+func (l *looping) endOf(p loops.Probe) (loops.End, bool) {
 	at := func(e loops.End) (loops.End, bool) {
 		e.Segment = loops.Segment{Switch: e.ID.Switch, VLAN: p.VLAN, AD: p.AD}
 		return e, true
 	}
-	for _, sw := range a.applied.Plan.Switches {
+	for _, sw := range l.effect.applied.Plan.Switches {
 		for _, u := range sw.Uplinks {
 			if u.Number == p.Number {
 				return at(loops.End{ID: u.ID, Number: u.Number, Uplink: true})
@@ -252,12 +254,12 @@ func (a *Agent) endOf(p loops.Probe) (loops.End, bool) {
 }
 
 // retryLoop has a port tried at once that a loop has blocked, and says so; nothing where none has.
-func (a *Agent) retryLoop(id plan.PortID) []string {
-	switch why := a.looping.why(id); {
+func (l *looping) retryLoop(id plan.PortID) []string {
+	switch why := l.why(id); {
 	case why == "":
 		return nil
-	case a.looping.machine.Retry(id, time.Now()):
-		a.goOnWithLoops()
+	case l.machine.Retry(id, time.Now()):
+		l.goOnWithLoops()
 		return []string{fmt.Sprintf("port %s was blocked because of a loop (%s): it is being tried now, and comes back if no loop goes through it any more; "+
 			"see heddle port show %s", id.Name, why, id.Name)}
 	default:

@@ -12,7 +12,7 @@ import (
 // openMetrics makes the metrics, and listens for who asks for them where that is wanted.
 func (a *Agent) openMetrics(o Options) (err error) {
 	a.meters = metrics.NewAgent()
-	if a.registry, err = metrics.NewHost(a, a.meters, a.name, a.version, a.kernel.MACTable(), a.started); err != nil {
+	if a.answers.registry, err = metrics.NewHost(a.service(), a.meters, a.name, a.version, a.kernel.MACTable(), a.started); err != nil {
 		return err
 	}
 	if o.Metrics.Address == "" {
@@ -31,23 +31,23 @@ func (a *Agent) serveMetrics(ctx context.Context, o Options) error {
 		return nil
 	}
 	a.log.Info("metrics are served", "at", a.scrapes.Addr().String())
-	if err := metrics.Serve(ctx, a.scrapes, o.Metrics.Guard(metrics.Handler(a.registry, a.log)), a.log); err != nil {
+	if err := metrics.Serve(ctx, a.scrapes, o.Metrics.Guard(metrics.Handler(a.answers.registry, a.log)), a.log); err != nil {
 		a.log.Error("serve metrics", "err", err)
 	}
 	return nil
 }
 
 // Metrics are all metrics in Prometheus' text format.
-func (a *Agent) Metrics(context.Context) (string, error) { return metrics.Text(a.registry) }
+func (an *answers) Metrics(context.Context) (string, error) { return metrics.Text(an.registry) }
 
 // Sample implements metrics.Source. The loop gives what it knows; the kernel is read beside it.
-func (a *Agent) Sample(ctx context.Context) (ports []metrics.Port, switches []string, err error) {
+func (an *answers) Sample(ctx context.Context) (ports []metrics.Port, switches []string, err error) {
 	var before *dataplane.CounterReader
 	at := map[plan.PortID]uint32{}
-	err = a.do(ctx, func() error {
-		ports, switches = a.samplePorts()
-		before = a.kernel.CounterReader()
-		for id, x := range a.applied.Attachments {
+	err = an.do(ctx, func() error {
+		ports, switches = an.samplePorts()
+		before = an.kernel.CounterReader()
+		for id, x := range an.effect.applied.Attachments {
 			at[id] = x.Ifindex
 		}
 		return nil
@@ -56,8 +56,8 @@ func (a *Agent) Sample(ctx context.Context) (ports []metrics.Port, switches []st
 		return nil, nil, err
 	}
 	var lost map[uint32]hostdev.Losses
-	if a.losses != nil {
-		if lost, err = a.losses.All(); err != nil {
+	if an.losses != nil {
+		if lost, err = an.losses.All(); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -74,14 +74,14 @@ func (a *Agent) Sample(ctx context.Context) (ports []metrics.Port, switches []st
 		}
 		read = append(read, p)
 	}
-	read, err = unmoved(ctx, a, counting{reader: before}, read, func(p metrics.Port) plan.PortID { return p.ID })
+	read, err = unmoved(ctx, an.shared, counting{reader: before}, read, func(p metrics.Port) plan.PortID { return p.ID })
 	return read, switches, err
 }
 
 // samplePorts is what the loop knows of every port and uplink.
-func (a *Agent) samplePorts() (ports []metrics.Port, switches []string) {
-	src := a.source()
-	for _, sw := range a.plan.Switches {
+func (an *answers) samplePorts() (ports []metrics.Port, switches []string) {
+	src := an.source()
+	for _, sw := range an.ports.plan.Switches {
 		switches = append(switches, sw.Name)
 		for _, u := range sw.Uplinks {
 			state, _ := src.StateOf(u.ID, u.Blocked)

@@ -14,9 +14,9 @@ type monitors struct{ *guest.Monitors }
 func (a *Agent) watchMonitors() {
 	a.follow(monitors{guest.Watch(func(ctx context.Context, news map[string]guest.Sight) {
 		a.postUnless(ctx.Done(), func() {
-			a.adapters.Take(news)
-			a.sawRuns(news)
-			a.settleSoon()
+			a.waiting.adapters.Take(news)
+			a.waiting.sawRuns(news)
+			a.settler.settleSoon()
 		})
 	})})
 }

@@ -120,10 +120,10 @@ func (r *rig) until(what string, ok func() bool) {
 		select {
 		case call := <-r.calls:
 			call()
-		case <-r.itsTurn():
-			r.settle()
+		case <-r.settler.itsTurn():
+			r.settler.settle()
 		case <-deadline:
-			r.t.Fatalf("never came: %s; problems %v, adapters %v", what, r.problems, r.adapters)
+			r.t.Fatalf("never came: %s; problems %v, adapters %v", what, r.effect.problems, r.waiting.adapters)
 		}
 	}
 }
@@ -141,7 +141,7 @@ func monitoredPort(t *testing.T, path string) *rig {
 	r := newRig(t, base)
 	r.watchMonitors()
 	t.Cleanup(func() {
-		for _, f := range r.followers {
+		for _, f := range r.reconciler.followers {
 			if err := f.Close(); err != nil {
 				t.Error(err)
 			}
@@ -155,19 +155,19 @@ func monitoredPort(t *testing.T, path string) *rig {
 	return r
 }
 
-func (r *rig) fact(port string) plan.Fact { return r.applied.Facts[id(port)] }
+func (r *rig) fact(port string) plan.Fact { return r.effect.applied.Facts[id(port)] }
 
 func TestD1_D2_AMonitorShowsTheAdapterBehindATap(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "qmp")
 	r := monitoredPort(t, path)
-	r.until("why nothing is known", func() bool { return strings.Contains(r.problems[id("vm")], "is not there") })
+	r.until("why nothing is known", func() bool { return strings.Contains(r.effect.problems[id("vm")], "is not there") })
 	if f := r.fact("vm"); !f.Up || !f.SeenMAC.IsZero() || f.Promiscuous != plan.AsksUnknown {
 		t.Errorf("without a monitor: %+v", f)
 	}
 	q := newFakeQEMU(t, path, nicFilter("52:54:00:00:00:01", false))
 	r.until("seen", func() bool { return r.fact("vm").SeenMAC.String() == "52:54:00:00:00:01" })
-	if f := r.fact("vm"); f.Promiscuous != plan.AsksNo || r.problems[id("vm")] != "" {
-		t.Errorf("%+v, problem %q", f, r.problems[id("vm")])
+	if f := r.fact("vm"); f.Promiscuous != plan.AsksNo || r.effect.problems[id("vm")] != "" {
+		t.Errorf("%+v, problem %q", f, r.effect.problems[id("vm")])
 	}
 	q.becomes(nicFilter("52:54:00:00:00:99", true))
 	r.until("changed", func() bool {
@@ -185,8 +185,8 @@ func TestD1_D2_WhatAMonitorShowedEndsWithItsGuest(t *testing.T) {
 	r := monitoredPort(t, path)
 	r.until("seen", func() bool { return !r.fact("vm").SeenMAC.IsZero() })
 	r.dev.byName["tap0"].Carrier = false // QEMU closed the tap
-	r.settle()
-	r.until("forgotten", func() bool { return len(r.adapters) == 0 })
+	r.settler.settle()
+	r.until("forgotten", func() bool { return len(r.waiting.adapters) == 0 })
 	if f := r.fact("vm"); !f.SeenMAC.IsZero() || f.Promiscuous != plan.AsksUnknown {
 		t.Errorf("%+v", f)
 	}
@@ -202,7 +202,7 @@ func TestD1_D2_TheAdaptersOfAGuestShareItsMonitor(t *testing.T) {
 	}
 	q := newFakeQEMU(t, path, nicFilter("52:54:00:00:00:01", true))
 	r.until("one is seen", func() bool { return r.fact("vm").SeenMAC.String() == "52:54:00:00:00:01" })
-	if p := r.problems[id("vm/1")]; !strings.Contains(p, "does not show the adapter") {
+	if p := r.effect.problems[id("vm/1")]; !strings.Contains(p, "does not show the adapter") {
 		t.Errorf("%q", p)
 	}
 	q.becomes(strings.Replace(nicFilter("52:54:00:00:00:01", true), "[", strings.Replace(strings.Trim(nicFilter("52:54:00:00:00:11", false), "]"), "net0", "net1", 1)+",", 1))
@@ -212,7 +212,7 @@ func TestD1_D2_TheAdaptersOfAGuestShareItsMonitor(t *testing.T) {
 	if _, err := r.reconnect(spec.Port{Name: "vm", PortGroup: "web", Device: "tap0", MAC: "52:54:00:00:00:01", Monitor: spec.Monitor{Socket: path}}); err != nil {
 		t.Fatal(err)
 	}
-	if p := r.problems[id("vm")]; !strings.Contains(p, "several adapters") || !r.fact("vm").SeenMAC.IsZero() {
+	if p := r.effect.problems[id("vm")]; !strings.Contains(p, "several adapters") || !r.fact("vm").SeenMAC.IsZero() {
 		t.Errorf("without nic: %q, %+v", p, r.fact("vm"))
 	}
 	q.mu.Lock()
@@ -232,8 +232,8 @@ func TestBrokenMonitorIsToldInOurOwnWords(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "qmp")
 		newFakeQEMU(t, path, answer)
 		r := monitoredPort(t, path)
-		r.until(want, func() bool { return strings.Contains(r.problems[id("vm")], want) })
-		if p := r.problems[id("vm")]; strings.Contains(p, "malici") || !strings.Contains(p, path) {
+		r.until(want, func() bool { return strings.Contains(r.effect.problems[id("vm")], want) })
+		if p := r.effect.problems[id("vm")]; strings.Contains(p, "malici") || !strings.Contains(p, path) {
 			t.Errorf("%q", p)
 		}
 	}

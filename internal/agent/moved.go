@@ -13,29 +13,29 @@ import (
 
 // moved is called when teams have come into force: it publishes what moved where, and announces every port that moved, was
 // connected, or is in other VLANs now (S47, S49, S50).
-func (a *Agent) moved(now *teams.Teams) {
-	c := teams.Compare(a.formed(), now, a.applied, a.linkState)
-	a.teaming.inForce = now
-	a.announce(c.Announced, now)
-	took := a.sinceNoted()
+func (t *teaming) moved(now *teams.Teams) {
+	c := teams.Compare(t.formed(), now, t.effect.applied, t.linkState)
+	t.inForce = now
+	t.announce(c.Announced, now)
+	took := t.sinceNoted()
 	for _, m := range c.Moves {
-		a.publishMove(m, c.Ports[m], took)
+		t.publishMove(m, c.Ports[m], took)
 	}
 }
 
 // sinceNoted is how long after its notification the change at hand was in force; 0 when there was none.
-func (a *Agent) sinceNoted() time.Duration {
-	if a.teaming.noted.IsZero() {
+func (t *teaming) sinceNoted() time.Duration {
+	if t.noted.IsZero() {
 		return 0
 	}
 	clock, err := dataplane.Monotonic()
 	if err != nil {
 		return 0
 	}
-	return max(0, time.Since(a.teaming.noted)-time.Duration(clock-a.flip.After))
+	return max(0, time.Since(t.noted)-time.Duration(clock-t.effect.flip.After))
 }
 
-func (a *Agent) publishMove(m teams.Move, ports int, took time.Duration) {
+func (t *teaming) publishMove(m teams.Move, ports int, took time.Duration) {
 	none := func(s string) string {
 		if s == "" {
 			return "no uplink"
@@ -51,28 +51,28 @@ func (a *Agent) publishMove(m teams.Move, ports int, took time.Duration) {
 		after = fmt.Sprintf(" after %.1f ms", ms)
 	}
 	text := fmt.Sprintf("%s %s instead of %s%s: %s", who, none(m.To), none(m.From), after, m.Why)
-	a.events.Publish(event.Event{Kind: event.Failover, Switch: m.Switch, From: m.From, To: m.To, Ports: ports, TookMs: ms, Text: text})
-	a.meters.FailedOver(m.Switch)
-	a.log.Info("failover", "switch", m.Switch, "from", m.From, "to", m.To, "ports", ports, "what", text)
+	t.events.Publish(event.Event{Kind: event.Failover, Switch: m.Switch, From: m.From, To: m.To, Ports: ports, TookMs: ms, Text: text})
+	t.meters.FailedOver(m.Switch)
+	t.log.Info("failover", "switch", m.Switch, "from", m.From, "to", m.To, "ports", ports, "what", text)
 }
 
 // announce has the ports' MACs sent on the uplinks they use now, and their owners asked for their multicast groups. A port that
 // may not send is announced no longer.
-func (a *Agent) announce(list []teams.Subject, now *teams.Teams) {
-	if a.teaming.announcer == nil || len(list) == 0 {
+func (t *teaming) announce(list []teams.Subject, now *teams.Teams) {
+	if t.announcer == nil || len(list) == 0 {
 		return
 	}
 	at := time.Now()
-	r := teams.NewRound(a.applied, now)
+	r := teams.NewRound(t.effect.applied, now)
 	for _, p := range list {
 		frames := r.Own(p)
-		a.teaming.announcer.Change(func(q *announce.Queue) { q.Replace(p.Port.ID, at, frames...) })
+		t.announcer.Change(func(q *announce.Queue) { q.Replace(p.Port.ID, at, frames...) })
 	}
-	a.announceLearned(list, r, at)
+	t.announceLearned(list, r, at)
 }
 
 // announceLearned adds the MACs that were learned behind the ports. Listing them takes longer than all the rest, so it is last.
-func (a *Agent) announceLearned(list []teams.Subject, r *teams.Round, at time.Time) {
+func (t *teaming) announceLearned(list []teams.Subject, r *teams.Round, at time.Time) {
 	by := map[plan.PortID]teams.Subject{}
 	for _, p := range list {
 		if l := p.Port.Policy.Learning; l.Enabled.V && r.Speaks(p) {
@@ -82,9 +82,9 @@ func (a *Agent) announceLearned(list []teams.Subject, r *teams.Round, at time.Ti
 	if len(by) == 0 {
 		return
 	}
-	learned, err := a.kernel.MACs()
+	learned, err := t.kernel.MACs()
 	if err != nil {
-		a.complain("announce learned MACs", err)
+		t.complain("announce learned MACs", err)
 		return
 	}
 	done := map[plan.PortID]map[announce.Tag]bool{}
@@ -99,6 +99,6 @@ func (a *Agent) announceLearned(list []teams.Subject, r *teams.Round, at time.Ti
 			done[e.Port] = map[announce.Tag]bool{}
 		}
 		done[e.Port][tag] = true
-		a.teaming.announcer.Change(func(q *announce.Queue) { q.Add(e.Port, at, frames...) })
+		t.announcer.Change(func(q *announce.Queue) { q.Add(e.Port, at, frames...) })
 	}
 }

@@ -25,8 +25,8 @@ type mover struct {
 	keep bool
 }
 
-func (a *Agent) mover() *mover {
-	return &mover{agent: a.name, dev: a.dev, net: a.adoptions.net, connect: a.connectAdopted, disconnect: a.disconnectAdopted, make: a.makePair}
+func (ad *adoptions) mover() *mover {
+	return &mover{agent: ad.name, dev: ad.dev, net: ad.records.net, connect: ad.connectAdopted, disconnect: ad.disconnectAdopted, make: ad.holding.makePair}
 }
 
 // Do does one step; steps that undo do nothing where there is nothing to undo.
@@ -145,29 +145,29 @@ func (m *mover) makePair(r *adopt.Record) error {
 }
 
 // connectAdopted makes the port and has it attached.
-func (a *Agent) connectAdopted(r *adopt.Record) error {
-	ports := append(slices.Clip(slices.Clone(a.state.Ports)), r.Port)
-	if err := a.change(func() { a.state.Ports = ports }); err != nil {
+func (ad *adoptions) connectAdopted(r *adopt.Record) error {
+	ports := append(slices.Clip(slices.Clone(ad.state.Ports)), r.Port)
+	if err := ad.changer.change(func() { ad.state.Ports = ports }); err != nil {
 		return err
 	}
-	for a.attaching.left > 0 {
-		a.attach(nextTurn)
+	for ad.attaching.left > 0 {
+		ad.attaching.attach(nextTurn)
 	}
 	id := portID(r)
-	if why := a.problems[id]; why != "" {
+	if why := ad.effect.problems[id]; why != "" {
 		return errors.New(why)
 	}
-	if why := a.whyNotAttached(id); why != "" {
+	if why := ad.attaching.whyNotAttached(id); why != "" {
 		return errors.New(why)
 	}
 	return nil
 }
 
 // disconnectAdopted ends the port. Before there is a plan, at the start, the plan is made without it.
-func (a *Agent) disconnectAdopted(r *adopt.Record) error {
-	if a.plan != nil {
-		return a.change(func() { a.dropRunTime(r.Port.Name) })
+func (ad *adoptions) disconnectAdopted(r *adopt.Record) error {
+	if ad.ports.plan != nil {
+		return ad.changer.change(func() { ad.ports.dropRunTime(r.Port.Name) })
 	}
-	a.dropRunTime(r.Port.Name)
-	return a.store.Save(a.state)
+	ad.ports.dropRunTime(r.Port.Name)
+	return ad.store.Save(ad.state)
 }

@@ -24,42 +24,42 @@ type hardware struct {
 
 // tuneUplinks switches off what is in a switch's way on newly taken uplink devices, once, so that an operator may switch it on
 // again. What was on is written down first, so that it can be given back after a crash.
-func (a *Agent) tuneUplinks(bounds []bound) error {
+func (hd *holding) tuneUplinks(bounds []bound) error {
 	seen := make(map[plan.PortID]hardware)
 	for _, b := range bounds {
-		h := a.state.Of(b.id)
+		h := hd.state.Of(b.id)
 		if b.uplink == nil || h == nil {
 			continue
 		}
-		if known, ok := a.hardware[b.id]; ok && h.Tuned && known.index == b.device.Index {
+		if known, ok := hd.hardware[b.id]; ok && h.Tuned && known.index == b.device.Index {
 			seen[b.id] = known
 			continue
 		}
-		warnings, err := a.tune(b, h)
+		warnings, err := hd.tune(b, h)
 		if err != nil {
 			return fmt.Errorf("uplink %s: %w", b.id, err)
 		}
 		for _, w := range warnings {
-			a.log.Warn("uplink device", "uplink", b.id.String(), "warning", w)
+			hd.log.Warn("uplink device", "uplink", b.id.String(), "warning", w)
 		}
 		seen[b.id] = hardware{b.device.Index, warnings}
 	}
-	a.hardware = seen
+	hd.hardware = seen
 	return nil
 }
 
 // tune does it for one uplink and gives what the device, or a member of it, does not let itself be told.
-func (a *Agent) tune(b bound, h *state.Held) (warnings []string, err error) {
-	devices := append([]hostdev.Device{b.device}, a.dev.Members(b.device)...)
+func (hd *holding) tune(b bound, h *state.Held) (warnings []string, err error) {
+	devices := append([]hostdev.Device{b.device}, hd.dev.Members(b.device)...)
 	if !h.Tuned {
-		if err := a.writeDownOffloads(devices, h); err != nil {
+		if err := hd.writeDownOffloads(devices, h); err != nil {
 			return nil, err
 		}
-		a.switchOff(devices, h)
+		hd.switchOff(devices, h)
 		h.Tuned = true
 	}
 	for _, d := range devices {
-		now, err := a.dev.Offloads(d)
+		now, err := hd.dev.Offloads(d)
 		if err != nil {
 			return nil, err
 		}
@@ -73,10 +73,10 @@ func (a *Agent) tune(b bound, h *state.Held) (warnings []string, err error) {
 }
 
 // writeDownOffloads adds what is to be switched off to what is remembered.
-func (a *Agent) writeDownOffloads(devices []hostdev.Device, h *state.Held) error {
+func (hd *holding) writeDownOffloads(devices []hostdev.Device, h *state.Held) error {
 	n := len(h.Offloads)
 	for _, d := range devices {
-		now, err := a.dev.Offloads(d)
+		now, err := hd.dev.Offloads(d)
 		if err != nil {
 			return err
 		}
@@ -91,18 +91,18 @@ func (a *Agent) writeDownOffloads(devices []hostdev.Device, h *state.Held) error
 	if len(h.Offloads) == n {
 		return nil
 	}
-	return a.store.Save(a.state)
+	return hd.store.Save(hd.state)
 }
 
 // switchOff does it. A driver that refuses is no error: what is still on then is a warning.
-func (a *Agent) switchOff(devices []hostdev.Device, h *state.Held) {
+func (hd *holding) switchOff(devices []hostdev.Device, h *state.Held) {
 	for _, e := range h.Offloads {
 		i := slices.IndexFunc(devices, func(d hostdev.Device) bool { return d.Index == e.Index })
 		if i < 0 {
 			continue
 		}
-		if err := a.dev.SetOffload(devices[i], e.Offload, false); err != nil {
-			a.log.Debug("offload not switched off", "device", e.Device, "error", err)
+		if err := hd.dev.SetOffload(devices[i], e.Offload, false); err != nil {
+			hd.log.Debug("offload not switched off", "device", e.Device, "error", err)
 		}
 	}
 }

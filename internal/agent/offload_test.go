@@ -26,7 +26,7 @@ func TestUplinkOffloadsAreSwitchedOffOnceAndGivenBack(t *testing.T) {
 	if !slices.Equal(r.dev.changes, want) {
 		t.Errorf("done %v, want %v", r.dev.changes, want)
 	}
-	if u := r.view().Uplinks[0]; len(u.Warnings) != 0 || !slices.Equal(u.Changed, []string{"promiscuous mode on", "rx-lro off", "rx-vlan-filter off"}) {
+	if u := r.answers.view().Uplinks[0]; len(u.Warnings) != 0 || !slices.Equal(u.Changed, []string{"promiscuous mode on", "rx-lro off", "rx-vlan-filter off"}) {
 		t.Errorf("shown: %+v", u)
 	}
 	r.dev.offload["eno1"][hostdev.LRO] = hostdev.OffloadState{On: true} // by an operator
@@ -34,7 +34,7 @@ func TestUplinkOffloadsAreSwitchedOffOnceAndGivenBack(t *testing.T) {
 	if err := r.restart(""); err != nil || len(r.dev.changes) != 0 {
 		t.Errorf("a restart did %v, %v", r.dev.changes, err)
 	}
-	if u := r.view().Uplinks[0]; len(u.Warnings) != 1 || !strings.Contains(u.Warnings[0], "rx-lro") {
+	if u := r.answers.view().Uplinks[0]; len(u.Warnings) != 1 || !strings.Contains(u.Warnings[0], "rx-lro") {
 		t.Errorf("an operator's choice is not warned of: %+v", u)
 	}
 	if err := r.apply("switches: [{name: lab}]"); err != nil {
@@ -57,7 +57,7 @@ func TestOffloadsThatCannotBeSwitchedOffAreAWarning(t *testing.T) {
 	if slices.Contains(r.dev.changes, "rx-vlan-filter eno1 false") {
 		t.Errorf("tried what is fixed: %v", r.dev.changes)
 	}
-	u := r.view().Uplinks[0]
+	u := r.answers.view().Uplinks[0]
 	if len(u.Warnings) != 2 || !strings.Contains(u.Warnings[0], "rx-lro of device eno1 is on:") || !strings.Contains(u.Warnings[1], "cannot be switched off") {
 		t.Errorf("warnings %q", u.Warnings)
 	}
@@ -71,19 +71,19 @@ func TestMembersOfABondOrBridgeAreRefused(t *testing.T) {
 	nic := r.dev.nic("eno1", 1500)
 	pa := r.dev.veth("pa", "02:00:00:00:00:0a")
 	nic.Master, pa.Master = hostdev.Master{Name: "bond0", Driver: "bond"}, hostdev.Master{Name: "br0", Driver: "bridge"}
-	r.settle()
+	r.settler.settle()
 	if len(r.kernel.last().Attachments) != 0 || len(r.dev.changes) != 0 {
 		t.Errorf("taken all the same: %+v, %v", r.kernel.last().Attachments, r.dev.changes)
 	}
 	for name, want := range map[string]string{"u1": "member of bond bond0: use bond0 as the uplink's device", "a": "in bridge br0: take it out (ip link set pa nomaster)"} {
-		if got := r.problems[id(name)]; !strings.Contains(got, want) {
+		if got := r.effect.problems[id(name)]; !strings.Contains(got, want) {
 			t.Errorf("%s: %q does not say %q", name, got, want)
 		}
 	}
 	nic.Master, pa.Master = hostdev.Master{Name: "blue", Driver: "vrf"}, hostdev.Master{}
-	r.settle()
+	r.settler.settle()
 	if len(r.kernel.last().Attachments) != 2 {
-		t.Errorf("not taken: %v", r.problems)
+		t.Errorf("not taken: %v", r.effect.problems)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestOffloadsOfABondsMembersAreSwitchedOffAndGivenBack(t *testing.T) {
 	if err := r.apply(base); err != nil {
 		t.Fatal(err)
 	}
-	if u := r.view().Uplinks[0]; !slices.Equal(u.Changed, []string{"promiscuous mode on", "rx-lro off", "rx-lro off on its member port1"}) {
+	if u := r.answers.view().Uplinks[0]; !slices.Equal(u.Changed, []string{"promiscuous mode on", "rx-lro off", "rx-lro off on its member port1"}) {
 		t.Errorf("shown: %+v", u)
 	}
 	r.dev.changes = nil
@@ -120,7 +120,7 @@ func TestOffloadsOfRenamedDevicesAreGivenBack(t *testing.T) {
 	for _, name := range []string{"eno1", "m0"} {
 		r.dev.offload[name] = map[hostdev.Offload]hostdev.OffloadState{hostdev.LRO: {On: true}}
 	}
-	r.settle()
+	r.settler.settle()
 	if r.dev.offload["eno1"][hostdev.LRO].On || r.dev.offload["m0"][hostdev.LRO].On {
 		t.Fatal("nothing was switched off: this test is void")
 	}
@@ -145,7 +145,7 @@ func TestOffloadsOfRenamedDevicesAreGivenBack(t *testing.T) {
 func TestAnotherDeviceOfTheIndexIsNotGivenBack(t *testing.T) {
 	r := newRig(t, base)
 	d := r.dev.nic("eno1", 1500)
-	r.settle()
+	r.settler.settle()
 	r.dev.rename("eno1", "other")
 	d.MAC = plan.MAC{2, 7, 7, 7, 7, 7}
 	r.dev.changes = nil

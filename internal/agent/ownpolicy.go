@@ -17,45 +17,45 @@ import (
 // for a port does not end: the file is what holds. Nor does anything of a host port, whose owner is this host.
 
 // lostOwner drops what was set on a port whose owner has disconnected, where its port group says so; tell says all that to the operator.
-func (a *Agent) lostOwner(h state.Held) (tell func()) {
+func (hd *holding) lostOwner(h state.Held) (tell func()) {
 	var was []string
-	if p := a.plan.Port(h.ID); p != nil && !h.Made && a.resets(h.ID.Switch, p.PortGroup) {
-		was = a.reset(h.ID.Name)
+	if p := hd.ports.plan.Port(h.ID); p != nil && !h.Made && hd.ports.resets(h.ID.Switch, p.PortGroup) {
+		was = hd.ports.reset(h.ID.Name)
 	}
 	return func() {
-		a.publishDevice(event.Disconnected, h)
-		a.log.Info("device disconnected", "port", h.ID.String(), "device", h.Device)
+		hd.publishDevice(event.Disconnected, h)
+		hd.log.Info("device disconnected", "port", h.ID.String(), "device", h.Device)
 		if len(was) > 0 {
-			a.log.Info("what the port had set for itself ends with its connection", "port", h.ID.String(), "was", was)
+			hd.log.Info("what the port had set for itself ends with its connection", "port", h.ID.String(), "was", was)
 		}
 	}
 }
 
 // reset drops what commands set on the port and what a port that was connected by command had set for itself. It says what that was.
-func (a *Agent) reset(name string) (was []string) {
-	o := a.state.Overrides[name]
+func (ps *ports) reset(name string) (was []string) {
+	o := ps.state.Overrides[name]
 	was = o.Texts()
 	left := state.Override{Reset: o.Reset}
-	if p := a.runTime(name); p != nil && p.Policy != (spec.Policy{}) {
+	if p := ps.runTime(name); p != nil && p.Policy != (spec.Policy{}) {
 		was = append(was, "its own policy")
-		a.state.Ports = slices.Clone(a.state.Ports)
-		a.runTime(name).Policy = spec.Policy{}
+		ps.state.Ports = slices.Clone(ps.state.Ports)
+		ps.runTime(name).Policy = spec.Policy{}
 		left.Reset = true
 	}
 	if len(was) == 0 {
 		return nil
 	}
-	a.state.Overrides[name] = left
+	ps.state.Overrides[name] = left
 	if left == (state.Override{}) {
-		delete(a.state.Overrides, name)
+		delete(ps.state.Overrides, name)
 	}
-	a.cfg, _ = a.layers().merge()
+	ps.cfg, _ = ps.layers().merge()
 	return was
 }
 
 // resets says whether the port group's ports lose what they have set for themselves when they are disconnected.
-func (a *Agent) resets(sw, group string) bool {
-	for _, s := range a.cfg.Switches {
+func (ps *ports) resets(sw, group string) bool {
+	for _, s := range ps.cfg.Switches {
 		for _, g := range s.PortGroups {
 			if s.Name == sw && g.Name == group {
 				return g.Overrides.Resets()
@@ -66,24 +66,24 @@ func (a *Agent) resets(sw, group string) bool {
 }
 
 // keepOwn remembers what a port that is being disconnected has set for itself, where its port group keeps that.
-func (a *Agent) keepOwn(p spec.Port) {
-	own := a.state.Overrides[p.Name].On(p).Policy
-	if own == (spec.Policy{}) || a.resets(p.Switch, p.PortGroup) {
+func (ps *ports) keepOwn(p spec.Port) {
+	own := ps.state.Overrides[p.Name].On(p).Policy
+	if own == (spec.Policy{}) || ps.resets(p.Switch, p.PortGroup) {
 		return
 	}
-	a.state.Keep(state.Kept{ID: plan.PortID{Switch: p.Switch, Name: p.Name}, PortGroup: p.PortGroup, Policy: own}, abi.MaxPorts)
+	ps.state.Keep(state.Kept{ID: plan.PortID{Switch: p.Switch, Name: p.Name}, PortGroup: p.PortGroup, Policy: own}, abi.MaxPorts)
 }
 
 // withKept is a port that is to be connected, with what it had set for itself before in a port group that keeps it. What it sets now
 // wins, field by field.
-func (a *Agent) withKept(p spec.Port) spec.Port {
-	if have := a.runTime(p.Name); have != nil {
-		if have.Switch == p.Switch && have.PortGroup == p.PortGroup && !a.resets(p.Switch, p.PortGroup) {
+func (ps *ports) withKept(p spec.Port) spec.Port {
+	if have := ps.runTime(p.Name); have != nil {
+		if have.Switch == p.Switch && have.PortGroup == p.PortGroup && !ps.resets(p.Switch, p.PortGroup) {
 			p.Policy = p.Policy.Over(have.Policy)
 		}
 		return p
 	}
-	if k := a.state.KeptOf(p.Name); k != nil && k.ID.Switch == p.Switch && k.PortGroup == p.PortGroup {
+	if k := ps.state.KeptOf(p.Name); k != nil && k.ID.Switch == p.Switch && k.PortGroup == p.PortGroup {
 		p.Policy = p.Policy.Over(k.Policy)
 	}
 	return p
@@ -91,8 +91,8 @@ func (a *Agent) withKept(p spec.Port) spec.Port {
 
 // comesAnew says whether a connected port that is asked for once more is connected anew: what it had set for itself has ended, and
 // all else is the same.
-func (a *Agent) comesAnew(have, p spec.Port) bool {
-	if !a.state.Overrides[p.Name].Reset {
+func (ps *ports) comesAnew(have, p spec.Port) bool {
+	if !ps.state.Overrides[p.Name].Reset {
 		return false
 	}
 	have.Policy, p.Policy = spec.Policy{}, spec.Policy{}
@@ -101,22 +101,22 @@ func (a *Agent) comesAnew(have, p spec.Port) bool {
 
 // connects is the edit that makes p one of the run-time ports, which then are those given. set is what p sets for itself now, without
 // what was kept of it.
-func (a *Agent) connects(p spec.Port, ports []spec.Port, set spec.Policy) func() {
+func (ps *ports) connects(p spec.Port, ports []spec.Port, set spec.Policy) func() {
 	return func() {
-		for _, was := range a.state.Ports {
+		for _, was := range ps.state.Ports {
 			if !slices.ContainsFunc(ports, func(q spec.Port) bool { return q.Name == was.Name }) {
-				a.keepOwn(was)
+				ps.keepOwn(was)
 			}
 		}
-		a.state.Ports = ports
-		a.state.DropWait(plan.PortID{Switch: p.Switch, Name: p.Name})
-		a.state.DropKept(p.Name)
-		o := a.state.Overrides[p.Name]
+		ps.state.Ports = ports
+		ps.state.DropWait(plan.PortID{Switch: p.Switch, Name: p.Name})
+		ps.state.DropKept(p.Name)
+		o := ps.state.Overrides[p.Name]
 		o.Reset = false
 		if set.Blocked != nil {
 			o.Blocked = nil
 		}
-		a.state.Overrides[p.Name] = o
+		ps.state.Overrides[p.Name] = o
 	}
 }
 

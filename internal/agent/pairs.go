@@ -13,19 +13,19 @@ import (
 )
 
 // makePair makes the devices of a host port. What is to be made is written down first.
-func (a *Agent) makePair(id plan.PortID, p hostdev.Pair) error {
-	a.state.PutPair(state.Pair{ID: id, Host: p.Host, End: p.Switch, MAC: p.MAC})
-	if err := a.store.Save(a.state); err != nil && a.commanded {
-		a.state.DropPair(p.Host)
+func (hd *holding) makePair(id plan.PortID, p hostdev.Pair) error {
+	hd.state.PutPair(state.Pair{ID: id, Host: p.Host, End: p.Switch, MAC: p.MAC})
+	if err := hd.store.Save(hd.state); err != nil && hd.effect.commanded {
+		hd.state.DropPair(p.Host)
 		return err
 	}
-	if err := a.dev.CreatePair(p); err != nil {
-		a.state.DropPair(p.Host)
+	if err := hd.dev.CreatePair(p); err != nil {
+		hd.state.DropPair(p.Host)
 		return err
 	}
-	end, ok, err := a.dev.Device(p.Switch)
+	end, ok, err := hd.dev.Device(p.Switch)
 	if err == nil && ok {
-		a.state.PairOf(p.Host).Made(end)
+		hd.state.PairOf(p.Host).Made(end)
 	}
 	return err
 }
@@ -41,46 +41,46 @@ func findPair(dev Devices, p *state.Pair) (d hostdev.Device, ok bool, err error)
 }
 
 // knownPair is the switch's end of the port's pair, if the agent made one under the device's name; for another port before, perhaps.
-func (a *Agent) knownPair(p *plan.Port) (hostdev.Device, bool, error) {
-	rec := a.state.PairOf(p.Device)
+func (hd *holding) knownPair(p *plan.Port) (hostdev.Device, bool, error) {
+	rec := hd.state.PairOf(p.Device)
 	if rec == nil {
-		rec = a.earlierPair(p)
+		rec = hd.earlierPair(p)
 	}
 	if rec == nil {
 		return hostdev.Device{}, false, nil
 	}
-	end, ok, err := findPair(a.dev, rec)
+	end, ok, err := findPair(hd.dev, rec)
 	if err != nil || !ok {
 		return end, false, err
 	}
 	rec.Made(end)
-	if alias := devices.Alias(a.name, p.ID); end.Alias != alias {
+	if alias := devices.Alias(hd.name, p.ID); end.Alias != alias {
 		rec.ID = p.ID
-		if err := a.dev.SetAlias(end, alias); err != nil {
+		if err := hd.dev.SetAlias(end, alias); err != nil {
 			return end, false, err
 		}
-		if host, ok, err := a.dev.DeviceAt(rec.HostIndex); err == nil && ok && rec.Has(host) {
-			if err := a.dev.SetAlias(host, alias); err != nil {
+		if host, ok, err := hd.dev.DeviceAt(rec.HostIndex); err == nil && ok && rec.Has(host) {
+			if err := hd.dev.SetAlias(host, alias); err != nil {
 				return end, false, err
 			}
 		}
 	}
-	end, ok, err = a.dev.DeviceAt(end.Index)
+	end, ok, err = hd.dev.DeviceAt(end.Index)
 	return end, ok, err
 }
 
 // earlierPair writes down a pair that an agent made which did not: one in hand, or one that is in every respect as agents make them.
-func (a *Agent) earlierPair(p *plan.Port) *state.Pair {
-	end, ok, err := a.dev.Device(devices.SwitchEnd(p.Device))
-	if err != nil || !ok || end.Kind != hostdev.Veth || end.Alias != devices.Alias(a.name, p.ID) {
+func (hd *holding) earlierPair(p *plan.Port) *state.Pair {
+	end, ok, err := hd.dev.Device(devices.SwitchEnd(p.Device))
+	if err != nil || !ok || end.Kind != hostdev.Veth || end.Alias != devices.Alias(hd.name, p.ID) {
 		return nil
 	}
-	if h := a.state.Of(p.ID); h == nil || !h.Made || h.Index != end.Index {
-		if !isWhole(a.dev, end, a.name) {
+	if h := hd.state.Of(p.ID); h == nil || !h.Made || h.Index != end.Index {
+		if !isWhole(hd.dev, end, hd.name) {
 			return nil
 		}
 	}
-	rec := a.state.PutPair(state.Pair{ID: p.ID, Host: p.Device, End: end.Name, MAC: p.InitialMAC})
+	rec := hd.state.PutPair(state.Pair{ID: p.ID, Host: p.Device, End: end.Name, MAC: p.InitialMAC})
 	rec.Made(end)
 	return rec
 }
@@ -94,25 +94,25 @@ func isWhole(dev Devices, end hostdev.Device, agent string) bool {
 
 // removeStrays removes pairs that the agent made and that no port has any more: it was killed before it could. What only looks like one
 // of them stays. Nothing of this keeps the agent from its work.
-func (a *Agent) removeStrays() {
+func (hd *holding) removeStrays() {
 	inUse := map[string]bool{}
-	for _, sw := range a.plan.Switches {
+	for _, sw := range hd.ports.plan.Switches {
 		for _, p := range sw.Ports {
 			inUse[p.Device] = true
 		}
 	}
-	for _, p := range slices.Clone(a.state.Pairs) {
+	for _, p := range slices.Clone(hd.state.Pairs) {
 		if inUse[p.Host] {
 			continue
 		}
-		if err := removePair(a.dev, &p); err != nil {
-			a.log.Warn("a device of a host port that is gone stays", "err", err)
+		if err := removePair(hd.dev, &p); err != nil {
+			hd.log.Warn("a device of a host port that is gone stays", "err", err)
 			continue
 		}
-		a.state.DropPair(p.Host)
+		hd.state.DropPair(p.Host)
 	}
-	for _, text := range lookalikes(a.dev, a.state, a.name) {
-		a.log.Warn(text)
+	for _, text := range lookalikes(hd.dev, hd.state, hd.name) {
+		hd.log.Warn(text)
 	}
 }
 

@@ -66,19 +66,19 @@ func (p *prober) run() {
 
 // probes are those of a round, out of every port and uplink that is in one of its segments and up. Ports without loop detection are
 // left in peace.
-func (a *Agent) probes(s loops.Send) (list []outgoing) {
+func (l *looping) probes(s loops.Send) (list []outgoing) {
 	for _, seg := range s.Segments {
-		sw := a.applied.Plan.Switch(seg.Switch)
+		sw := l.effect.applied.Plan.Switch(seg.Switch)
 		if sw == nil {
 			continue
 		}
 		add := func(id plan.PortID, number uint32, uplink, tagged bool) {
-			at, connected := a.applied.Attachments[id]
-			if !connected || !a.applied.Facts[id].Up {
+			at, connected := l.effect.applied.Attachments[id]
+			if !connected || !l.effect.applied.Facts[id].Up {
 				return
 			}
 			p := loops.Probe{Uplink: uplink, Number: number, VLAN: seg.VLAN, AD: seg.AD, Round: s.Round}
-			list = append(list, outgoing{at.Ifindex, func() []byte { return a.looping.sender.Frame(p, tagged) }})
+			list = append(list, outgoing{at.Ifindex, func() []byte { return l.sender.Frame(p, tagged) }})
 		}
 		for _, u := range sw.Uplinks {
 			if !u.Blocked && u.VLANs.Has(seg.VLAN) {

@@ -4,35 +4,34 @@ import (
 	"context"
 	"fmt"
 
-	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 )
 
 // Events gives the events after seq, and goes on with those to come until ctx ends or the follower does not want more.
-func (a *Agent) Events(ctx context.Context, q api.Follow, emit func(api.Events) error) error {
+func (an *answers) Events(ctx context.Context, q api.Follow, emit func(api.Events) error) error {
 	after := q.After
-	if last := a.events.Last(); q.Last >= 0 && uint64(q.Last) < last {
+	if last := an.events.Last(); q.Last >= 0 && uint64(q.Last) < last {
 		after = max(after, last-uint64(q.Last))
 	}
 	for {
-		if q.NoFollow && after >= a.events.Last() {
+		if q.NoFollow && after >= an.events.Last() {
 			return nil
 		}
-		list, missed, err := a.events.After(ctx, after)
+		list, missed, err := an.events.After(ctx, after)
 		if err != nil {
 			return nil // the follower has gone
 		}
-		if err := emit(api.Events{Started: a.started, Missed: missed, Events: list}); err != nil {
+		if err := emit(api.Events{Started: an.started, Missed: missed, Events: list}); err != nil {
 			return err
 		}
 		after = list[len(list)-1].Seq
 	}
 }
 
-// at is an event about a port or an uplink.
-func (a *Agent) at(what string, id plan.PortID) event.Event {
+// about is an event about a port or an uplink.
+func about(what string, id plan.PortID) event.Event {
 	e := event.Event{Switch: id.Switch}
 	if what == "uplink" {
 		e.Uplink = id.Name
@@ -43,11 +42,11 @@ func (a *Agent) at(what string, id plan.PortID) event.Event {
 }
 
 // publishChange publishes what the log says of a port or uplink.
-func (a *Agent) publishChange(what string, id plan.PortID, old, o observation, known bool) {
+func (rp *reporter) publishChange(what string, id plan.PortID, old, o observation, known bool) {
 	say := func(k event.Kind, from, to, format string, args ...any) {
-		e := a.at(what, id)
+		e := about(what, id)
 		e.Kind, e.From, e.To, e.Text = k, from, to, fmt.Sprintf(format, args...)
-		a.events.Publish(e)
+		rp.events.Publish(e)
 	}
 	subject := what + " " + id.Name
 	if old.up != o.up && (known || o.up) {
@@ -76,19 +75,4 @@ func upDown(up bool) string {
 		return "up"
 	}
 	return "down"
-}
-
-// publishDevice says that a device serves a port now, or no longer does.
-func (a *Agent) publishDevice(k event.Kind, h state.Held) {
-	what := "port"
-	if h.Uplink {
-		what = "uplink"
-	}
-	e := a.at(what, h.ID)
-	e.Kind, e.Device = k, h.Device
-	e.Text = fmt.Sprintf("device %s serves %s %s", h.Device, what, h.ID.Name)
-	if k == event.Disconnected {
-		e.Text = fmt.Sprintf("device %s no longer serves %s %s", h.Device, what, h.ID.Name)
-	}
-	a.events.Publish(e)
 }

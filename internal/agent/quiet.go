@@ -21,19 +21,19 @@ const (
 	settleSaved = 200 * time.Millisecond
 )
 
-// quiet bounds what others can have the agent do and say. The loop alone uses it.
-type quiet struct {
-	changes event.Limiter[plan.PortID] // of ports and uplinks
-	held    bool                       // a change of a port or uplink is not told yet
+// settler puts things right outside of commands: at once, when it is the turn of what others change, or with the next tick.
+type settler struct {
+	*shared
+	reconcile func() error
 
+	settling bool  // a reconcile is under way
+	retry    bool  // the last reconcile failed
+	late     error // what failed after a plan came into force
 	// paid is when all the time that settling took is made up for.
 	paid time.Time
 	// later fires when a settle that had to wait is due; nil when none waits.
 	later *time.Timer
 }
-
-// newQuiet has the bounds above; the zero value has none for what is told.
-func newQuiet() quiet { return quiet{changes: tellLimit()} }
 
 // tellLimit is how much is told of one port, uplink or neighbour.
 func tellLimit() event.Limiter[plan.PortID] {
@@ -41,43 +41,41 @@ func tellLimit() event.Limiter[plan.PortID] {
 }
 
 // tellHeld tells what was held back, as it is now, where it may be told by now.
-func (a *Agent) tellHeld() {
-	if a.quiet.held {
-		a.report()
+func (rp *reporter) tellHeld() {
+	if rp.held {
+		rp.report()
 	}
-	a.lags.TellHeld()
 }
 
 // spent takes down what a settle took.
-func (q *quiet) spent(began, ended time.Time) {
-	if least := ended.Add(-settleSaved * settleShare); q.paid.Before(least) {
-		q.paid = least
+func (st *settler) spent(began, ended time.Time) {
+	if least := ended.Add(-settleSaved * settleShare); st.paid.Before(least) {
+		st.paid = least
 	}
-	q.paid = q.paid.Add(settleShare * ended.Sub(began))
-	if q.later != nil {
-		q.later.Stop()
-		q.later = nil
+	st.paid = st.paid.Add(settleShare * ended.Sub(began))
+	if st.later != nil {
+		st.later.Stop()
+		st.later = nil
 	}
 }
 
 // settleSoon settles what devices or peers changed: at once, or, when they change all the time, when it is their turn. A
 // failover does not wait for it.
-func (a *Agent) settleSoon() {
-	q := &a.quiet
-	if q.later != nil {
+func (st *settler) settleSoon() {
+	if st.later != nil {
 		return
 	}
-	if wait := time.Until(q.paid); wait > 0 {
-		q.later = time.NewTimer(wait)
+	if wait := time.Until(st.paid); wait > 0 {
+		st.later = time.NewTimer(wait)
 		return
 	}
-	a.settle()
+	st.settle()
 }
 
 // itsTurn is ready when a settle that had to wait is due.
-func (a *Agent) itsTurn() <-chan time.Time {
-	if a.quiet.later == nil {
+func (st *settler) itsTurn() <-chan time.Time {
+	if st.later == nil {
 		return nil
 	}
-	return a.quiet.later.C
+	return st.later.C
 }

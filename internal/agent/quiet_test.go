@@ -30,14 +30,14 @@ func TestAGuestThatFlapsItsLinkIsNotToldOfForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, base)
 		pa := r.dev.veth("pa", "02:00:00:00:00:0a")
-		if err := r.reconcile(); err != nil {
+		if err := r.reconciler.reconcile(); err != nil {
 			t.Fatal(err)
 		}
-		r.quiet = newQuiet()
+		r.reporter.limit = tellLimit()
 		before := len(r.told(event.Link))
 		for range 1001 {
 			pa.Peer.AdminUp = !pa.Peer.AdminUp
-			if err := r.reconcile(); err != nil {
+			if err := r.reconciler.reconcile(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -69,17 +69,19 @@ func TestSettlingForOthersHasItsShareOfTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, base)
 		pa := r.dev.veth("pa", "02:00:00:00:00:0a")
-		r.settle()
-		settled := func() bool { return r.applied.Facts[plan.PortID{Switch: "lab", Name: "a"}].Up == pa.Peer.AdminUp }
+		r.settler.settle()
+		settled := func() bool {
+			return r.effect.applied.Facts[plan.PortID{Switch: "lab", Name: "a"}].Up == pa.Peer.AdminUp
+		}
 		const each = 20 * time.Millisecond
 		r.kernel.staged = func() { time.Sleep(each) } // what a reconcile takes
 		at, before := time.Now(), len(r.kernel.applied)
 		for time.Since(at) < 10*time.Second {
 			pa.Peer.AdminUp = !pa.Peer.AdminUp
-			r.settleSoon()
+			r.settler.settleSoon()
 			select {
-			case <-r.itsTurn():
-				r.settle()
+			case <-r.settler.itsTurn():
+				r.settler.settle()
 			case <-time.After(time.Millisecond):
 			}
 		}
@@ -89,13 +91,13 @@ func TestSettlingForOthersHasItsShareOfTheTime(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		pa.Peer.AdminUp = !pa.Peer.AdminUp
-		if r.quiet.later != nil {
-			<-r.itsTurn()
-			r.settle()
+		if r.settler.later != nil {
+			<-r.settler.itsTurn()
+			r.settler.settle()
 		}
 		for i := range 5 {
 			pa.Peer.AdminUp = i%2 == 0
-			if r.settleSoon(); !settled() {
+			if r.settler.settleSoon(); !settled() {
 				t.Fatalf("single change %d had to wait", i)
 			}
 		}

@@ -15,13 +15,22 @@ import (
 	"heddle/internal/uplinks/teaming/teams"
 )
 
-// observation is what was last logged of a port.
-type observation struct {
-	up        bool
-	blocked   bool
-	problem   string
-	before    string // what runs before the switch on its device
-	violation string
+// reconciler makes the kernel what is asked for, by way of all the owners below it.
+type reconciler struct {
+	*shared
+	ports     *ports
+	effect    *effect
+	settler   *settler
+	attaching *attaching
+	chains    *chains
+	reporter  *reporter
+	teaming   *teaming
+	looping   *looping
+	holding   *holding
+	waiting   *waiting
+	flowing   *flowing
+
+	followers []follower
 }
 
 // bound is a port or uplink with the device that is its switch's side.
@@ -34,107 +43,107 @@ type bound struct {
 
 // reconcile makes the kernel what configuration and devices ask for. It may be called at any time and does nothing where
 // nothing changed. What it leaves undone on an error the next call does.
-func (a *Agent) reconcile() error {
-	defer func(before bool) { a.settling = before }(a.settling)
-	a.settling = true
-	fresh := a.stale
+func (rc *reconciler) reconcile() error {
+	defer func(before bool) { rc.settler.settling = before }(rc.settler.settling)
+	rc.settler.settling = true
+	fresh := rc.ports.stale
 	if fresh {
-		p := a.next
-		if a.next = nil; p == nil {
+		p := rc.ports.next
+		if rc.ports.next = nil; p == nil {
 			var err error
-			if p, err = a.resolve(a.cfg); err != nil {
+			if p, err = rc.ports.resolve(rc.ports.cfg); err != nil {
 				return err
 			}
 		}
-		a.plan, a.stale = p, false
+		rc.ports.plan, rc.ports.stale = p, false
 	}
-	if a.keepWaits() {
-		a.stale = true
-		return a.reconcile()
+	if rc.waiting.keepWaits() {
+		rc.ports.stale = true
+		return rc.reconcile()
 	}
-	a.problems = map[plan.PortID]string{}
-	bounds, err := a.bind(fresh)
+	rc.effect.problems = map[plan.PortID]string{}
+	bounds, err := rc.holding.bind(fresh)
 	if err != nil {
 		return err
 	}
-	changed, errHold := a.takeHold(bounds)
-	if errHold != nil && a.commanded {
+	changed, errHold := rc.holding.takeHold(bounds)
+	if errHold != nil && rc.effect.commanded {
 		return errHold
 	}
 	if errHold != nil { // a full disk, most likely: what is in hand is served all the same
-		bounds = a.inHand(bounds, errHold)
+		bounds = rc.holding.inHand(bounds, errHold)
 	}
 	if changed {
 		// What is in hand is part of the plan: initial MACs, and overrides that ended. The second time nothing changes.
-		a.stale = true
-		return a.reconcile()
+		rc.ports.stale = true
+		return rc.reconcile()
 	}
-	errPrepare := errors.Join(errHold, a.prepareAll(bounds), a.keepARPApart(bounds), a.tuneUplinks(bounds))
-	a.adoptMACs()
-	a.lags.Judge(a.plan, lagDevices(bounds))
-	a.seeLoops(bounds)
-	desired := a.desired(bounds)
-	formed := teams.Form(&desired, a.formed())
-	a.state.Uses = formed.Remember(desired.Plan)
-	if a.applied == nil || a.redo || !reflect.DeepEqual(*a.applied, desired) {
-		if err := a.putInForce(desired); err != nil {
+	errPrepare := errors.Join(errHold, rc.holding.prepareAll(bounds), rc.holding.keepARPApart(bounds), rc.holding.tuneUplinks(bounds))
+	rc.adoptMACs()
+	rc.teaming.lags.Judge(rc.ports.plan, lagDevices(bounds))
+	rc.looping.seeLoops(bounds)
+	desired := rc.desired(bounds)
+	formed := teams.Form(&desired, rc.teaming.formed())
+	rc.state.Uses = formed.Remember(desired.Plan)
+	if rc.effect.applied == nil || rc.effect.redo || !reflect.DeepEqual(*rc.effect.applied, desired) {
+		if err := rc.effect.putInForce(desired); err != nil {
 			return errors.Join(errPrepare, err)
 		}
-		a.moved(formed)
-		a.attach(firstTurn)
+		rc.teaming.moved(formed)
+		rc.attaching.attach(firstTurn)
 	}
-	a.followBonds(bounds, formed)
-	a.followLinks(bounds)
-	errRelease := a.releaseAll()
-	a.noteStrangers(bounds)
-	a.report()
-	a.tellLoops(a.looping.changes())
-	a.tellFollowers(bounds)
+	rc.teaming.followBonds(bounds, formed)
+	rc.teaming.followLinks(bounds)
+	errRelease := rc.holding.releaseAll()
+	rc.chains.noteStrangers(bounds)
+	rc.reporter.report()
+	rc.looping.tellLoops(rc.looping.changes())
+	rc.tellFollowers(bounds)
 	// What is in force and remembered is not taken back for these; they are tried again.
-	a.late = errors.Join(errRelease, a.save())
+	rc.settler.late = errors.Join(errRelease, rc.ports.save())
 	return errPrepare
 }
 
 // resolve makes the plan of a configuration; before the first configuration it is empty.
-func (a *Agent) resolve(cfg *spec.Config) (*plan.Plan, error) {
+func (ps *ports) resolve(cfg *spec.Config) (*plan.Plan, error) {
 	if len(cfg.Switches) == 0 {
 		return &plan.Plan{}, nil
 	}
-	p, err := plan.ResolveValid(cfg, a.state.PortNumbers())
+	p, err := plan.ResolveValid(cfg, ps.state.PortNumbers())
 	if err != nil {
 		return nil, err
 	}
-	a.waitMACs(p)
-	p.SetMACTable(a.kernel.MACTable())
+	ps.waitMACs(p)
+	p.SetMACTable(ps.kernel.MACTable())
 	// Asked now, with every port connected, and not when the device that is one too many appears.
 	return p, dataplane.Fits(p)
 }
 
 // save writes the state where it changed.
-func (a *Agent) save() error {
-	a.keepNumbers()
-	return a.store.Save(a.state)
+func (ps *ports) save() error {
+	ps.keepNumbers()
+	return ps.store.Save(ps.state)
 }
 
 // bind finds the device of every port and uplink. Host interfaces are made where they are missing; with fresh they are also
 // held against the plan in every respect.
-func (a *Agent) bind(fresh bool) ([]bound, error) {
-	all := make([]bound, 0, a.plan.Members())
-	for _, sw := range a.plan.Switches {
+func (hd *holding) bind(fresh bool) ([]bound, error) {
+	all := make([]bound, 0, hd.ports.plan.Members())
+	for _, sw := range hd.ports.plan.Switches {
 		for _, u := range sw.Uplinks {
-			d, ok, err := a.find(u.ID, u.Device, spec.Host)
+			d, ok, err := hd.find(u.ID, u.Device, spec.Host)
 			if err != nil {
 				return nil, err
 			}
 			if ok && d.MTU < sw.MTU {
-				a.problems[u.ID] = fmt.Sprintf("device %s has MTU %d, below the %d of switch %s: raise it (ip link set %s mtu %d)", d.Name, d.MTU, sw.MTU, sw.Name, d.Name, sw.MTU)
+				hd.effect.problems[u.ID] = fmt.Sprintf("device %s has MTU %d, below the %d of switch %s: raise it (ip link set %s mtu %d)", d.Name, d.MTU, sw.MTU, sw.Name, d.Name, sw.MTU)
 			}
 			if ok {
 				all = append(all, bound{id: u.ID, device: d, uplink: u})
 			}
 		}
 		for _, p := range sw.Ports {
-			d, ok, err := a.bindPort(p, fresh)
+			d, ok, err := hd.bindPort(p, fresh)
 			if err != nil {
 				return nil, err
 			}
@@ -146,37 +155,37 @@ func (a *Agent) bind(fresh bool) ([]bound, error) {
 	return all, nil
 }
 
-func (a *Agent) bindPort(p *plan.Port, fresh bool) (hostdev.Device, bool, error) {
+func (hd *holding) bindPort(p *plan.Port, fresh bool) (hostdev.Device, bool, error) {
 	if p.Role != spec.Host {
-		return a.find(p.ID, p.Device, spec.VNIC)
+		return hd.find(p.ID, p.Device, spec.VNIC)
 	}
 	if p.InitialMAC.IsZero() {
-		p.InitialMAC = devices.DerivedMAC(p.ID, a.place)
+		p.InitialMAC = devices.DerivedMAC(p.ID, hd.place)
 	}
-	d, err := a.hostInterface(p, fresh)
+	d, err := hd.hostInterface(p, fresh)
 	if err != nil {
-		a.problems[p.ID] = err.Error()
+		hd.effect.problems[p.ID] = err.Error()
 		return hostdev.Device{}, false, nil
 	}
 	return d, true, nil
 }
 
 // find is the device of that name if it can serve; otherwise why not goes into the port's problems.
-func (a *Agent) find(id plan.PortID, name string, role spec.Role) (hostdev.Device, bool, error) {
+func (hd *holding) find(id plan.PortID, name string, role spec.Role) (hostdev.Device, bool, error) {
 	if name == "" {
-		a.problems[id] = "no device is bound to it on this host"
+		hd.effect.problems[id] = "no device is bound to it on this host"
 		return hostdev.Device{}, false, nil
 	}
-	d, ok, err := a.dev.Device(name)
+	d, ok, err := hd.dev.Device(name)
 	switch {
 	case err != nil:
 		return d, false, err
 	case !ok:
-		a.problems[id] = fmt.Sprintf("there is no device %s; it is connected when it appears", name)
+		hd.effect.problems[id] = fmt.Sprintf("there is no device %s; it is connected when it appears", name)
 		return d, false, nil
 	}
 	if why := devices.Unusable(d, role); why != "" {
-		a.problems[id] = why
+		hd.effect.problems[id] = why
 		return d, false, nil
 	}
 	return d, true, nil
@@ -184,8 +193,8 @@ func (a *Agent) find(id plan.PortID, name string, role spec.Role) (hostdev.Devic
 
 // adoptMACs gives vNIC ports without a configured MAC the one their owner's adapter had when it was connected: later changes
 // are changes (S3). One that another port of the switch has is not taken.
-func (a *Agent) adoptMACs() {
-	for _, sw := range a.plan.Switches {
+func (rc *reconciler) adoptMACs() {
+	for _, sw := range rc.ports.plan.Switches {
 		if !slices.ContainsFunc(sw.Ports, func(p *plan.Port) bool { return p.InitialMAC.IsZero() }) {
 			continue
 		}
@@ -196,12 +205,12 @@ func (a *Agent) adoptMACs() {
 			}
 		}
 		for _, p := range sw.Ports {
-			h := a.state.Of(p.ID)
+			h := rc.state.Of(p.ID)
 			if !p.InitialMAC.IsZero() || h == nil || h.MAC.IsZero() {
 				continue
 			}
 			if other, dup := taken[h.MAC]; dup {
-				a.problems[p.ID] = fmt.Sprintf("its adapter has the MAC %s of port %s: give one of them another, or set mac", h.MAC, other)
+				rc.effect.problems[p.ID] = fmt.Sprintf("its adapter has the MAC %s of port %s: give one of them another, or set mac", h.MAC, other)
 				continue
 			}
 			p.InitialMAC = h.MAC
@@ -211,34 +220,34 @@ func (a *Agent) adoptMACs() {
 }
 
 // desired is what the kernel shall do.
-func (a *Agent) desired(bounds []bound) binding.Desired {
-	a.watchLinks()
-	d := binding.Desired{Plan: a.plan, Facts: make(plan.Facts, len(bounds)), Attachments: make(map[plan.PortID]binding.Attachment, len(bounds))}
+func (rc *reconciler) desired(bounds []bound) binding.Desired {
+	rc.teaming.watchLinks()
+	d := binding.Desired{Plan: rc.ports.plan, Facts: make(plan.Facts, len(bounds)), Attachments: make(map[plan.PortID]binding.Attachment, len(bounds))}
 	for _, b := range bounds {
 		if b.uplink != nil {
 			f := devices.UplinkFact(b.device)
-			f.Out = a.whyOut(b.id)
+			f.Out = rc.teaming.whyOut(b.id)
 			d.Facts[b.id] = f
 			d.Attachments[b.id] = binding.Attachment{Ifindex: b.device.Index}
 			continue
 		}
 		f := devices.PortFact(b.device)
-		if why := a.adapters.Onto(b.port, &f); why != "" && a.problems[b.id] == "" {
-			a.problems[b.id] = why
+		if why := rc.waiting.adapters.Onto(b.port, &f); why != "" && rc.effect.problems[b.id] == "" {
+			rc.effect.problems[b.id] = why
 		}
-		if why := a.waitFact(b.id, &f); why != "" && a.problems[b.id] == "" {
-			a.problems[b.id] = why
+		if why := rc.waiting.waitFact(b.id, &f); why != "" && rc.effect.problems[b.id] == "" {
+			rc.effect.problems[b.id] = why
 		}
-		f.Assigned = a.state.AssignedTo(b.port)
-		if f.LoopBlocked = a.looping.why(b.id); f.LoopBlocked != "" {
-			a.problems[b.id] = a.looping.problem(b.id)
+		f.Assigned = rc.state.AssignedTo(b.port)
+		if f.LoopBlocked = rc.looping.why(b.id); f.LoopBlocked != "" {
+			rc.effect.problems[b.id] = rc.looping.problem(b.id)
 		}
 		d.Facts[b.id] = f
 		d.Attachments[b.id] = devices.Attachment(b.device)
 	}
-	if len(a.state.Waits) > 0 {
-		for _, sw := range a.plan.Switches {
-			a.rivals(sw, d.Facts)
+	if len(rc.state.Waits) > 0 {
+		for _, sw := range rc.ports.plan.Switches {
+			rc.waiting.rivals(sw, d.Facts)
 		}
 	}
 	return d

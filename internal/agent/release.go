@@ -12,24 +12,24 @@ import (
 )
 
 // releaseAll gives devices back as they were. One that is gone, or that another port has taken over, is left alone.
-func (a *Agent) releaseAll() error {
+func (hd *holding) releaseAll() error {
 	var errs []error
 	var left []state.Held
-	for _, h := range a.state.Released {
-		if slices.ContainsFunc(a.state.Held, func(other state.Held) bool { return other.Index == h.Index }) {
+	for _, h := range hd.state.Released {
+		if slices.ContainsFunc(hd.state.Held, func(other state.Held) bool { return other.Index == h.Index }) {
 			continue
 		}
-		if d, ok, err := a.dev.DeviceAt(h.Index); err == nil && (!ok || !h.Is(d)) {
-			a.depart(h)
+		if d, ok, err := hd.dev.DeviceAt(h.Index); err == nil && (!ok || !h.Is(d)) {
+			hd.depart(h)
 		}
-		if err := giveBack(a.dev, h); err != nil {
+		if err := giveBack(hd.dev, h); err != nil {
 			left = append(left, h)
 			errs = append(errs, fmt.Errorf("give back device %s of port %s: %w", h.Device, h.ID, err))
 		} else if h.Made {
-			a.state.DropPairAt(h.Index)
+			hd.state.DropPairAt(h.Index)
 		}
 	}
-	a.state.Released = left
+	hd.state.Released = left
 	return errors.Join(errs...)
 }
 

@@ -5,50 +5,72 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
+	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 )
 
+// reporter tells, in the log and as events, what becomes of ports and uplinks.
+type reporter struct {
+	*shared
+	ports  *ports
+	effect *effect
+	chains *chains
+
+	last  map[plan.PortID]observation
+	limit event.Limiter[plan.PortID] // of what is told of a port or uplink
+	held  bool                       // a change of a port or uplink is not told yet
+}
+
+// observation is what was last logged of a port.
+type observation struct {
+	up        bool
+	blocked   bool
+	problem   string
+	before    string // what runs before the switch on its device
+	violation string
+}
+
 // report logs what changed for each port: up and down, blocked (S41), violations (S3, D2), and why one is not connected.
-func (a *Agent) report() {
-	now := make(map[plan.PortID]observation, len(a.last))
-	a.quiet.held = false
-	for _, sw := range a.plan.Switches {
+func (rp *reporter) report() {
+	now := make(map[plan.PortID]observation, len(rp.last))
+	rp.held = false
+	for _, sw := range rp.ports.plan.Switches {
 		for _, u := range sw.Uplinks {
-			f, ok := a.applied.Facts[u.ID]
-			o := observation{up: ok && f.Up, blocked: u.Blocked, problem: a.problems[u.ID], before: api.Before(a.before[u.ID])}
-			now[u.ID] = a.logChange("uplink", u.ID, o)
+			f, ok := rp.effect.applied.Facts[u.ID]
+			o := observation{up: ok && f.Up, blocked: u.Blocked, problem: rp.effect.problems[u.ID], before: api.Before(rp.chains.before[u.ID])}
+			now[u.ID] = rp.logChange("uplink", u.ID, o)
 		}
-		own := dataplane.EffectiveMACs(sw, a.applied.Facts)
+		own := dataplane.EffectiveMACs(sw, rp.effect.applied.Facts)
 		for i, p := range sw.Ports {
-			f, ok := a.applied.Facts[p.ID]
-			o := observation{up: ok && f.Up, blocked: p.Policy.Blocked.V, problem: a.problems[p.ID], before: api.Before(a.before[p.ID])}
+			f, ok := rp.effect.applied.Facts[p.ID]
+			o := observation{up: ok && f.Up, blocked: p.Policy.Blocked.V, problem: rp.effect.problems[p.ID], before: api.Before(rp.chains.before[p.ID])}
 			if ok {
 				o.violation = own[i].Violation
 			}
-			now[p.ID] = a.logChange("port", p.ID, o)
+			now[p.ID] = rp.logChange("port", p.ID, o)
 		}
 	}
-	for id := range a.last {
+	for id := range rp.last {
 		if _, ok := now[id]; !ok {
-			a.log.Info("port removed", "port", id.String())
+			rp.log.Info("port removed", "port", id.String())
 		}
 	}
-	a.last = now
+	rp.last = now
 }
 
 // logChange tells how a port is now where that is another than was told last, and gives what has been told: of one that changes
 // all the time, later, how it is then. What an operator does is told at once.
-func (a *Agent) logChange(what string, id plan.PortID, o observation) observation {
-	old, known := a.last[id]
+func (rp *reporter) logChange(what string, id plan.PortID, o observation) observation {
+	old, known := rp.last[id]
 	if known && old == o {
 		return o
 	}
-	if !a.quiet.changes.Allow(id, time.Now()) && known && old.blocked == o.blocked {
-		a.quiet.held = true
+	if !rp.limit.Allow(id, time.Now()) && known && old.blocked == o.blocked {
+		rp.held = true
 		return old
 	}
-	a.publishChange(what, id, old, o, known)
-	log := a.log.With(what, id.String())
+	rp.publishChange(what, id, old, o, known)
+	log := rp.log.With(what, id.String())
 	if !known || old.up != o.up {
 		if o.up {
 			log.Info("up")

@@ -5,61 +5,78 @@ import (
 	"os"
 	"time"
 
+	"heddle/internal/agent/metrics"
 	"heddle/internal/agent/view"
 	"heddle/internal/api"
 	"heddle/internal/plan"
 	"heddle/internal/uplinks/linkproto"
 )
 
+// answers shows what there is, and changes nothing.
+type answers struct {
+	*shared
+	ports     *ports
+	effect    *effect
+	attaching *attaching
+	chains    *chains
+	teaming   *teaming
+	holding   *holding
+	flowing   *flowing
+
+	losses   Losses
+	registry *metrics.Host // has meters, and what a scrape reads
+	tracing  chan struct{} // holds one while a trace is made
+}
+
 // State is everything in force, for the command line.
-func (a *Agent) State(ctx context.Context) (out *api.State, err error) {
-	err = a.do(ctx, func() error {
-		out = a.view()
+func (an *answers) State(ctx context.Context) (out *api.State, err error) {
+	err = an.do(ctx, func() error {
+		out = an.view()
 		return nil
 	})
 	return out, err
 }
 
-func (a *Agent) view() *api.State { return a.source().State() }
+func (an *answers) view() *api.State { return an.source().State() }
 
 // source is what the host is shown from.
-func (a *Agent) source() view.Source {
+func (an *answers) source() view.Source {
 	announcing := 0
-	if a.teaming.announcer != nil {
-		announcing = a.teaming.announcer.Waiting()
+	if an.teaming.announcer != nil {
+		announcing = an.teaming.announcer.Waiting()
 	}
 	return view.Source{
-		Agent: api.AgentInfo{Name: a.name, Version: a.version, API: api.Version, PID: os.Getpid(), Started: a.started,
-			Config: a.state.Config.File, Warnings: append(append([]string{}, a.warnings...), a.misfits...), Announcing: announcing,
-			Place: a.state.Place, Lookalikes: lookalikes(a.dev, a.state, a.name)},
-		Config: a.cfg, Plan: a.plan, Applied: a.applied, Remembered: a.state, Problems: a.problems, Unattached: a.whyNotAttached, Before: a.before, Device: a.deviceOf,
-		Links: view.Links{Out: a.verdicts.Why, LAG: a.lags.Status, LLDP: a.neighboursOf}, Now: time.Now(),
+		Agent: api.AgentInfo{Name: an.name, Version: an.version, API: api.Version, PID: os.Getpid(), Started: an.started,
+			Config: an.state.Config.File, Warnings: append(append([]string{}, an.ports.warnings...), an.ports.misfits...), Announcing: announcing,
+			Place: an.state.Place, Lookalikes: lookalikes(an.dev, an.state, an.name)},
+		Config: an.ports.cfg, Plan: an.ports.plan, Applied: an.effect.applied, Remembered: an.state, Problems: an.effect.problems, Unattached: an.attaching.whyNotAttached, Before: an.chains.before, Device: an.holding.deviceOf,
+		Links: view.Links{Out: an.teaming.verdicts.Why, LAG: an.teaming.lags.Status, LLDP: an.teaming.neighboursOf}, Now: time.Now(),
 	}
 }
 
 // deviceOf says what is wrong with an uplink's device, and what was set on it.
-func (a *Agent) deviceOf(uplink plan.PortID) (warnings, changed []string) {
-	if h := a.state.Of(uplink); h != nil {
+func (hd *holding) deviceOf(uplink plan.PortID) (warnings, changed []string) {
+	if h := hd.state.Of(uplink); h != nil {
 		changed = changedOn(h)
 	}
-	return a.hardware[uplink].warnings, changed
+	return hd.hardware[uplink].warnings, changed
 }
 
-func (a *Agent) neighboursOf(uplink plan.PortID) (linkproto.LLDPStatus, bool) {
-	if a.neighbours == nil {
+func (t *teaming) neighboursOf(uplink plan.PortID) (linkproto.LLDPStatus, bool) {
+	if t.neighbours == nil {
 		return linkproto.LLDPStatus{}, false
 	}
-	return a.neighbours.Status(uplink)
+	return t.neighbours.Status(uplink)
 }
 
 // MACs are the ports' own addresses and the learned ones.
-func (a *Agent) MACs(ctx context.Context) (out []api.MAC, err error) {
-	err = a.do(ctx, func() error {
-		learned, err := a.kernel.MACs()
+func (an *answers) MACs(ctx context.Context) (out []api.MAC, err error) {
+	err = an.do(ctx, func() error {
+		learned, err := an.kernel.MACs()
 		if err != nil {
 			return err
 		}
-		out = view.MACs(a.plan, a.applied.Facts, learned)
+		out = view.MACs(an.ports.plan, an.effect.applied.Facts, learned)
 		return nil
 	})
 	return out, err

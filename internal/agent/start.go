@@ -17,7 +17,6 @@ import (
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
-	"heddle/internal/host/guest"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/host/interrupt"
 	"heddle/internal/observe/event"
@@ -125,13 +124,9 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 	if err := mount(); err != nil {
 		return nil, err
 	}
-	a = &Agent{
-		mount: mount,
-		name:  o.Name, version: o.Version, place: instance.MachineID() + "/" + o.Name, log: o.Log, store: store, state: st,
-		started: time.Now(), stale: true, configFile: o.Config, watchedBy: o.Supervisor, calls: make(chan func()), tracing: make(chan struct{}, 1), stopped: make(chan struct{}), quit: func() {},
-		verdicts: uplinks.Verdicts{}, adapters: guest.Adapters{}, events: event.NewBus(keptEvents), quiet: newQuiet(), strangers: strangers{},
-	}
-	a.lags = uplinks.NewLAGs(a.uplinkHost())
+	a = newAgent(&shared{name: o.Name, version: o.Version, place: instance.MachineID() + "/" + o.Name, started: time.Now(), log: o.Log,
+		store: store, state: st, events: event.NewBus(keptEvents), calls: make(chan func()), stopped: make(chan struct{})})
+	a.watchedBy, a.ports.configFile, a.attaching.mount, a.reporter.limit = o.Supervisor, o.Config, mount, tellLimit()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.close())
@@ -139,11 +134,11 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 		}
 	}()
 	last := st.Config
-	fresh, err := a.chooseConfig(given)
+	fresh, err := a.ports.chooseConfig(given)
 	if err != nil {
 		return a, err
 	}
-	kernel, err := dataplane.Open(dataplane.Options{PinDir: o.Paths.Pins(o.Name), MACTable: a.file.Host.MACTable, Log: o.Log})
+	kernel, err := dataplane.Open(dataplane.Options{PinDir: o.Paths.Pins(o.Name), MACTable: a.ports.file.Host.MACTable, Log: o.Log})
 	if err != nil {
 		return a, err
 	}
@@ -158,7 +153,7 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 	if err != nil {
 		return a, err
 	}
-	a.losses, a.closers = losses, append(a.closers, losses.Close)
+	a.answers.losses, a.closers = losses, append(a.closers, losses.Close)
 	a.teaming.announcer = announce.Start(o.Log, func() (announce.Sender, error) { return wire.OpenSender() })
 	a.closers = append(a.closers, a.teaming.announcer.Close)
 	if err := a.openMetrics(o); err != nil {
@@ -197,17 +192,17 @@ func (a *Agent) close() error {
 
 // serve answers commands and runs the loop until ctx ends.
 func (a *Agent) serve(ctx context.Context, o Options) error {
-	ctx, a.quit = context.WithCancel(ctx)
-	defer a.quit()
+	ctx, a.commands.quit = context.WithCancel(ctx)
+	defer a.commands.quit()
 	g, ctx := errgroup.WithContext(ctx)
 	// The socket outlives the loop by what it takes to answer the command that stops it.
-	g.Go(func() error { return api.Serve(ctx, a.listener, a, a.log) })
+	g.Go(func() error { return api.Serve(ctx, a.listener, a.service(), a.log) })
 	g.Go(func() error { return a.run(ctx, o.Reload) })
 	g.Go(func() error { return a.serveMetrics(ctx, o) })
-	a.log.Info("ready", "agent", a.name, "socket", a.listener.Addr().String(), "switches", len(a.plan.Switches))
+	a.log.Info("ready", "agent", a.name, "socket", a.listener.Addr().String(), "switches", len(a.ports.plan.Switches))
 	a.supervisor().Ready()
 	<-ctx.Done()
-	a.supervisor().Stopping(a.ordered.Load())
+	a.supervisor().Stopping(a.commands.ordered.Load())
 	err := g.Wait()
 	a.log.Info("stopped; the kernel goes on forwarding", "agent", a.name)
 	return err
@@ -216,46 +211,46 @@ func (a *Agent) serve(ctx context.Context, o Options) error {
 // begin puts the configuration into force. The file given wins when it was edited since it was last read;
 // otherwise what was last applied stands, so that a restart never takes back an apply.
 func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
-	later := fresh && a.startsWith(last)
+	later := fresh && a.changer.startsWith(last)
 	fresh = fresh && !later
-	a.parsed.Store(a.file)
-	if err := a.resumeAdoptions(); err != nil {
+	a.ports.parsed.Store(a.ports.file)
+	if err := a.adoptions.resumeAdoptions(); err != nil {
 		return err
 	}
-	if err := a.resumeWaits(); err != nil {
+	if err := a.waiting.resumeWaits(); err != nil {
 		return err
 	}
-	faults := spec.CheckDevices(a.file, a.lookup)
+	faults := spec.CheckDevices(a.ports.file, a.lookup)
 	if fresh && len(faults) > 0 {
 		return api.NewError(api.Invalid, faultLines(faults)...)
 	}
-	a.warnings = slices.Concat(faultLines(faults), a.file.Warnings(), a.macTableWarnings(a.file, nil))
-	cfg, misfits := a.layers().merge()
-	a.cfg = cfg
-	a.keepMisfits(misfits)
-	a.forgetOverrides()
-	for _, w := range slices.Concat(spec.MissingDevices(a.file, a.lookup), a.warnings, a.misfits) {
+	a.ports.warnings = slices.Concat(faultLines(faults), a.ports.file.Warnings(), a.ports.macTableWarnings(a.ports.file, nil))
+	cfg, misfits := a.ports.layers().merge()
+	a.ports.cfg = cfg
+	a.ports.keepMisfits(misfits)
+	a.ports.forgetOverrides()
+	for _, w := range slices.Concat(spec.MissingDevices(a.ports.file, a.lookup), a.ports.warnings, a.ports.misfits) {
 		a.log.Warn(w)
 	}
-	a.distrust()
-	a.commanded = len(a.state.Held) == 0 // with nothing in hand there is nothing to serve that cannot be written down
-	err := a.reconcile()
-	a.commanded = false
+	a.holding.distrust()
+	a.effect.commanded = len(a.state.Held) == 0 // with nothing in hand there is nothing to serve that cannot be written down
+	err := a.reconciler.reconcile()
+	a.effect.commanded = false
 	if err != nil {
-		if a.applied == nil {
+		if a.effect.applied == nil {
 			return err
 		}
 		a.complain("put the plan into force", err)
-		a.retry = true
+		a.settler.retry = true
 	}
-	a.lookAtChains()
-	a.goOnTrying()
+	a.chains.lookAtChains()
+	a.trials.goOnTrying()
 	if later {
-		a.applyLater(given)
+		a.changer.applyLater(given)
 	}
-	a.removeStrays()
-	if err := a.save(); err != nil {
-		a.retry = true
+	a.holding.removeStrays()
+	if err := a.ports.save(); err != nil {
+		a.settler.retry = true
 		a.complain("remember what was removed", err)
 	}
 	return nil
@@ -278,13 +273,13 @@ func takePlace(s *state.State, agent string) error {
 }
 
 // chooseConfig sets the file in force; fresh says that it is one never applied before.
-func (a *Agent) chooseConfig(given *givenConfig) (fresh bool, err error) {
-	last := a.state.Config
+func (ps *ports) chooseConfig(given *givenConfig) (fresh bool, err error) {
+	last := ps.state.Config
 	switch {
 	case given != nil && given.src.Seen != last.Seen:
-		a.file, a.state.Config = given.cfg, given.src
+		ps.file, ps.state.Config = given.cfg, given.src
 		if last.Content != "" {
-			a.log.Info("the configuration file was edited since it was last read: it counts", "file", given.src.File)
+			ps.log.Info("the configuration file was edited since it was last read: it counts", "file", given.src.File)
 		}
 		return true, nil
 	case last.Content != "":
@@ -292,14 +287,14 @@ func (a *Agent) chooseConfig(given *givenConfig) (fresh bool, err error) {
 		if err != nil {
 			return false, fmt.Errorf("the configuration last applied is not valid for this program; start the agent with --config and a file that is, or with the program before: %w", err)
 		}
-		a.file = cfg
+		ps.file = cfg
 		if given != nil && last.Content != given.src.Content {
-			a.log.Info("the configuration last applied counts; the file given was not edited since", "applied", last.File, "given", given.src.File)
+			ps.log.Info("the configuration last applied counts; the file given was not edited since", "applied", last.File, "given", given.src.File)
 		}
 	default:
-		a.file = &spec.Config{}
+		ps.file = &spec.Config{}
 		if last.File == "" {
-			a.log.Info("no configuration yet: give one with heddle apply -f FILE")
+			ps.log.Info("no configuration yet: give one with heddle apply -f FILE")
 		}
 	}
 	return false, nil

@@ -176,13 +176,13 @@ func TestS43_TheUpDelayIsWaitedFor(t *testing.T) {
 		t.Errorf("u1 is out because %q", why)
 	}
 	select {
-	case <-r.woken():
-		r.settle()
+	case <-r.teaming.woken():
+		r.settler.settle()
 	case <-time.After(30 * time.Second):
 		t.Fatal("nothing happens when the delay has passed")
 	}
 	r.expectUse("after the delay", "u1")
-	if r.woken() != nil {
+	if r.teaming.woken() != nil {
 		t.Error("the loop is woken again for nothing")
 	}
 }

@@ -68,14 +68,14 @@ func (t *tells) close() error {
 func (t *tells) publish(list []dataplane.Told) {
 	for _, e := range list {
 		if e.Kind == abi.TellSign || e.Kind == abi.TellProbe {
-			t.a.heardOfLoop(e)
+			t.a.looping.heardOfLoop(e)
 		} else if e.Kind == abi.TellAwake {
-			t.a.toldAwake(e)
+			t.a.waiting.toldAwake(e)
 		} else if t.isNews(e) {
 			t.a.events.Publish(view.Told(e))
 		}
 	}
-	t.a.goOnWithLoops()
+	t.a.looping.goOnWithLoops()
 }
 
 func (t *tells) isNews(e dataplane.Told) bool {

@@ -18,16 +18,16 @@ import (
 const traceTries = 3
 
 // Trace says what would become of frames, on copies of the live tables: the loop only makes the copies.
-func (a *Agent) Trace(ctx context.Context, q trace.Request) (*trace.Report, error) {
+func (an *answers) Trace(ctx context.Context, q trace.Request) (*trace.Report, error) {
 	select {
-	case a.tracing <- struct{}{}: // one at a time: each takes some 20 MB of the kernel while it lasts
-		defer func() { <-a.tracing }()
+	case an.tracing <- struct{}{}: // one at a time: each takes some 20 MB of the kernel while it lasts
+		defer func() { <-an.tracing }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	var r *trace.Report
 	for range traceTries {
-		h, tables, err := a.tables(ctx)
+		h, tables, err := an.tables(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -55,19 +55,19 @@ func traceError(err error) error {
 }
 
 // tables copies what a trace is made on, in the loop.
-func (a *Agent) tables(ctx context.Context) (h *trace.Host, s *dataplane.Snapshot, err error) {
-	err = a.do(ctx, func() error {
-		if h, err = a.traceHost(); err != nil {
+func (an *answers) tables(ctx context.Context) (h *trace.Host, s *dataplane.Snapshot, err error) {
+	err = an.do(ctx, func() error {
+		if h, err = an.traceHost(); err != nil {
 			return err
 		}
-		s, err = a.kernel.Snapshot()
+		s, err = an.kernel.Snapshot()
 		return err
 	})
 	return h, s, err
 }
 
-func (a *Agent) eachMember(f func(plan.PortID)) {
-	for _, sw := range a.applied.Plan.Switches {
+func (ef *effect) eachMember(f func(plan.PortID)) {
+	for _, sw := range ef.applied.Plan.Switches {
 		for _, u := range sw.Uplinks {
 			f(u.ID)
 		}
@@ -93,8 +93,8 @@ func copied(p *plan.Plan) *plan.Plan {
 }
 
 // traceGroups are the port groups with what their ports inherit.
-func (a *Agent) traceGroups() (groups []trace.Group) {
-	for _, s := range a.cfg.Switches {
+func (ps *ports) traceGroups() (groups []trace.Group) {
+	for _, s := range ps.cfg.Switches {
 		bare := &spec.Config{Switches: []spec.Switch{s}}
 		for _, g := range s.PortGroups {
 			bare.Ports = append(bare.Ports, spec.Port{Name: "_" + g.Name, Switch: s.Name, PortGroup: g.Name})

@@ -14,8 +14,16 @@ import (
 	"heddle/internal/observe/event"
 )
 
-// trial is what is known of the journal's change beside what is written down.
-type trial struct {
+// trials tries changes of the way to the host's own addresses: what is known of the journal's change beside what is written down.
+type trials struct {
+	*shared
+	ports      *ports
+	records    *records
+	effect     *effect
+	attaching  *attaching
+	reconciler *reconciler
+
+	guard   *guard        // of the command at hand; nil for what is not to be tried (S81)
 	decided chan struct{} // closed when the change stays or has gone back
 	last    *api.Trial    // the last one that was decided
 }
@@ -28,29 +36,29 @@ const (
 )
 
 // watchChange begins to ask by the ways that the change concerns.
-func (a *Agent) watchChange(c *adopt.Change) {
+func (tr *trials) watchChange(c *adopt.Change) {
 	text := fmt.Sprintf("%q concerns the way to this host's own addresses (%s) and is tried: ", c.What, risksText(c.Risks))
 	if len(c.Asks) == 0 {
-		a.publishTrial(event.Tried, c, text+fmt.Sprintf("it goes back unless it is confirmed within %s (heddle confirm)", c.Within))
+		tr.publishTrial(event.Tried, c, text+fmt.Sprintf("it goes back unless it is confirmed within %s (heddle confirm)", c.Within))
 		return
 	}
-	a.publishTrial(event.Tried, c, text+fmt.Sprintf("it goes back unless these answer within %s: %s", c.Within, asksText(c.Asks)))
-	go a.askAfter(c)
+	tr.publishTrial(event.Tried, c, text+fmt.Sprintf("it goes back unless these answer within %s: %s", c.Within, asksText(c.Asks)))
+	go tr.askAfter(c)
 }
 
 // askAfter asks outside of the loop until it is decided what becomes of the change.
-func (a *Agent) askAfter(c *adopt.Change) {
-	w, began := reach.NewWatch(a.adoptions.net, c.Asks), time.Now()
+func (tr *trials) askAfter(c *adopt.Change) {
+	w, began := reach.NewWatch(tr.records.net, c.Asks), time.Now()
 	for every := lookEvery; ; {
 		asks, reached, err := w.Look(time.Now())
 		open := false
-		stopped := a.do(context.Background(), func() error {
-			if open = a.adoptions.journal.Change == c && c.Phase == adopt.Waiting; open {
+		stopped := tr.do(context.Background(), func() error {
+			if open = tr.records.journal.Change == c && c.Phase == adopt.Waiting; open {
 				c.Asks, c.Reached = asks, reached
 				if err != nil {
-					a.complain("ask whether this host is still reached", err)
+					tr.complain("ask whether this host is still reached", err)
 				}
-				a.judgeChange()
+				tr.judgeChange()
 			}
 			return nil
 		})
@@ -65,58 +73,58 @@ func (a *Agent) askAfter(c *adopt.Change) {
 }
 
 // judgeChange keeps the change that is tried, or takes it back, when it is time to; with the agent's every tick, and with every answer.
-func (a *Agent) judgeChange() {
-	if a.adoptions.journal == nil || a.adoptions.journal.Change == nil {
+func (tr *trials) judgeChange() {
+	if tr.records.journal == nil || tr.records.journal.Change == nil {
 		return
 	}
-	c := a.adoptions.journal.Change
+	c := tr.records.journal.Change
 	if c.Phase == adopt.Reverting {
-		a.takeChangeBack(c)
+		tr.takeChangeBack(c)
 		return
 	}
 	now, err := hostnet.Boottime()
 	if err != nil {
-		a.complain("watch the change that is tried", err)
+		tr.complain("watch the change that is tried", err)
 		return
 	}
 	switch verdict, why := c.Judge(now); verdict {
 	case adopt.Keep:
-		a.keepChange(c)
+		tr.keepChange(c)
 	case adopt.Revert:
 		c.Phase, c.Reason = adopt.Reverting, why
-		a.takeChangeBack(c)
+		tr.takeChangeBack(c)
 	}
 }
 
 // keepChange has the change stay.
-func (a *Agent) keepChange(c *adopt.Change) {
-	a.adoptions.journal.Change = nil
-	if err := a.adoptions.journal.Save(); err != nil { // it is tried again, lest the next agent take it back
-		a.adoptions.journal.Change = c
-		a.complain("keep the change that was tried", err)
+func (tr *trials) keepChange(c *adopt.Change) {
+	tr.records.journal.Change = nil
+	if err := tr.records.journal.Save(); err != nil { // it is tried again, lest the next agent take it back
+		tr.records.journal.Change = c
+		tr.complain("keep the change that was tried", err)
 		return
 	}
 	why := "it was confirmed"
 	if c.Reached {
 		why = "this host is reached: " + asksText(c.Asks)
 	}
-	a.decide(c, api.TrialKept, "")
-	a.publishTrial(event.Confirmed, c, fmt.Sprintf("%q stays: %s", c.What, why))
+	tr.decide(c, api.TrialKept, "")
+	tr.publishTrial(event.Confirmed, c, fmt.Sprintf("%q stays: %s", c.What, why))
 }
 
 // decide says to who waits what has become of the change.
-func (a *Agent) decide(c *adopt.Change, state api.TrialState, reason string) {
-	v := a.viewTrial(c)
+func (tr *trials) decide(c *adopt.Change, state api.TrialState, reason string) {
+	v := tr.viewTrial(c)
 	v.State, v.Reason, v.SecondsLeft = state, reason, 0
-	a.adoptions.trial.last = v
-	if a.adoptions.trial.decided != nil {
-		close(a.adoptions.trial.decided)
-		a.adoptions.trial.decided = nil
+	tr.last = v
+	if tr.decided != nil {
+		close(tr.decided)
+		tr.decided = nil
 	}
 }
 
-func (a *Agent) publishTrial(kind event.Kind, c *adopt.Change, text string) {
-	a.log.Info(text, "event", string(kind))
+func (tr *trials) publishTrial(kind event.Kind, c *adopt.Change, text string) {
+	tr.log.Info(text, "event", string(kind))
 	e := event.Event{Kind: kind, Text: text}
 	if len(c.Risks) > 0 {
 		r := c.Risks[0]
@@ -127,7 +135,7 @@ func (a *Agent) publishTrial(kind event.Kind, c *adopt.Change, text string) {
 			e.Port = r.ID.Name
 		}
 	}
-	a.events.Publish(e)
+	tr.events.Publish(e)
 }
 
 func asksText(asks []reach.Ask) string {
@@ -138,7 +146,7 @@ func asksText(asks []reach.Ask) string {
 	return strings.Join(texts, ", ")
 }
 
-func (a *Agent) left(c *adopt.Change) time.Duration {
+func (tr *trials) left(c *adopt.Change) time.Duration {
 	now, err := hostnet.Boottime()
 	if err != nil {
 		return 0
@@ -146,8 +154,8 @@ func (a *Agent) left(c *adopt.Change) time.Duration {
 	return c.Left(now)
 }
 
-func (a *Agent) viewTrial(c *adopt.Change) *api.Trial {
-	v := &api.Trial{State: api.TrialAsking, Change: c.What, AtRisk: c.Risks, Asked: append([]reach.Ask{}, c.Asks...), Reason: c.Reason, SecondsLeft: a.left(c).Seconds()}
+func (tr *trials) viewTrial(c *adopt.Change) *api.Trial {
+	v := &api.Trial{State: api.TrialAsking, Change: c.What, AtRisk: c.Risks, Asked: append([]reach.Ask{}, c.Asks...), Reason: c.Reason, SecondsLeft: tr.left(c).Seconds()}
 	if len(c.Asks) == 0 {
 		v.State = api.TrialConfirm
 	}
@@ -155,17 +163,17 @@ func (a *Agent) viewTrial(c *adopt.Change) *api.Trial {
 }
 
 // awaitDecision waits until it is decided what becomes of the command's change, where somebody is asked.
-func (a *Agent) awaitDecision(ctx context.Context, g *guard, out *api.Applied) error {
+func (tr *trials) awaitDecision(ctx context.Context, g *guard, out *api.Applied) error {
 	c := g.change
 	if c == nil {
 		return nil
 	}
 	var decided <-chan struct{}
-	err := a.do(ctx, func() error {
-		if open := a.adoptions.journal.Change == c; open && len(c.Asks) == 0 {
-			out.Trial = a.viewTrial(c)
+	err := tr.do(ctx, func() error {
+		if open := tr.records.journal.Change == c; open && len(c.Asks) == 0 {
+			out.Trial = tr.viewTrial(c)
 		} else if open {
-			decided = a.adoptions.trial.decided
+			decided = tr.decided
 		}
 		return nil
 	})
@@ -175,14 +183,14 @@ func (a *Agent) awaitDecision(ctx context.Context, g *guard, out *api.Applied) e
 	if decided != nil {
 		select {
 		case <-decided:
-		case <-a.stopped:
+		case <-tr.stopped:
 			return fmt.Errorf("the agent is stopping; the next one decides whether %q stays", c.What)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	return a.do(ctx, func() error {
-		last := a.adoptions.trial.last
+	return tr.do(ctx, func() error {
+		last := tr.last
 		if last == nil {
 			return errors.New("what became of the change is not known: see \"heddle events\"")
 		}
@@ -201,11 +209,11 @@ func revertedError(t *api.Trial) error {
 }
 
 // Trial is the change that is being tried, or the last one.
-func (a *Agent) Trial(ctx context.Context) (out *api.Trial, err error) {
-	return out, a.do(ctx, func() error {
-		out = a.adoptions.trial.last
-		if c := a.adoptions.journal.Change; c != nil {
-			out = a.viewTrial(c)
+func (tr *trials) Trial(ctx context.Context) (out *api.Trial, err error) {
+	return out, tr.do(ctx, func() error {
+		out = tr.last
+		if c := tr.records.journal.Change; c != nil {
+			out = tr.viewTrial(c)
 		}
 		if out == nil {
 			return noTrial()
@@ -219,19 +227,19 @@ func noTrial() error {
 }
 
 // ConfirmChange keeps the change that is being tried.
-func (a *Agent) ConfirmChange(ctx context.Context) (out *api.Trial, err error) {
-	return out, a.do(ctx, func() error {
-		c := a.adoptions.journal.Change
+func (tr *trials) ConfirmChange(ctx context.Context) (out *api.Trial, err error) {
+	return out, tr.do(ctx, func() error {
+		c := tr.records.journal.Change
 		if c == nil || c.Phase != adopt.Waiting {
 			return noTrial()
 		}
 		c.Agreed = true
-		a.judgeChange()
-		if a.adoptions.journal.Change == c {
+		tr.judgeChange()
+		if tr.records.journal.Change == c {
 			c.Agreed = false
-			return fmt.Errorf("%q could not be confirmed: %s", c.What, a.lastErr)
+			return fmt.Errorf("%q could not be confirmed: %s", c.What, tr.lastErr)
 		}
-		out = a.adoptions.trial.last
+		out = tr.last
 		return nil
 	})
 }

@@ -25,10 +25,25 @@ const (
 	expectFor = time.Minute
 )
 
+// waiting has the ports that wait.
+type waiting struct {
+	*shared
+	ports   *ports
+	effect  *effect
+	settler *settler
+	teaming *teaming
+	holding *holding
+	// change makes one change of what is asked for.
+	change func(edit func()) error
+
+	adapters guest.Adapters         // what QEMU monitors showed
+	overdue  map[plan.PortID]uint32 // waits that were told to be long, by their numbers
+}
+
 // waitFact adds to a port's fact whether it waits, and gives what is wrong with that; "" for nothing.
-func (a *Agent) waitFact(id plan.PortID, f *plan.Fact) string {
-	w := a.state.WaitOf(id)
-	if w == nil || a.waitEndsWith(w, f.Up) {
+func (wt *waiting) waitFact(id plan.PortID, f *plan.Fact) string {
+	w := wt.state.WaitOf(id)
+	if w == nil || wt.waitEndsWith(w, f.Up) {
 		return ""
 	}
 	f.Wait, f.Awake = w.Number, w.Awake
@@ -41,56 +56,56 @@ func (a *Agent) waitFact(id plan.PortID, f *plan.Fact) string {
 
 // waitEndsWith forgets the wait of a port whose device shows that it is another guest's now: it went down when the wait was over, or came
 // up again after the guest had left and its QEMU had ended.
-func (a *Agent) waitEndsWith(w *state.Wait, up bool) bool {
+func (wt *waiting) waitEndsWith(w *state.Wait, up bool) bool {
 	if !w.MAC.IsZero() || w.InPlaceOf != "" {
 		return false
 	}
 	switch {
 	case w.Awake && !up, w.Left && w.Down && up:
-		a.state.DropWait(w.ID)
+		wt.state.DropWait(w.ID)
 		return true
 	case w.Left && !up && !w.Down:
 		down := *w
 		down.Down = true
-		a.state.PutWait(down)
+		wt.state.PutWait(down)
 	}
 	return false
 }
 
 // sawRuns takes in where guests run, by what their monitors say now.
-func (a *Agent) sawRuns(news map[string]guest.Sight) {
+func (wt *waiting) sawRuns(news map[string]guest.Sight) {
 	changed := false
-	for _, sw := range a.plan.Switches {
+	for _, sw := range wt.ports.plan.Switches {
 		for _, p := range sw.Ports {
 			if s, told := news[p.Monitor.Socket]; told && p.Monitor.Socket != "" {
-				changed = a.judgeRun(p, s.Run) || changed
+				changed = wt.judgeRun(p, s.Run) || changed
 			}
 		}
 	}
 	if changed {
-		a.followWaits()
+		wt.followWaits()
 	}
 }
 
 // judgeRun begins or ends the wait of a port by what its monitor says. One migration begins one wait: what the guest itself has ended by a
 // frame, a monitor that is late does not begin again.
-func (a *Agent) judgeRun(p *plan.Port, run guest.Run) (changed bool) {
-	w := a.state.WaitOf(p.ID)
+func (wt *waiting) judgeRun(p *plan.Port, run guest.Run) (changed bool) {
+	w := wt.state.WaitOf(p.ID)
 	switch {
 	case run == guest.RunWaits && (w == nil || w.Doubt && !w.Awake):
 		begun := state.Wait{ID: p.ID, Why: "its QEMU waits for it"}
 		if w != nil {
 			begun.MAC, begun.Monitor, begun.InPlaceOf = w.MAC, w.Monitor, w.InPlaceOf
 		}
-		a.beginWait(begun)
+		wt.beginWait(begun)
 	case run == guest.RunLeft && (w == nil || w.Awake):
 		begun := state.Wait{ID: p.ID, Left: true, Why: "its QEMU has stopped it"}
 		if w != nil {
 			begun.MAC, begun.Monitor = w.MAC, w.Monitor
 		}
-		a.beginWait(begun)
+		wt.beginWait(begun)
 	case run == guest.RunHere && w != nil && !w.Awake:
-		return a.wake(w, "its QEMU runs it")
+		return wt.wake(w, "its QEMU runs it")
 	default:
 		return false
 	}
@@ -98,62 +113,62 @@ func (a *Agent) judgeRun(p *plan.Port, run guest.Run) (changed bool) {
 }
 
 // beginWait has a port wait from now on.
-func (a *Agent) beginWait(w state.Wait) {
+func (wt *waiting) beginWait(w state.Wait) {
 	w.Since = time.Now()
-	a.state.BeginWait(w)
-	a.publishWait(event.Waiting, w.ID, w.Text())
+	wt.state.BeginWait(w)
+	wt.publishWait(event.Waiting, w.ID, w.Text())
 }
 
 // wake ends a wait, in the kernel first.
-func (a *Agent) wake(w *state.Wait, why string) (ended bool) {
-	if err := a.kernel.Wake(w.ID, w.Number); err != nil {
-		a.complain("end the wait of a port", err)
+func (wt *waiting) wake(w *state.Wait, why string) (ended bool) {
+	if err := wt.kernel.Wake(w.ID, w.Number); err != nil {
+		wt.complain("end the wait of a port", err)
 		return false
 	}
-	a.woke(w, why)
+	wt.woke(w, why)
 	return true
 }
 
 // woke notes that a wait is over.
-func (a *Agent) woke(w *state.Wait, why string) {
+func (wt *waiting) woke(w *state.Wait, why string) {
 	id, after, doubt := w.ID, time.Since(w.Since), w.Doubt
-	a.state.EndWait(id)
+	wt.state.EndWait(id)
 	if doubt {
 		return // nobody was told that it waited
 	}
-	a.publishWait(event.Awake, id, fmt.Sprintf("its guest runs here: %s, after a wait of %s", why, after.Round(time.Millisecond)))
+	wt.publishWait(event.Awake, id, fmt.Sprintf("its guest runs here: %s, after a wait of %s", why, after.Round(time.Millisecond)))
 }
 
-func (a *Agent) publishWait(k event.Kind, id plan.PortID, text string) {
-	e := a.at("port", id)
+func (wt *waiting) publishWait(k event.Kind, id plan.PortID, text string) {
+	e := about("port", id)
 	e.Kind, e.Text = k, "port "+id.Name+": "+text
-	a.events.Publish(e)
-	a.log.Info(string(k), "port", id.String(), "what", text)
+	wt.events.Publish(e)
+	wt.log.Info(string(k), "port", id.String(), "what", text)
 }
 
 // toldAwake is the program's word that a port which waited has sent a frame.
-func (a *Agent) toldAwake(e dataplane.Told) {
-	w := a.state.WaitOf(e.Port)
+func (wt *waiting) toldAwake(e dataplane.Told) {
+	w := wt.state.WaitOf(e.Port)
 	if w == nil || w.Awake || w.Number != e.Wait {
 		return
 	}
-	a.woke(w, "it has sent a frame")
-	a.followWaits()
+	wt.woke(w, "it has sent a frame")
+	wt.followWaits()
 }
 
 // lookForAwake finds the waits that the program has ended while nobody heard of it.
-func (a *Agent) lookForAwake() (changed bool) {
-	if !slices.ContainsFunc(a.state.Waits, func(w state.Wait) bool { return !w.Awake }) {
+func (wt *waiting) lookForAwake() (changed bool) {
+	if !slices.ContainsFunc(wt.state.Waits, func(w state.Wait) bool { return !w.Awake }) {
 		return false
 	}
-	over, err := a.kernel.Awake()
+	over, err := wt.kernel.Awake()
 	if err != nil {
-		a.complain("follow the ports that wait for their guests", err)
+		wt.complain("follow the ports that wait for their guests", err)
 		return false
 	}
-	for _, w := range a.state.Waits {
+	for _, w := range wt.state.Waits {
 		if !w.Awake && over[w.ID] >= w.Number {
-			a.woke(&w, "it has sent a frame")
+			wt.woke(&w, "it has sent a frame")
 			changed = true
 		}
 	}
@@ -162,128 +177,128 @@ func (a *Agent) lookForAwake() (changed bool) {
 
 // doubt has a port wait that was just connected and has a monitor, until its QEMU says whether the guest runs here: one that waits for
 // a migration must not be announced before it has said so.
-func (a *Agent) doubt(p *plan.Port) {
-	if p.Monitor.Socket == "" || a.state.WaitOf(p.ID) != nil || a.adapters[p.Monitor.Socket].Run == guest.RunHere {
+func (wt *waiting) doubt(p *plan.Port) {
+	if p.Monitor.Socket == "" || wt.state.WaitOf(p.ID) != nil || wt.adapters[p.Monitor.Socket].Run == guest.RunHere {
 		return
 	}
-	a.state.BeginWait(state.Wait{ID: p.ID, Doubt: true, Since: time.Now(), Why: "its QEMU has not said yet whether the guest runs here"})
+	wt.state.BeginWait(state.Wait{ID: p.ID, Doubt: true, Since: time.Now(), Why: "its QEMU has not said yet whether the guest runs here"})
 }
 
 // endDoubts ends the waits for QEMUs that say nothing.
-func (a *Agent) endDoubts() (ended bool) {
-	for _, w := range a.state.Waits {
+func (wt *waiting) endDoubts() (ended bool) {
+	for _, w := range wt.state.Waits {
 		if w.Doubt && !w.Awake && time.Since(w.Since) >= doubtAtMost {
-			ended = a.wake(&w, "its QEMU does not say otherwise") || ended
+			ended = wt.wake(&w, "its QEMU does not say otherwise") || ended
 		}
 	}
 	return ended
 }
 
 // watchWaits is called every second.
-func (a *Agent) watchWaits() {
-	changed := a.lookForAwake()
-	if a.endDoubts() || changed {
-		a.followWaits()
+func (wt *waiting) watchWaits() {
+	changed := wt.lookForAwake()
+	if wt.endDoubts() || changed {
+		wt.followWaits()
 	}
-	a.succeedAll()
-	a.tellOverdue()
+	wt.succeedAll()
+	wt.tellOverdue()
 }
 
 // tellOverdue tells once of each wait that has become long. An agent that starts tells it again, since the events before are gone.
-func (a *Agent) tellOverdue() {
+func (wt *waiting) tellOverdue() {
 	told := map[plan.PortID]uint32{}
-	for _, w := range a.state.Waits {
+	for _, w := range wt.state.Waits {
 		if !w.Overdue(time.Now()) {
 			continue
 		}
 		told[w.ID] = w.Number
-		if a.overdue[w.ID] != w.Number {
-			a.publishWait(event.Overdue, w.ID, w.Text()+fmt.Sprintf("; nothing has come from it for %s", time.Since(w.Since).Round(time.Second)))
-			a.settleSoon() // to show it at the port
+		if wt.overdue[w.ID] != w.Number {
+			wt.publishWait(event.Overdue, w.ID, w.Text()+fmt.Sprintf("; nothing has come from it for %s", time.Since(w.Since).Round(time.Second)))
+			wt.settler.settleSoon() // to show it at the port
 		}
 	}
-	a.overdue = told
+	wt.overdue = told
 }
 
 // resumeWaits takes over what an agent before this one has left.
-func (a *Agent) resumeWaits() error {
-	over, err := a.kernel.Awake()
+func (wt *waiting) resumeWaits() error {
+	over, err := wt.kernel.Awake()
 	if err != nil {
 		return err
 	}
 	for _, n := range over { // also where the state of that agent is lost
-		a.state.LastWait = max(a.state.LastWait, n)
+		wt.state.LastWait = max(wt.state.LastWait, n)
 	}
-	a.lookForAwake()
+	wt.lookForAwake()
 	return nil
 }
 
 // followWaits makes what waits have become true at once, before anything is written to disk; then all the rest.
-func (a *Agent) followWaits() {
-	a.putWaitsInForce()
-	a.settleSoon()
-	a.succeedAll()
+func (wt *waiting) followWaits() {
+	wt.putWaitsInForce()
+	wt.settler.settleSoon()
+	wt.succeedAll()
 }
 
 // putWaitsInForce changes nothing but waits in what is in force. When it can't, the reconcile that follows does.
-func (a *Agent) putWaitsInForce() {
-	if a.applied == nil || a.stale || a.redo {
+func (wt *waiting) putWaitsInForce() {
+	if wt.effect.applied == nil || wt.ports.stale || wt.effect.redo {
 		return
 	}
-	d := *a.applied
+	d := *wt.effect.applied
 	d.Facts = maps.Clone(d.Facts)
-	for _, w := range a.state.Waits {
+	for _, w := range wt.state.Waits {
 		if f, ok := d.Facts[w.ID]; ok {
 			f.Wait, f.Awake = w.Number, w.Awake
 			d.Facts[w.ID] = f
 		}
 	}
-	now := teams.Form(&d, a.formed())
-	at, err := a.kernel.Reteam(d)
+	now := teams.Form(&d, wt.teaming.formed())
+	at, err := wt.kernel.Reteam(d)
 	if err != nil {
-		a.complain("put into force which ports wait for their guests", err)
+		wt.complain("put into force which ports wait for their guests", err)
 		return
 	}
-	a.applied, a.flip = &d, at
-	a.state.Uses = now.Remember(d.Plan)
-	a.moved(now)
+	wt.effect.applied, wt.effect.flip = &d, at
+	wt.state.Uses = now.Remember(d.Plan)
+	wt.teaming.moved(now)
 }
 
 // keepWaits forgets the waits of ports that are gone, and of those whose device went down since, and gives back the MACs that ports had to
 // do without while another had the same. changed: the configuration has.
-func (a *Agent) keepWaits() (changed bool) {
-	for _, w := range a.state.Waits {
-		gone := a.state.Of(w.ID) == nil && (w.Awake || w.Left) && a.applied != nil // its device is
-		if a.plan.Port(w.ID) == nil || gone && !w.Beside() {
-			a.state.DropWait(w.ID)
+func (wt *waiting) keepWaits() (changed bool) {
+	for _, w := range wt.state.Waits {
+		gone := wt.state.Of(w.ID) == nil && (w.Awake || w.Left) && wt.effect.applied != nil // its device is
+		if wt.ports.plan.Port(w.ID) == nil || gone && !w.Beside() {
+			wt.state.DropWait(w.ID)
 			continue
 		}
-		if w.MAC.IsZero() || a.othersWith(w) {
+		if w.MAC.IsZero() || wt.othersWith(w) {
 			continue
 		}
-		a.state.Ports = slices.Clone(a.state.Ports)
-		if run := a.runTime(w.ID.Name); run != nil {
+		wt.state.Ports = slices.Clone(wt.state.Ports)
+		if run := wt.ports.runTime(w.ID.Name); run != nil {
 			w.Give(run)
 		}
-		a.state.PutWait(w)
+		wt.state.PutWait(w)
 		changed = true
 	}
 	if changed {
-		a.cfg, _ = a.layers().merge()
+		wt.ports.cfg, _ = wt.ports.layers().merge()
 	}
 	return changed
 }
 
 // othersWith says whether another port of the switch has the MAC of a wait.
-func (a *Agent) othersWith(w state.Wait) bool {
-	return slices.ContainsFunc(a.plan.Switch(w.ID.Switch).Ports, func(p *plan.Port) bool {
+func (wt *waiting) othersWith(w state.Wait) bool {
+	return slices.ContainsFunc(wt.ports.plan.Switch(w.ID.Switch).Ports, func(p *plan.Port) bool {
 		return p.ID != w.ID && p.InitialMAC == w.MAC
 	})
 }
 
 // waitMACs gives ports that wait the MACs that their configuration can't have.
-func (a *Agent) waitMACs(p *plan.Plan) {
-	for _, w := range a.state.Waits {
+func (ps *ports) waitMACs(p *plan.Plan) {
+	for _, w := range ps.state.Waits {
 		if port := p.Port(w.ID); port != nil && port.InitialMAC.IsZero() {
 			port.InitialMAC = w.MAC
 			if !w.MAC.IsZero() {
@@ -294,7 +309,7 @@ func (a *Agent) waitMACs(p *plan.Plan) {
 }
 
 // rivals says of a port whose MAC another port has too, and whose guest runs as that one's does, who gets the frames.
-func (a *Agent) rivals(sw *plan.Switch, facts plan.Facts) {
+func (wt *waiting) rivals(sw *plan.Switch, facts plan.Facts) {
 	by := map[plan.MAC]*plan.Port{}
 	for _, p := range sw.Ports {
 		f, ok := facts[p.ID]
@@ -311,7 +326,7 @@ func (a *Agent) rivals(sw *plan.Switch, facts plan.Facts) {
 			winner, loser = p, other
 			by[p.InitialMAC] = p
 		}
-		a.problems[loser.ID] = fmt.Sprintf("the guest of port %s runs with the same MAC %s, and gets what is sent to it: stop one of the two guests",
+		wt.effect.problems[loser.ID] = fmt.Sprintf("the guest of port %s runs with the same MAC %s, and gets what is sent to it: stop one of the two guests",
 			winner.ID.Name, p.InitialMAC)
 	}
 }

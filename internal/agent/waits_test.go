@@ -30,16 +30,19 @@ func (r *rig) wait(port string) state.Wait {
 
 // shownWait is what the command line is shown of a port's wait.
 func (r *rig) shownWait(port string) *api.Wait {
-	all := r.view().Ports
+	all := r.answers.view().Ports
 	return all[slices.IndexFunc(all, func(p api.Port) bool { return p.Name == port })].Wait
 }
 
 func (r *rig) connectIncoming(p spec.Port) error {
-	return r.command(func(ctx context.Context) error { _, err := r.ConnectIncoming(ctx, api.Connect{Port: p}); return err })
+	return r.command(func(ctx context.Context) error {
+		_, err := r.commands.ConnectIncoming(ctx, api.Connect{Port: p})
+		return err
+	})
 }
 
 // speaks says whether anything would be announced of the port.
-func (r *rig) speaks(port string) bool { return r.formed().Of(id(port)).Up }
+func (r *rig) speaks(port string) bool { return r.teaming.formed().Of(id(port)).Up }
 
 func TestS99_AQEMUThatWaitsKeepsItsPortSilent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "qmp")
@@ -55,7 +58,7 @@ func TestS99_AQEMUThatWaitsKeepsItsPortSilent(t *testing.T) {
 	}
 	// The program saw the guest's first frame; the monitor is late and still says that it waits.
 	r.kernel.awake = map[plan.PortID]uint32{id("vm"): r.wait("vm").Number}
-	r.watchWaits()
+	r.waiting.watchWaits()
 	r.until("awake", func() bool { return r.wait("vm").Awake && !r.fact("vm").Waits() && r.speaks("vm") })
 	q.becomes(nicFilter("52:54:00:00:00:01", true))
 	r.until("seen", func() bool { return r.fact("vm").Promiscuous == plan.AsksYes })
@@ -120,9 +123,9 @@ func TestS99_AWaitOutlivesTheAgent(t *testing.T) {
 	}
 	r.state.Waits[0].Since = time.Now().Add(-time.Minute)
 	for range 2 { // it is told once
-		r.watchWaits()
+		r.waiting.watchWaits()
 	}
-	r.until("shown as a problem", func() bool { return strings.Contains(r.problems[id("vm")], "heddle port activate") })
+	r.until("shown as a problem", func() bool { return strings.Contains(r.effect.problems[id("vm")], "heddle port activate") })
 	if told := r.told(event.Overdue); len(told) != 1 || told[0].Port != "vm" || !strings.Contains(told[0].Text, "its guest is to arrive by a migration: who connected it says so; nothing has come from it for 1m0s") {
 		t.Errorf("events %+v", told)
 	}
@@ -132,17 +135,17 @@ func TestS99_AWaitOutlivesTheAgent(t *testing.T) {
 	if !r.fact("vm").Waits() {
 		t.Error("a port became active because time had passed")
 	}
-	if err := r.command(func(ctx context.Context) error { return r.Activate(ctx, api.Activate{Port: "vm"}) }); err != nil || r.fact("vm").Waits() {
+	if err := r.command(func(ctx context.Context) error { return r.commands.Activate(ctx, api.Activate{Port: "vm"}) }); err != nil || r.fact("vm").Waits() {
 		t.Errorf("activated: %v %+v", err, r.fact("vm"))
 	}
-	if w := r.shownWait("vm"); w != nil || len(r.overdue) != 1 {
+	if w := r.shownWait("vm"); w != nil || len(r.waiting.overdue) != 1 {
 		t.Errorf("active, and shown as %+v", w)
 	}
 	// A guest that has left may stay away for as long as it likes.
-	r.beginWait(state.Wait{ID: id("vm"), Left: true, Why: "its QEMU has stopped it"})
+	r.waiting.beginWait(state.Wait{ID: id("vm"), Left: true, Why: "its QEMU has stopped it"})
 	r.state.Waits[0].Since = time.Now().Add(-time.Hour)
-	r.watchWaits()
-	if len(r.told(event.Overdue)) != 1 || len(r.overdue) != 0 {
+	r.waiting.watchWaits()
+	if len(r.told(event.Overdue)) != 1 || len(r.waiting.overdue) != 0 {
 		t.Errorf("events %+v", r.told(event.Overdue))
 	}
 }
@@ -151,7 +154,7 @@ func TestS99_AnExpectedGuestsPortsWait(t *testing.T) {
 	r := newRig(t, base)
 	r.dev.tap("tap0")
 	r.dev.tap("tap1")
-	if err := r.command(func(ctx context.Context) error { return r.Expect(ctx, api.Expect{Guest: "vm1"}) }); err != nil {
+	if err := r.command(func(ctx context.Context) error { return r.commands.Expect(ctx, api.Expect{Guest: "vm1"}) }); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range []spec.Port{{Name: "vm1/net0", PortGroup: "web", Device: "tap0", MAC: "52:54:00:00:00:01"}, {Name: "vm11/net0", PortGroup: "web", Device: "tap1", MAC: "52:54:00:00:00:02"}} {
@@ -173,33 +176,33 @@ func TestS99_APortStandsBesideTheOneThatItsGuestLeaves(t *testing.T) {
 	if err := r.connect(vm); err != nil {
 		t.Fatal(err)
 	}
-	number := planned(r.plan, "vm").Number
+	number := planned(r.ports.plan, "vm").Number
 	vm.Device = "tap1"
 	for range 2 { // a hook may run twice
 		if err := r.connectIncoming(vm); err != nil {
 			t.Fatal(err)
 		}
 	}
-	mac := planned(r.plan, "vm").InitialMAC
-	if !r.fact("vm:incoming").Waits() || r.fact("vm").Waits() || planned(r.plan, "vm:incoming").InitialMAC != mac {
-		t.Fatalf("beside: %+v, %+v, MACs %s %s", r.fact("vm"), r.fact("vm:incoming"), mac, planned(r.plan, "vm:incoming").InitialMAC)
+	mac := planned(r.ports.plan, "vm").InitialMAC
+	if !r.fact("vm:incoming").Waits() || r.fact("vm").Waits() || planned(r.ports.plan, "vm:incoming").InitialMAC != mac {
+		t.Fatalf("beside: %+v, %+v, MACs %s %s", r.fact("vm"), r.fact("vm:incoming"), mac, planned(r.ports.plan, "vm:incoming").InitialMAC)
 	}
 	r.kernel.awake = map[plan.PortID]uint32{id("vm:incoming"): r.wait("vm:incoming").Number}
-	r.watchWaits()
-	if d := planned(r.plan, "vm").Device; d != "tap1" || r.fact("vm").Waits() || planned(r.plan, "vm").Number != number {
-		t.Errorf("the port has device %s, number %d and not %d, %+v", d, planned(r.plan, "vm").Number, number, r.fact("vm"))
+	r.waiting.watchWaits()
+	if d := planned(r.ports.plan, "vm").Device; d != "tap1" || r.fact("vm").Waits() || planned(r.ports.plan, "vm").Number != number {
+		t.Errorf("the port has device %s, number %d and not %d, %+v", d, planned(r.ports.plan, "vm").Number, number, r.fact("vm"))
 	}
-	if left := planned(r.plan, "vm:left"); left == nil || left.Device != "tap0" || !r.fact("vm:left").Waits() || left.InitialMAC != mac {
+	if left := planned(r.ports.plan, "vm:left"); left == nil || left.Device != "tap0" || !r.fact("vm:left").Waits() || left.InitialMAC != mac {
 		t.Fatalf("left: %+v %+v", left, r.fact("vm:left"))
 	}
-	if planned(r.plan, "vm:incoming") != nil || len(r.kernel.succeeded) != 1 {
+	if planned(r.ports.plan, "vm:incoming") != nil || len(r.kernel.succeeded) != 1 {
 		t.Errorf("incoming is there still, or its place was taken %d times", len(r.kernel.succeeded))
 	}
 	// Two guests that run at once: both stay, and the one that lost is told of.
 	r.kernel.awake[id("vm:left")] = r.wait("vm:left").Number
-	r.watchWaits()
+	r.waiting.watchWaits()
 	r.until("a conflict", func() bool {
-		return strings.Contains(r.problems[id("vm")]+r.problems[id("vm:left")], "runs with the same MAC")
+		return strings.Contains(r.effect.problems[id("vm")]+r.effect.problems[id("vm:left")], "runs with the same MAC")
 	})
 	if err := r.disconnect(api.Disconnect{Device: "tap0"}); err != nil {
 		t.Fatal(err)
@@ -240,7 +243,7 @@ func TestS99_AnIncomingPortGoesAsItCame(t *testing.T) {
 		t.Errorf("%+v %+v", r.fact("vm:incoming"), r.state.Ports)
 	}
 	r.kernel.awake = map[plan.PortID]uint32{id("vm:incoming"): r.wait("vm:incoming").Number}
-	r.watchWaits()
+	r.waiting.watchWaits()
 	if len(r.state.Ports) != 1 || r.state.Ports[0].Name != "vm" || r.fact("vm").Waits() {
 		t.Errorf("%+v %+v", r.state.Ports, r.fact("vm"))
 	}

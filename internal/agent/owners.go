@@ -1,0 +1,83 @@
+package agent
+
+import (
+	"heddle/internal/api"
+	"heddle/internal/host/guest"
+	"heddle/internal/uplinks"
+)
+
+// owners have the agent's state, each its own part. The loop alone uses them, so that none has a lock; each knows those whose state it
+// reads or changes, and the list is in that order: an owner knows none of those behind it. What it has one of them do it has as a function,
+// which join gives it.
+type owners struct {
+	ports      *ports      // what the file and commands ask for
+	records    *records    // what the next agent has to know of moves of the host's own addresses
+	effect     *effect     // what the kernel does
+	settler    *settler    // when the loop puts things right
+	attaching  *attaching  // the devices that are given the program
+	chains     *chains     // other programs on them
+	reporter   *reporter   // what is told of ports and uplinks
+	teaming    *teaming    // links, teams and announcements
+	flowing    *flowing    // the metering of flows
+	looping    *looping    // the search for loops
+	holding    *holding    // the devices in hand
+	waiting    *waiting    // ports whose guests run elsewhere
+	reconciler *reconciler // joins all of that
+	trials     *trials     // changes that go back unless the host is still reached
+	changer    *changer    // changes of what is asked for
+	captures   *captures   // the captures that run
+	answers    *answers    // what is shown
+	adoptions  *adoptions  // moves of the host's own addresses
+	commands   *commands   // commands on ports
+}
+
+// join makes the owners.
+func join(s *shared) (o owners) {
+	o.ports = &ports{shared: s, stale: true}
+	o.records = &records{shared: s, ports: o.ports}
+	o.effect = &effect{shared: s, ports: o.ports}
+	o.settler = &settler{shared: s}
+	o.attaching = &attaching{shared: s, effect: o.effect}
+	o.chains = &chains{shared: s, effect: o.effect, settler: o.settler, attaching: o.attaching, strangers: strangers{}}
+	o.reporter = &reporter{shared: s, ports: o.ports, effect: o.effect, chains: o.chains}
+	o.teaming = &teaming{shared: s, ports: o.ports, effect: o.effect, reporter: o.reporter, verdicts: uplinks.Verdicts{}}
+	o.flowing = &flowing{}
+	o.looping = &looping{shared: s, ports: o.ports, effect: o.effect, settler: o.settler}
+	o.holding = &holding{shared: s, ports: o.ports, records: o.records, effect: o.effect}
+	o.waiting = &waiting{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, teaming: o.teaming, holding: o.holding, adapters: guest.Adapters{}}
+	o.reconciler = &reconciler{shared: s, ports: o.ports, effect: o.effect, settler: o.settler, attaching: o.attaching, chains: o.chains,
+		reporter: o.reporter, teaming: o.teaming, looping: o.looping, holding: o.holding, waiting: o.waiting, flowing: o.flowing}
+	o.trials = &trials{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching, reconciler: o.reconciler}
+	o.changer = &changer{shared: s, ports: o.ports, records: o.records, effect: o.effect, settler: o.settler, attaching: o.attaching,
+		chains: o.chains, looping: o.looping, reconciler: o.reconciler, trials: o.trials}
+	o.captures = &captures{shared: s, ports: o.ports}
+	o.answers = &answers{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching, chains: o.chains, teaming: o.teaming,
+		holding: o.holding, flowing: o.flowing, tracing: make(chan struct{}, 1)}
+	o.adoptions = &adoptions{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching, holding: o.holding,
+		trials: o.trials, changer: o.changer, answers: o.answers}
+	o.commands = &commands{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching, chains: o.chains,
+		looping: o.looping, waiting: o.waiting, trials: o.trials, changer: o.changer, quit: func() {}}
+
+	o.settler.reconcile = o.reconciler.reconcile
+	o.attaching.attached = o.chains.lookAtNew
+	o.holding.doubt = o.waiting.doubt
+	o.waiting.change = o.changer.change
+	return o
+}
+
+// service answers what comes by the API: every command is the one's whose state it asks for or changes.
+type service struct {
+	*commands
+	*changer
+	*trials
+	*adoptions
+	*answers
+	*captures
+	*flowing
+}
+
+var _ api.Service = service{}
+
+func (a *Agent) service() service {
+	return service{a.commands, a.changer, a.trials, a.adoptions, a.answers, a.captures, a.flowing}
+}

@@ -1,0 +1,120 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"heddle/internal/agent/metrics"
+	"heddle/internal/agent/state"
+	"heddle/internal/host/hostdev"
+	"heddle/internal/observe/event"
+)
+
+// shared is what every owner has: the way into the loop, the host, and what is remembered. Of the state each owner changes its own parts.
+type shared struct {
+	name    string
+	version string
+	place   string // this machine and agent, for addresses that no other host shall derive
+	started time.Time
+	log     *slog.Logger
+	dev     Devices
+	kernel  Kernel
+	meters  *metrics.Agent // count what the agent does
+	events  *event.Bus
+	store   *state.Store
+	state   *state.State
+
+	calls   chan func()
+	stopped chan struct{} // closed when the loop has ended
+	lastErr string        // see complain
+}
+
+// do runs f in the loop and waits for it.
+func (s *shared) do(ctx context.Context, f func() error) error {
+	done := make(chan error, 1)
+	select {
+	case s.calls <- func() { done <- f() }:
+		return <-done
+	case <-s.stopped:
+		return errors.New("the agent is stopping")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// post has f run in the loop, from any goroutine but the loop's own; false when the loop has ended.
+func (s *shared) post(f func()) bool {
+	select {
+	case s.calls <- f:
+		return true
+	case <-s.stopped:
+		return false
+	}
+}
+
+// postUnless has f run in the loop unless done is closed first.
+func (s *shared) postUnless(done <-chan struct{}, f func()) {
+	select {
+	case s.calls <- f:
+	case <-s.stopped:
+	case <-done:
+	}
+}
+
+// inLoop runs f in the loop. Once the loop has ended the kernel's closing does what f would.
+func (s *shared) inLoop(f func() error) error {
+	err := s.do(context.Background(), f)
+	select {
+	case <-s.stopped:
+		return nil
+	default:
+		return err
+	}
+}
+
+// complain logs an error once, until it changes or goes away.
+func (s *shared) complain(what string, err error) {
+	if text := what + ": " + err.Error(); text != s.lastErr {
+		s.lastErr = text
+		s.log.Error(what, "err", err)
+	}
+}
+
+func (s *shared) lookup(device string) (mtu int, ok bool) {
+	d, ok, err := s.dev.Device(device)
+	return d.MTU, ok && err == nil
+}
+
+// linkState says what is wrong with the link of an uplink's device.
+func (s *shared) linkState(device string) string {
+	d, ok, err := s.dev.Device(device)
+	switch {
+	case device == "":
+		return "no device is bound to it"
+	case err != nil || !ok:
+		return "its device " + device + " is gone"
+	case !d.AdminUp:
+		return "its device " + device + " was set down"
+	case !d.Carrier || d.Kind == hostdev.Veth && d.Peer.Seen && !d.Peer.AdminUp:
+		return "its device " + device + " has no link"
+	}
+	return "its device " + device + " does not serve it"
+}
+
+// publishDevice says that a device serves a port now, or no longer does.
+func (s *shared) publishDevice(k event.Kind, h state.Held) {
+	what := "port"
+	if h.Uplink {
+		what = "uplink"
+	}
+	e := about(what, h.ID)
+	e.Kind, e.Device = k, h.Device
+	e.Text = fmt.Sprintf("device %s serves %s %s", h.Device, what, h.ID.Name)
+	if k == event.Disconnected {
+		e.Text = fmt.Sprintf("device %s no longer serves %s %s", h.Device, what, h.ID.Name)
+	}
+	s.events.Publish(e)
+}
