@@ -19,7 +19,8 @@ type DryRun struct {
 
 // DryRun loads the recording build, which takes some 100 ms, and fills its tables. Close it after use.
 func (s *Snapshot) DryRun() (*DryRun, error) {
-	r, err := newRecorder(s.hz, max(uint32(len(s.macs.keys)), s.room))
+	var build dryBuild
+	r, err := newRecorder(s.hz, max(uint32(len(s.macs.keys)), s.room), &build, build.to)
 	if err != nil {
 		return nil, err
 	}

@@ -62,10 +62,31 @@ const (
 )
 
 // NewRecorder loads the recording build. It needs the right to load programs and no devices.
-func NewRecorder() (*Recorder, error) { return newRecorder(1000, recorderMACs) }
+func NewRecorder() (*Recorder, error) {
+	var all struct {
+		dryBuild
+		HeddleRecordEgress *ebpf.Program `ebpf:"heddle_record_egress"`
+		HeddleSweep        *ebpf.Program `ebpf:"heddle_sweep"`
+	}
+	return newRecorder(1000, recorderMACs, &all, func(o *vswitchObjects) {
+		all.dryBuild.to(o)
+		o.HeddleRecordEgress, o.HeddleSweep = all.HeddleRecordEgress, all.HeddleSweep
+	})
+}
 
-// newRecorder gives the recording build a clock of hz ticks a second and room for so many learned MACs.
-func newRecorder(hz uint64, macs uint32) (*Recorder, error) {
+// dryBuild is the recording build without what dry runs do not need: the verifier's time is most of what loading takes.
+type dryBuild struct {
+	vswitchMaps
+	HeddleRecord *ebpf.Program `ebpf:"heddle_record"`
+}
+
+func (r *dryBuild) to(o *vswitchObjects) {
+	o.vswitchMaps, o.HeddleRecord = r.vswitchMaps, r.HeddleRecord
+}
+
+// newRecorder gives the recording build a clock of hz ticks a second and room for so many learned MACs. It loads what the struct at build
+// names; keep then says where that goes.
+func newRecorder(hz uint64, macs uint32, build any, keep func(*vswitchObjects)) (*Recorder, error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, fmt.Errorf("lift memory limit for kernel tables: %w", err)
 	}
@@ -79,25 +100,18 @@ func newRecorder(hz uint64, macs uint32) (*Recorder, error) {
 	spec.Maps["records"].MaxEntries = abi.MaxRecords
 	spec.Maps["macs"].MaxEntries = macs
 	r := &Recorder{slots: newSlots(), ids: map[uint32]plan.PortID{}}
-	if err := r.load(spec); err != nil {
+	if err := spec.LoadAndAssign(build, nil); err != nil {
+		return nil, errors.Join(explainLoad(err), r.Close())
+	}
+	keep(&r.objects)
+	if err := r.open(); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
 }
 
-func (r *Recorder) load(spec *ebpf.CollectionSpec) error {
-	var dry struct {
-		vswitchMaps
-		HeddleRecord       *ebpf.Program `ebpf:"heddle_record"`
-		HeddleRecordEgress *ebpf.Program `ebpf:"heddle_record_egress"`
-		HeddleSweep        *ebpf.Program `ebpf:"heddle_sweep"`
-	}
-	if err := spec.LoadAndAssign(&dry, nil); err != nil {
-		return explainLoad(err)
-	}
-	r.objects.vswitchMaps = dry.vswitchMaps
-	r.objects.HeddleRecord, r.objects.HeddleRecordEgress, r.objects.HeddleSweep = dry.HeddleRecord, dry.HeddleRecordEgress, dry.HeddleSweep
-	var err error
+// open prepares the loaded tables for use.
+func (r *Recorder) open() (err error) {
 	// Ticks are the caller's milliseconds, and a run is over when its call returns.
 	clock := func() (func(uint32) int64, error) {
 		now := r.now.Milliseconds()
