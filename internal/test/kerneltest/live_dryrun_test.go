@@ -3,12 +3,14 @@ package kerneltest
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io/fs"
 	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -18,23 +20,35 @@ import (
 	"heddle/internal/plan"
 )
 
-// rehearse runs a frame through a dry run on copies of the live tables, and gives its outcome as carry does.
-func (h *host) rehearse(at string, frame []byte) []string {
+// sending is a frame and who sends it.
+type sending struct{ at, frame string }
+
+// rehearse runs frames, one after the other, through a dry run on copies of the live tables, and gives the outcome of each as carry does.
+func (h *host) rehearse(frames []sending) (outcomes [][]string) {
 	h.t.Helper()
 	s, err := h.k.Snapshot()
 	if err != nil {
 		h.t.Fatal(err)
 	}
+	return h.dryRun(s, frames)
+}
+
+// dryRun is rehearse on copies that were made before.
+func (h *host) dryRun(s *dataplane.Snapshot, frames []sending) (outcomes [][]string) {
+	h.t.Helper()
 	d, err := s.DryRun()
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	defer d.Close()
-	r, err := d.Frame(port(at), frame)
-	if err != nil {
-		h.t.Fatal(err)
+	for _, f := range frames {
+		r, err := d.Frame(port(f.at), wire(f.frame))
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		outcomes = append(outcomes, recordedLines(r, wire(f.frame)))
 	}
-	return recordedLines(r, frame)
+	return outcomes
 }
 
 func recordedLines(r *dataplane.Recorded, sent []byte) []string {
@@ -55,8 +69,24 @@ func recordedLines(r *dataplane.Recorded, sent []byte) []string {
 	return lines
 }
 
+// content is what a table holds: how many bytes, and their digest. Tables have up to 65,536 entries.
+type content struct {
+	bytes  int
+	digest uint64
+}
+
+var digests = maphash.MakeSeed()
+
+func (c content) and(b []byte) content {
+	var h maphash.Hash
+	h.SetSeed(digests)
+	maphash.WriteComparable(&h, c)
+	_, _ = h.Write(b) // never fails
+	return content{c.bytes + len(b), h.Sum64()}
+}
+
 // changed names what differs between two dumps.
-func changed(before, after map[string]string) (names []string) {
+func changed(before, after map[string]content) (names []string) {
 	for name, b := range before {
 		if after[name] != b {
 			names = append(names, name)
@@ -66,9 +96,9 @@ func changed(before, after map[string]string) (names []string) {
 }
 
 // dump is the content of every table of the switch, and every counter.
-func (h *host) dump() map[string]string {
+func (h *host) dump() map[string]content {
 	h.t.Helper()
-	all := map[string]string{}
+	all := map[string]content{}
 	err := filepath.WalkDir(h.dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
@@ -84,18 +114,18 @@ func (h *host) dump() map[string]string {
 		h.t.Fatal(err)
 	}
 	for name, c := range h.counters() {
-		all["counters of "+name] = fmt.Sprintf("%+v", c)
+		all["counters of "+name] = content{}.and(fmt.Appendf(nil, "%+v", c))
 	}
 	return all
 }
 
-// dumpTable reads a table in large pieces: some have 65,536 entries.
-func dumpTable(name string, m *ebpf.Map, into map[string]string) error {
+// dumpTable reads a table in large pieces.
+func dumpTable(name string, m *ebpf.Map, into map[string]content) error {
 	switch m.Type() {
 	case ebpf.RingBuf, ebpf.ArrayOfMaps, ebpf.HashOfMaps, ebpf.PerfEventArray, ebpf.PerCPUArray: // counters are read apart
 		return nil
 	}
-	const n = 4096
+	n := min(4096, int(m.MaxEntries())) // few entries can be large ones
 	piece := func(size uint32) reflect.Value {
 		t := reflect.SliceOf(reflect.ArrayOf(int(size), reflect.TypeFor[byte]()))
 		return reflect.MakeSlice(t, n, n)
@@ -109,8 +139,8 @@ func dumpTable(name string, m *ebpf.Map, into map[string]string) error {
 			list reflect.Value
 			size uint32
 		}{{"keys", keys, m.KeySize()}, {"values", values, m.ValueSize()}} {
-			b := unsafe.Slice((*byte)(x.list.UnsafePointer()), got*int(x.size))
-			into[name+", "+x.what] += string(b)
+			at := name + ", " + x.what
+			into[at] = into[at].and(unsafe.Slice((*byte)(x.list.UnsafePointer()), got*int(x.size)))
 		}
 		if errors.Is(err, ebpf.ErrKeyNotExist) {
 			return nil
@@ -133,26 +163,62 @@ func TestADryRunDoesWhatTheLiveProgramThenDoesAndChangesNothing(t *testing.T) {
   - {name: nest, vlan: {access: 10}, security: {forgedTransmits: accept, macLearning: {enabled: true, limit: 1}}}
   - {name: sniff, vlan: {access: 10}, security: {promiscuous: accept}}
 `, "vm1 ten", "tap2 ten", "vm3 trunk", "vm4 nest", "tap5 nest", "vm6 sniff", "vm7 twenty")
-	for _, x := range []struct{ at, frame string }{
-		{"vm1", "tap2 vm1 0800"}, {"vm1", "all vm1 0806"}, {"vm1", "ext1 vm1 0800"}, {"vm1", "all vm9 0806"}, {"vm1", "all vm1 8100 000a 0806"},
-		{"vm3", "all vm3 8100 b00a 0806"}, {"vm4", "all nest4 0806"}, {"vm1", "nest4 vm1 0800"}, {"vm4", "all nest5 0806"}, {"tap5", "all nest4 0806"},
-		{"u1", "all ext1 8100 000a 0806"}, {"u2", "all ext1 8100 000a 0806"}, {"u2", "vm7 ext1 8100 0014 0800"},
-		{"vm7", "all vm7 0806"}, {"u1", "all vm7 8100 0014 0806"}, {"vm1", "dev1 vm1 0800"}, {"tap2", "vm1 tap2 0800 [1501]"},
-	} {
-		before := h.dump()
-		want := h.rehearse(x.at, wire(x.frame))
-		if after := h.dump(); !maps.Equal(before, after) {
-			t.Fatalf("the dry run of %s at %s changed live tables: %v", x.frame, x.at, changed(before, after))
+	h.rehearseAndSend(sending{"vm1", "tap2 vm1 0800"}, sending{"vm1", "all vm1 0806"}, sending{"vm1", "ext1 vm1 0800"},
+		sending{"vm1", "all vm9 0806"}, sending{"vm1", "all vm1 8100 000a 0806"}, sending{"vm3", "all vm3 8100 b00a 0806"})
+	h.rehearseAndSend(sending{"vm4", "all nest4 0806"}, sending{"vm1", "nest4 vm1 0800"}, sending{"vm4", "all nest5 0806"})
+	// Each of these finds what the ones before have left in the live tables.
+	h.rehearseAndSend(sending{"vm1", "nest4 vm1 0800"}, sending{"tap5", "all nest4 0806"}, sending{"vm1", "nest4 vm1 0800"},
+		sending{"u1", "all ext1 8100 000a 0806"}, sending{"u2", "all ext1 8100 000a 0806"}, sending{"u2", "vm7 ext1 8100 0014 0800"},
+		sending{"vm1", "dev1 vm1 0800"}, sending{"tap2", "vm1 tap2 0800 [1501]"})
+}
+
+// A frame that comes back by an uplink is the switch's own for a second, for the dry run as for the live program.
+func TestADryRunKnowsWhatTheSwitchSentALittleWhileAgo(t *testing.T) {
+	h := newHost(t, "  uplinks: [{name: u1, device: dev1}]\n  portGroups: [{name: twenty, vlan: {access: 20}}]", "vm1 twenty", "vm2 twenty")
+	back := []sending{{"u1", "all vm1 8100 0014 0806"}}
+	want := [][]string{{"delivered", fmt.Sprintf("host gets %x", wire(back[0].frame)), "vm1 refused: reflected", "vm2 refused: reflected"}}
+	for deadline := time.Now().Add(patience); ; {
+		h.carry("vm1", wire("all vm1 0806"))
+		s, err := h.k.Snapshot()
+		if err != nil {
+			t.Fatal(err)
 		}
-		if got := h.flush(); len(got) > 0 {
-			t.Fatalf("the dry run of %s at %s let frames out: %v", x.frame, x.at, got)
+		if !slices.ContainsFunc(s.Sent, func(m dataplane.SentAt) bool { return m.MAC == plan.MAC(word("vm1")) }) {
+			if time.Now().After(deadline) {
+				t.Fatal("each snapshot comes more than a second after the frame")
+			}
+			continue
 		}
-		if len(before["macs, keys"])+len(before["marks, keys"])+len(before["own_marks, values"])+len(before["ports, values"]) < 100_000 {
-			t.Fatal("the dump misses tables")
+		if d := cmp.Diff(want, h.dryRun(s, back)); d != "" {
+			t.Errorf("right after it was sent (-want +dry run):\n%s", d)
 		}
-		got, _ := h.carry(x.at, wire(x.frame))
-		if d := cmp.Diff(got, want); d != "" {
-			t.Errorf("%s at %s (-live program +dry run):\n%s", x.frame, x.at, d)
+		break
+	}
+	h.await("a second has passed", func() bool {
+		s, err := h.k.Snapshot()
+		return err == nil && len(s.Sent) == 0
+	})
+	h.rehearseAndSend(back...)
+}
+
+// rehearseAndSend sends frames after a dry run of them has said what will become of each.
+func (h *host) rehearseAndSend(frames ...sending) {
+	h.t.Helper()
+	before := h.dump()
+	want := h.rehearse(frames)
+	if after := h.dump(); !maps.Equal(before, after) {
+		h.t.Fatalf("the dry run of %v changed live tables: %v", frames, changed(before, after))
+	}
+	if got := h.flush(); len(got) > 0 {
+		h.t.Fatalf("the dry run of %v let frames out: %v", frames, got)
+	}
+	if before["macs, keys"].bytes+before["marks, keys"].bytes+before["own_marks, values"].bytes+before["ports, values"].bytes < 100_000 {
+		h.t.Fatal("the dump misses tables")
+	}
+	for i, f := range frames {
+		got, _ := h.carry(f.at, wire(f.frame))
+		if d := cmp.Diff(got, want[i]); d != "" {
+			h.t.Errorf("%s at %s (-live program +dry run):\n%s", f.frame, f.at, d)
 		}
 	}
 }

@@ -23,8 +23,9 @@ type end struct {
 	ns    *netns.NS // the owner's; nil for a tap
 	tap   bool
 	sock  int
-	index int // of the device at the host
-	back  int // a raw socket on that device: what is sent there goes to the owner, past the switch
+	index int    // of the device at the host
+	back  int    // a raw socket on that device: what is sent there goes to the owner, past the switch
+	room  []byte // for the frame that is being received
 }
 
 // hostSide brings the device at the host up and finds it.
@@ -99,22 +100,24 @@ type captured struct {
 	kind  uint8 // unix.PACKET_HOST …: what the receiver's stack takes it for; a tap has none
 }
 
-// next awaits the next frame.
+// next awaits the next frame. It keeps no more than the frame's bytes: tests hold many thousands of frames.
 func (e *end) next() (captured, error) {
-	buf := make([]byte, 1<<16+vnetHeader)
+	if e.room == nil {
+		e.room = make([]byte, 1<<16+vnetHeader)
+	}
 	if e.tap {
-		n, err := readTap(e.sock, buf)
+		n, err := readTap(e.sock, e.room)
 		if err != nil {
 			return captured{}, err
 		}
-		return captured{frame: buf[vnetHeader:n]}, nil
+		return captured{frame: bytes.Clone(e.room[vnetHeader:n])}, nil
 	}
-	oob := make([]byte, 64)
-	n, oobn, _, from, err := unix.Recvmsg(e.sock, buf, oob, 0)
+	var oob [64]byte
+	n, oobn, _, from, err := unix.Recvmsg(e.sock, e.room, oob[:], 0)
 	if err != nil {
 		return captured{}, err
 	}
-	f, err := withTag(buf[:n], oob[:oobn])
+	f, err := withTag(bytes.Clone(e.room[:n]), oob[:oobn])
 	return captured{f, from.(*unix.SockaddrLinklayer).Pkttype}, err
 }
 
@@ -162,4 +165,14 @@ func (e *end) inject(f []byte) error {
 	}
 	_, err := unix.Write(e.sock, f)
 	return err
+}
+
+// What is received holds no more memory than its bytes need: a stream's tests keep many thousands of frames.
+func TestReceivedFramesKeepNoMoreThanTheirBytes(t *testing.T) {
+	h := newHost(t, "  portGroups: [{name: web}]", "vm1 web", "vm2 web", "tap3 web")
+	for name, c := range h.emit("vm1", "all vm1 0806", to("vm2 tap3")) {
+		if most := 2 * len(c.frame); cap(c.frame) > most {
+			t.Errorf("%s keeps %d bytes for a frame of %d", name, cap(c.frame), len(c.frame))
+		}
+	}
 }

@@ -197,7 +197,7 @@ func (e *End) next(within time.Duration) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return withTag(buf[:n], oob[:oobn])
+	return withTag(bytes.Clone(buf[:n]), oob[:oobn]) // who keeps the frame keeps its bytes and no more
 }
 
 // withTag puts the tag that the kernel holds beside the frame into it (packet(7), PACKET_AUXDATA).
