@@ -2,15 +2,18 @@ package kernels
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"heddle/internal/lab/cputime"
 	"heddle/internal/lab/qemu"
 	"heddle/internal/lab/qemu/image"
 	"heddle/internal/test/testkit"
@@ -23,10 +26,11 @@ const kernelsVar = "HEDDLE_KERNELS"
 // allVar asks for the tests that take minutes under emulation, too.
 const allVar = "HEDDLE_KERNELS_ALL"
 
-// bootPatience is how long a guest may take to boot, guestPatience how long one run of a test binary in it may take.
+// bootPatience is how long a guest may take to boot, guestPatience how long a test binary in it may say nothing: how long it takes in all
+// depends on what else the machine does.
 const (
 	bootPatience  = time.Minute
-	guestPatience = 8 * time.Minute
+	guestPatience = 5 * time.Minute
 )
 
 // forEachKernel runs the test for each kernel, as a test of its own.
@@ -135,14 +139,12 @@ var outcome = regexp.MustCompile(`(?m)^--- (PASS|FAIL|SKIP): (\S+) \(([0-9.]+)s\
 // test runs a compiled test in the guest. Each of its tests is a test here; one that was skipped there is a failure.
 func (g *guest) test(p program, args string) {
 	g.t.Helper()
-	ctx, cancel := context.WithTimeout(g.t.Context(), guestPatience)
-	defer cancel()
-	began := time.Now()
-	r, err := g.Run(ctx, fmt.Sprintf("%s=1 HEDDLE_BINARY=/bin/heddle %s /bin/%s -test.v %s 2>&1", testkit.RequireAll, g.env, p.name, args))
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	found := outcome.FindAllStringSubmatch(r.Stdout, -1)
+	began, used := time.Now(), g.cpu()
+	// What it says goes to a file, which is there also when it is killed for being late.
+	said := "/run/" + p.name
+	r, err := g.runWhileItSpeaks(fmt.Sprintf("%s=1 HEDDLE_BINARY=/bin/heddle %s /bin/%s -test.v %s >%s 2>&1", testkit.RequireAll, g.env, p.name, args, said), said)
+	output := g.read(g.t.Context(), "cat "+said)
+	found := outcome.FindAllStringSubmatch(output, -1)
 	for _, m := range found {
 		g.t.Run(m[2], func(t *testing.T) {
 			if m[1] != "PASS" {
@@ -150,13 +152,63 @@ func (g *guest) test(p program, args string) {
 			}
 		})
 	}
-	if r.ExitCode != 0 || len(found) == 0 {
-		g.t.Errorf("%s %s in the guest ended with %d after %d tests:\n%s", p.name, args, r.ExitCode, len(found), tail(r.Stdout))
+	if err != nil || r.ExitCode != 0 || len(found) == 0 {
+		// The kernel says there whether it killed the test for want of memory.
+		g.t.Errorf("%s %s in the guest ended with %d, %v after %d tests:\n%s\nmemory and kernel log:\n%s", p.name, args, r.ExitCode, err,
+			len(found), tail(output), g.read(g.t.Context(), "grep -E 'Mem(Total|Free|Available)' /proc/meminfo; dmesg | tail -n 20"))
 	}
 	if testing.Verbose() {
-		g.t.Logf("%s", tail(r.Stdout))
+		g.t.Logf("%s", tail(output))
 	}
-	g.t.Logf("%s: %d tests in %s", p.name, len(found), time.Since(began).Round(100*time.Millisecond))
+	g.t.Logf("%s: %d tests in %s, %s of CPU time", p.name, len(found), time.Since(began).Round(100*time.Millisecond), (g.cpu() - used).Round(100*time.Millisecond))
+}
+
+// runWhileItSpeaks runs a command that writes to a file in the guest, and ends it when the file has not grown for guestPatience.
+func (g *guest) runWhileItSpeaks(command, file string) (qemu.Result, error) {
+	g.t.Helper()
+	ctx, end := context.WithCancelCause(g.t.Context())
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		size, grew := "", time.Now()
+		for ctx.Err() == nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(guestPatience / 20):
+			}
+			if now := g.read(ctx, "cat "+file+" | wc -c"); now != size {
+				size, grew = now, time.Now()
+			} else if time.Since(grew) > guestPatience {
+				end(fmt.Errorf("it has said nothing for %s", guestPatience))
+			}
+		}
+	})
+	r, err := g.Run(ctx, command)
+	err = errors.Join(err, context.Cause(ctx))
+	end(nil)
+	watch.Wait()
+	return r, err
+}
+
+// read gives what a short command in the guest prints; nothing when ctx ends.
+func (g *guest) read(ctx context.Context, command string) string {
+	ctx, cancel := context.WithTimeout(ctx, guestPatience)
+	defer cancel()
+	r, err := g.Run(ctx, command)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		g.t.Error(err)
+	}
+	return r.Stdout
+}
+
+// cpu is the CPU time that the guest has used so far. It says more than the clock about what tests cost on a machine that others use.
+func (g *guest) cpu() time.Duration {
+	g.t.Helper()
+	used, err := cputime.Process(g.Pid())
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return used
 }
 
 // tail is the end of a long text.
