@@ -4,6 +4,7 @@ go 1.26.4
 
 tool (
 	github.com/containernetworking/cni/cnitool
+	github.com/golangci/misspell/cmd/misspell
 	honnef.co/go/tools/cmd/staticcheck
 )
 
@@ -26,6 +27,7 @@ require (
 	github.com/go-git/go-git/v5 v5.19.2 // indirect
 	github.com/gobwas/glob v0.2.3 // indirect
 	github.com/golang/groupcache v0.0.0-20241129210726-2c02b8208cf8 // indirect
+	github.com/golangci/misspell v0.8.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/goreleaser/chglog v0.7.4 // indirect
 	github.com/goreleaser/fileglob v1.4.1 // indirect

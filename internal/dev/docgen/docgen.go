@@ -35,7 +35,12 @@ func Pages(root string) ([]Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	licences, err := licencesPage(root)
+	if err != nil {
+		return nil, err
+	}
 	return []Page{
+		{licencesPath, licences},
 		{architecturePath, rooms},
 		{advisePath, advice},
 		{configurationPath, configuration},
