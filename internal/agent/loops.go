@@ -24,6 +24,7 @@ type looping struct {
 
 	machine *loops.Machine
 	sender  loops.Sender
+	relay   loops.Relay
 	prober  *prober
 	timer   *time.Timer
 	joints  []loops.Joint // of the devices last seen
@@ -86,7 +87,9 @@ func (l *looping) seeLoops(bounds []bound) {
 			l.machine.Free(b.id, now)
 		}
 	}
-	l.machine.Keep(func(id plan.PortID) bool { return there[id] })
+	isThere := func(id plan.PortID) bool { return there[id] }
+	l.machine.Keep(isThere)
+	l.relay.Keep(isThere)
 	if joints := jointsOf(bounds); l.in != l.ports.plan || !slices.Equal(joints, l.joints) {
 		l.joints, l.in = joints, l.ports.plan
 		l.machine.See(loops.Ways(l.ports.plan, joints), now)
@@ -210,10 +213,28 @@ func (l *looping) heardOfLoop(t dataplane.Told) {
 	p, err := l.sender.Read(t.Probe)
 	if err != nil { // another host's, or a forger's
 		l.log.Debug("a probe for loops came in", "port", t.Port.String(), "what", err)
+		l.sendOn(t, in)
 		return
 	}
 	if out, ok := l.endOf(p); ok {
 		l.machine.Came(loops.Way{Out: out, In: in}, p.Round, time.Now())
+	}
+}
+
+// sendOn sends another host's probe that came in by a port on, out of the uplinks of its segment: so that host learns that there is a way
+// through this one. No guest is given it. A port whose guest may not send frames of others leads nowhere.
+func (l *looping) sendOn(t dataplane.Told, in loops.End) {
+	port := l.effect.applied.Plan.Port(t.Port)
+	first, ok := l.sender.Other(t.Probe)
+	if port == nil || !ok || !port.Policy.ForgedTransmits.V {
+		return
+	}
+	now := time.Now()
+	if first {
+		l.machine.Met(t.Port, now)
+	}
+	if l.relay.Take(t.Port, now) {
+		l.prober.send(l.onward(t.Probe, in.Segment))
 	}
 }
 

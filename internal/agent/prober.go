@@ -73,15 +73,11 @@ func (l *looping) probes(s loops.Send) (list []outgoing) {
 			continue
 		}
 		add := func(id plan.PortID, number uint32, uplink, tagged bool) {
-			at, connected := l.effect.applied.Attachments[id]
-			if !connected || !l.effect.applied.Facts[id].Up {
-				return
-			}
 			p := loops.Probe{Uplink: uplink, Number: number, VLAN: seg.VLAN, AD: seg.AD, Round: s.Round}
-			list = append(list, outgoing{at.Ifindex, func() []byte { return l.sender.Frame(p, tagged) }})
+			list = l.outOf(list, id, func() []byte { return l.sender.Frame(p, tagged) })
 		}
 		for _, u := range sw.Uplinks {
-			if !u.Blocked && u.VLANs.Has(seg.VLAN) {
+			if carries(u, seg) {
 				add(u.ID, u.Number, true, true)
 			}
 		}
@@ -94,6 +90,31 @@ func (l *looping) probes(s loops.Send) (list []outgoing) {
 			if in && !p.Policy.Blocked.V && p.Policy.LoopDetection.V {
 				add(p.ID, p.Number, false, v.Mode == plan.VLANTrunk)
 			}
+		}
+	}
+	return list
+}
+
+func carries(u *plan.Uplink, seg loops.Segment) bool { return !u.Blocked && u.VLANs.Has(seg.VLAN) }
+
+// outOf adds a frame that leaves by a port or uplink, where it is connected and up.
+func (l *looping) outOf(list []outgoing, id plan.PortID, frame func() []byte) []outgoing {
+	at, connected := l.effect.applied.Attachments[id]
+	if !connected || !l.effect.applied.Facts[id].Up {
+		return list
+	}
+	return append(list, outgoing{at.Ifindex, frame})
+}
+
+// onward is another host's probe, out of every uplink of a segment.
+func (l *looping) onward(probe []byte, seg loops.Segment) (list []outgoing) {
+	sw := l.effect.applied.Plan.Switch(seg.Switch)
+	if sw == nil {
+		return nil
+	}
+	for _, u := range sw.Uplinks {
+		if carries(u, seg) {
+			list = l.outOf(list, u.ID, func() []byte { return l.sender.Onward(probe, seg.VLAN, seg.AD) })
 		}
 	}
 	return list

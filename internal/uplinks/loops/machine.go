@@ -16,6 +16,8 @@ const (
 	settleFor  = 10 * time.Millisecond
 	// staleAfter is how long what was found in a round counts in later ones.
 	staleAfter = 3 * time.Second
+	// yieldFor is how long the end of a loop through two hosts is left to the other one.
+	yieldFor = 300 * time.Millisecond
 )
 
 // resend is when probes are sent again, after the beginning of a round.
@@ -86,6 +88,8 @@ type Machine struct {
 	seen    []Way
 	blocks  map[plan.PortID]*Block
 	lifted  map[plan.PortID]lifted
+	others  map[plan.PortID]time.Time // when a probe of a host came in there that blocks its end first
+	yields  map[plan.PortID]yield
 	changes []Change
 	send    []Send
 }
@@ -103,6 +107,12 @@ type lifted struct {
 	pause time.Duration
 }
 
+// yield is a port that is blocked at a time unless the loop is open by then.
+type yield struct {
+	until    time.Time
+	segments []Segment
+}
+
 // round is one that is under way; zero when none is.
 type round struct {
 	began    time.Time
@@ -110,11 +120,13 @@ type round struct {
 	sent     int           // times
 	look     time.Time     // at what came back; zero: not yet
 	tries    []plan.PortID // blocked ports that come back unless a probe does
+	yielded  []plan.PortID // ports that are blocked when a probe comes back, whatever other hosts do
 }
 
 // New makes a machine in which these ports are blocked, as an earlier one left them.
 func New(blocks []Block) *Machine {
-	m := &Machine{signs: map[Sign]*answered{}, ways: map[Way]time.Time{}, blocks: map[plan.PortID]*Block{}, lifted: map[plan.PortID]lifted{}}
+	m := &Machine{signs: map[Sign]*answered{}, ways: map[Way]time.Time{}, blocks: map[plan.PortID]*Block{}, lifted: map[plan.PortID]lifted{},
+		others: map[plan.PortID]time.Time{}, yields: map[plan.PortID]yield{}}
 	for _, b := range blocks {
 		m.blocks[b.Port] = &b
 	}
@@ -184,6 +196,9 @@ func (m *Machine) Came(w Way, number uint64, now time.Time) {
 	}
 }
 
+// Met takes in that a probe of another host came in by the port: where both find the loop, that host blocks its end.
+func (m *Machine) Met(port plan.PortID, now time.Time) { m.others[port] = now }
+
 // See takes in the ways that devices show. Loops that they make are known without a probe.
 func (m *Machine) See(ways []Way, now time.Time) {
 	m.seen = ways
@@ -209,6 +224,8 @@ func (m *Machine) See(ways []Way, now time.Time) {
 func (m *Machine) Keep(there func(plan.PortID) bool) {
 	maps.DeleteFunc(m.blocks, func(id plan.PortID, _ *Block) bool { return !there(id) })
 	maps.DeleteFunc(m.lifted, func(id plan.PortID, _ lifted) bool { return !there(id) })
+	maps.DeleteFunc(m.others, func(id plan.PortID, _ time.Time) bool { return !there(id) })
+	maps.DeleteFunc(m.yields, func(id plan.PortID, _ yield) bool { return !there(id) })
 	maps.DeleteFunc(m.ways, func(w Way, _ time.Time) bool { return !there(w.Out.ID) || !there(w.In.ID) })
 }
 
@@ -269,6 +286,9 @@ func (m *Machine) Next() (next time.Time) {
 		if !b.Seen {
 			sooner(b.Retry)
 		}
+	}
+	for _, y := range m.yields {
+		sooner(y.until)
 	}
 	return next
 }

@@ -25,6 +25,7 @@ const EtherType = abi.TypeProbe
 //	40 16  HMAC-SHA256 of everything before, cut to 16 bytes
 const (
 	probeLen = abi.ProbeBytes
+	idAt     = 24
 	macAt    = 40
 )
 
@@ -54,17 +55,11 @@ var (
 
 // Frame is the probe as a whole broadcast, with a tag where it is for a VLAN and the receiver takes tags.
 func (s *Sender) Frame(p Probe, tagged bool) []byte {
-	f := append(make([]byte, 0, 80), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)
-	mac := s.MAC()
-	f = append(f, mac[:]...)
-	if tagged && p.VLAN != 0 {
-		tpid := uint16(0x8100)
-		if p.AD {
-			tpid = 0x88a8
-		}
-		f = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(f, tpid), p.VLAN)
+	vlan := p.VLAN
+	if !tagged {
+		vlan = 0
 	}
-	f = binary.BigEndian.AppendUint16(f, EtherType)
+	f := s.header(vlan, p.AD)
 	start := len(f)
 	f = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(f, abi.ProbeMagic), uint32(bit(p.Uplink)))
 	f = binary.BigEndian.AppendUint32(f, p.Number)
@@ -73,6 +68,21 @@ func (s *Sender) Frame(p Probe, tagged bool) []byte {
 	f = binary.BigEndian.AppendUint64(f, p.Round)
 	f = append(f, s.ID[:]...)
 	return append(f, s.sign(f[start:])...)
+}
+
+// header is everything before the payload; VLAN 0 is no tag.
+func (s *Sender) header(vlan uint16, ad bool) []byte {
+	f := append(make([]byte, 0, 80), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)
+	mac := s.MAC()
+	f = append(f, mac[:]...)
+	if vlan != 0 {
+		tpid := uint16(0x8100)
+		if ad {
+			tpid = 0x88a8
+		}
+		f = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(f, tpid), vlan)
+	}
+	return binary.BigEndian.AppendUint16(f, EtherType)
 }
 
 // MAC is the source of the agent's probes: of nobody else, so that a guest that bridges learns nothing wrong from them.
@@ -84,7 +94,7 @@ func (s *Sender) MAC() plan.MAC {
 
 // Read takes a payload apart, behind the EtherType. The error is ErrForeign or ErrForged.
 func (s *Sender) Read(p []byte) (Probe, error) {
-	if len(p) < probeLen || binary.BigEndian.Uint32(p) != abi.ProbeMagic || [16]byte(p[24:]) != s.ID {
+	if len(p) < probeLen || binary.BigEndian.Uint32(p) != abi.ProbeMagic || [16]byte(p[idAt:]) != s.ID {
 		return Probe{}, ErrForeign
 	}
 	if !hmac.Equal(p[macAt:probeLen], s.sign(p[:macAt])) {

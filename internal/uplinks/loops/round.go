@@ -17,6 +17,9 @@ func (m *Machine) goOn(now time.Time) {
 	if now.Sub(r.began) >= roundLasts {
 		m.judge(now)
 		m.tried(now)
+		for _, id := range m.round.yielded {
+			delete(m.yields, id)
+		}
 		m.round = round{}
 		return
 	}
@@ -30,6 +33,15 @@ func (m *Machine) goOn(now time.Time) {
 	}
 }
 
+// add has more segments probed in the round.
+func (r *round) add(segments ...Segment) {
+	for _, s := range segments {
+		if !slices.Contains(r.segments, s) {
+			r.segments = append(r.segments, s)
+		}
+	}
+}
+
 // begin starts a round for what waits and for the ports whose time has come.
 func (m *Machine) begin(now time.Time) {
 	var r round
@@ -38,16 +50,17 @@ func (m *Machine) begin(now time.Time) {
 			continue
 		}
 		r.tries = append(r.tries, id)
-		for _, s := range b.Segments {
-			if !slices.Contains(r.segments, s) {
-				r.segments = append(r.segments, s)
-			}
+		r.add(b.Segments...)
+	}
+	for id, y := range m.yields {
+		if now.Before(y.until) || len(r.segments)+len(y.segments) > mostSegments {
+			continue
 		}
+		r.yielded = append(r.yielded, id)
+		r.add(y.segments...)
 	}
 	for len(m.waiting) > 0 && len(r.segments) < mostSegments {
-		if s := m.waiting[0]; !slices.Contains(r.segments, s) {
-			r.segments = append(r.segments, s)
-		}
+		r.add(m.waiting[0])
 		m.waiting = m.waiting[1:]
 	}
 	if len(r.segments) == 0 {
@@ -57,7 +70,7 @@ func (m *Machine) begin(now time.Time) {
 	r.began, r.sent = now, 1
 	m.round = r
 	maps.DeleteFunc(m.ways, func(_ Way, at time.Time) bool { return now.Sub(at) >= staleAfter })
-	for _, id := range r.tries { // what this round shows of them counts, and nothing before
+	for _, id := range slices.Concat(r.tries, r.yielded) { // what this round shows of them counts, and nothing before
 		maps.DeleteFunc(m.ways, func(w Way, _ time.Time) bool { return w.uses(id) })
 	}
 	m.send = append(m.send, Send{m.number, slices.Clone(r.segments)})
@@ -77,10 +90,23 @@ func (m *Machine) open(but plan.PortID) []Way {
 // judge blocks a port of every loop that is known.
 func (m *Machine) judge(now time.Time) {
 	for _, l := range Find(m.open(plan.PortID{})) {
-		if l.Port != (plan.PortID{}) {
+		if l.Port != (plan.PortID{}) && !m.leaves(l, now) {
 			m.block(l, false, now)
 		}
 	}
+}
+
+// leaves says whether the loop is left to another host for now: it goes through an uplink, and another host that blocks first has sent
+// probes in by the port. That host may be none, or open nothing: the port is looked at again in a round of its own.
+func (m *Machine) leaves(l Loop, now time.Time) bool {
+	met, ok := m.others[l.Port]
+	if !ok || now.Sub(met) >= staleAfter || slices.Contains(m.round.yielded, l.Port) || !l.outside() {
+		return false
+	}
+	if _, known := m.yields[l.Port]; !known {
+		m.yields[l.Port] = yield{now.Add(yieldFor), l.segments()}
+	}
+	return true
 }
 
 // tried ends the round for the ports that were tried in it: one that no loop would go through any more comes back.
@@ -112,13 +138,7 @@ func (m *Machine) block(l Loop, seen bool, now time.Time) {
 		b.Since = was.Since
 	}
 	if !seen {
-		for _, w := range l.Ways {
-			for _, s := range []Segment{w.Out.Segment, w.In.Segment} {
-				if !slices.Contains(b.Segments, s) {
-					b.Segments = append(b.Segments, s)
-				}
-			}
-		}
+		b.Segments = l.segments()
 		b.Pause = FirstRetry
 		// A port that came back too early waits longer.
 		if before, ok := m.lifted[l.Port]; ok && now.Sub(before.at) < 2*before.pause {
@@ -127,6 +147,7 @@ func (m *Machine) block(l Loop, seen bool, now time.Time) {
 		b.Retry = now.Add(b.Pause)
 	}
 	m.blocks[l.Port] = b
+	delete(m.yields, l.Port)
 	// When it opens and closes again, its signs are new ones.
 	maps.DeleteFunc(m.signs, func(s Sign, _ *answered) bool { return slices.Contains(b.Segments, s.Segment) })
 	m.changes = append(m.changes, Change{Block: *b})

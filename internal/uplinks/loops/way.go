@@ -166,6 +166,23 @@ func victim(loop, ways []Way) plan.PortID {
 	return plan.PortID{}
 }
 
+// segments are all that the loop goes through.
+func (l Loop) segments() (list []Segment) {
+	for _, w := range l.Ways {
+		for _, s := range []Segment{w.Out.Segment, w.In.Segment} {
+			if !slices.Contains(list, s) {
+				list = append(list, s)
+			}
+		}
+	}
+	return list
+}
+
+// outside says whether the loop goes through the physical network.
+func (l Loop) outside() bool {
+	return slices.ContainsFunc(l.Ways, func(w Way) bool { return w.Out.Uplink || w.In.Uplink })
+}
+
 // String says how the loop goes.
 func (l Loop) String() string {
 	parts := make([]string, len(l.Ways))

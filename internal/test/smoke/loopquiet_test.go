@@ -1,0 +1,88 @@
+package smoke
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"heddle/internal/test/testkit/cable"
+	"heddle/internal/uplinks/lacp"
+)
+
+// noLoops fails when a port was blocked on a host of the site. Rounds of probes have ended by then.
+func (s *site) noLoops(t *testing.T) {
+	t.Helper()
+	time.Sleep(500 * time.Millisecond) // longer than a round lasts
+	for _, h := range []*host{s.a, s.b} {
+		if list := h.othersBlocked(""); len(list) > 0 || len(h.loopEvents()) > 0 {
+			t.Errorf("blocked: %v, events %v", list, h.loopEvents())
+		}
+	}
+}
+
+// paced calls send so often, at the pace of what is tried: several signs within a second.
+func paced(times int, send func(i int)) {
+	for i := range times {
+		send(i)
+		time.Sleep(25 * time.Millisecond)
+	}
+}
+
+// probed awaits a probe at the guest: there were signs, and they were answered.
+func probed(e *cable.End) {
+	e.Gather("signs are followed by probes", func(all [][]byte) bool { return bytes.Contains(all[len(all)-1], []byte("HdLp")) })
+}
+
+// A guest whose bond speaks LACP sends from one address by two ports, and hears by each what it sent by the other.
+func TestS110_LACPOfAGuestIsNoLoop(t *testing.T) {
+	s := newSite(t, true)
+	pdu := lacp.PDU{Actor: lacp.Info{System: lacp.System{Priority: 1, MAC: [6]byte{2, 0, 0, 0, 7, 7}}, Key: 1, State: lacp.Activity | lacp.Aggregation}}
+	second := s.a.plug("p-q2", [6]byte{2, 0, 0, 0, 1, 9})
+	s.a.must("port", "connect", "q2", "--switch", "lab", "--port-group", "open", "--device", "p-q2", "--mac", "02:00:00:00:01:09")
+	s.a.up("q2")
+	ends := []*cable.End{s.q[s.a], second}
+	frame := func(i int) []byte {
+		pdu.Actor.Port.Number = uint16(i + 1)
+		head := slices.Concat(lacp.Destination[:], []byte{2, 0, 0, 0, 7, 7})
+		return append(binary.BigEndian.AppendUint16(head, lacp.EtherType), pdu.Encode()...)
+	}
+	paced(60, func(i int) { ends[i%2].Send(frame(i)) })
+	s.q[s.a].Expect(frame(59), "the policy lets LACP pass")
+	probed(second)
+	s.noLoops(t)
+}
+
+// What a network sends back, and what a guest sends back by the adapter that it received on, goes round nowhere.
+func TestS110_ReflectedFramesAreNoLoop(t *testing.T) {
+	s := newSite(t, true)
+	network := cable.Open(t, s.network, "network")
+	paced(60, func(i int) {
+		f := cable.Frame(cable.Broadcast(), cable.MAC(1), 0, fmt.Sprintf("comes back %d", i))
+		s.vm[s.a].Send(f)
+		network.Send(f)
+		s.q[s.a].Send(f) // of a guest that may send from any address
+		s.q[s.b].Send(f)
+	})
+	probed(s.q[s.a])
+	last := cable.Frame(cable.Broadcast(), cable.MAC(1), 0, "comes back 59")
+	s.vm[s.b].Expect(last, "they were all sent")
+	s.noLoops(t)
+}
+
+// An address that moves between two hosts, back and forth, as a live migration has it, or one that its hosts cannot agree on.
+func TestS110_AnAddressThatMovesBetweenHostsIsNoLoop(t *testing.T) {
+	s := newSite(t, true)
+	moving := [6]byte{2, 0, 0, 0, 8, 8}
+	hosts := []*host{s.a, s.b}
+	paced(60, func(i int) {
+		h := hosts[i%2]
+		s.q[h].Send(cable.Frame(cable.Broadcast(), moving, 0, fmt.Sprintf("here I am %d", i))) // as QEMU announces a guest that has come
+		s.q[h].Send(cable.Frame(cable.MAC(byte(2-i%2)), moving, 0, fmt.Sprintf("and speak %d", i)))
+		s.vm[h].Send(cable.Frame(cable.Broadcast(), cable.MAC(byte(2-i%2)), 0, fmt.Sprintf("of the other host's guest %d", i)))
+	})
+	s.vm[s.a].Expect(cable.Frame(cable.MAC(1), moving, 0, "and speak 59"), "the last host is the one that it is at")
+	s.noLoops(t)
+}
