@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -89,6 +90,8 @@ func (l *libvirtd) configuration(t *testing.T, dir string) {
 		"etc/libvirtd.conf":       "auth_unix_rw = \"none\"\nunix_sock_group = \"root\"\nlog_outputs = \"3:stderr\"\nhost_uuid = \"" + hostUUID(l.name) + "\"\n",
 		"etc/qemu.conf":           "user = \"root\"\ngroup = \"root\"\ndynamic_ownership = 0\nremember_owner = 0\nsecurity_driver = \"none\"\ncgroup_controllers = []\nnamespaces = []\nstdio_handler = \"file\"\n",
 		"etc/hooks/qemu.d/heddle": string(hook),
+		// Behind Heddle's: when libvirt called the hooks, and with which arguments.
+		"etc/hooks/qemu.d/recorder": "#!/bin/sh\ncat >/dev/null\necho \"$(date +%s.%N) $*\" >>" + filepath.Join(dir, "calls") + "\n",
 	}
 	// libvirt looks its users up by name; its package for system daemons, which is not needed otherwise, would make them.
 	for name, line := range map[string]string{"passwd": "libvirt-qemu:x:64055:64055::/var/lib/libvirt:/usr/sbin/nologin\n", "group": "libvirt-qemu:x:64055:\n"} {
@@ -114,6 +117,32 @@ func (l *libvirtd) configuration(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	l.settings(t)
+}
+
+// call is one call of the hooks.
+type call struct {
+	at   time.Time
+	args string // such as "vm1 stopped end -"
+}
+
+// calls are what libvirt has called the hooks with.
+func (l *libvirtd) calls(t *testing.T) (list []call) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(l.Dir, "libvirt/calls"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		stamp, args, _ := strings.Cut(strings.TrimSpace(line), " ")
+		s, ns, _ := strings.Cut(stamp, ".")
+		seconds, errS := strconv.ParseInt(s, 10, 64)
+		nanos, errN := strconv.ParseInt(ns, 10, 64)
+		if errS != nil || errN != nil {
+			t.Fatalf("recorded: %q", line)
+		}
+		list = append(list, call{time.Unix(seconds, nanos), args})
+	}
+	return list
 }
 
 // hostUUID tells hosts apart for libvirt.

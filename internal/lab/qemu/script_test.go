@@ -3,30 +3,45 @@ package qemu_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"heddle/internal/host/qmp"
 	"heddle/internal/lab/qemu"
 )
 
 // paused is a QEMU that ran its scripts and waits, without a guest: the user's command line, and the user's environment.
 func (h *heddleHost) paused(t *testing.T, ctx context.Context, env []string, taps ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
+	args := []string{"-S", "-qmp", "unix:" + filepath.Join(h.Dir, "qmp") + ",server=on,wait=off"}
+	for _, tap := range taps {
+		args = append(args, h.card(t, tap, macOfTap(tap))...)
+	}
+	return h.qemu(t, ctx, env, args...)
+}
+
+// card is an adapter on a tap that the packaged scripts connect.
+func (h *heddleHost) card(t *testing.T, tap, mac string) []string {
+	t.Helper()
 	scripts, err := filepath.Abs("../../../packaging/qemu")
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-nodefaults", "-display", "none", "-machine", "pc", "-accel", "tcg", "-S", "-qmp", "unix:" + filepath.Join(h.Dir, "qmp") + ",server=on,wait=off"}
-	for _, tap := range taps {
-		args = append(args, "-netdev", "tap,id="+tap+",ifname="+tap+",script="+scripts+"/heddle-ifup,downscript="+scripts+"/heddle-ifdown",
-			"-device", "virtio-net-pci,romfile=,id=nic-"+tap+",netdev="+tap+",mac="+macOfTap(tap))
-	}
-	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", args...)
+	return []string{"-netdev", "tap,id=" + tap + ",ifname=" + tap + ",script=" + scripts + "/heddle-ifup,downscript=" + scripts + "/heddle-ifdown",
+		"-device", "virtio-net-pci,romfile=,id=nic-" + tap + ",netdev=" + tap + ",mac=" + mac}
+}
+
+// qemu is a QEMU without a guest, with a user's environment.
+func (h *heddleHost) qemu(t *testing.T, ctx context.Context, env []string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", append([]string{"-nodefaults", "-display", "none", "-machine", "pc", "-accel", "tcg", "-m", "32"}, args...)...)
 	cmd.Env = append(h.Command().Env, "PATH="+filepath.Dir(h.Binary())+":"+os.Getenv("PATH"))
 	cmd.Env = append(cmd.Env, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -77,5 +92,88 @@ func TestScriptsOfAUser(t *testing.T) {
 		if err := cmd.Wait(); err == nil || !strings.Contains(says.String(), wrong.want) {
 			t.Errorf("%s: QEMU ended with %v and said %q; want %q", wrong.setting, err, says, wrong.want)
 		}
+	}
+}
+
+// TestS99_TheScriptsOfAUserMoveAPort: two QEMUs on one host with the packaged scripts, the second with -incoming: the port waits beside the
+// first one and goes to the second tap when the guest does. No guest is needed: one without a system to boot is as good, and is silent.
+func TestS99_TheScriptsOfAUserMoveAPort(t *testing.T) {
+	needGuests(t, qemu.VirtioNet)
+	for _, incoming := range []string{"-incoming", "--incoming"} {
+		t.Run(incoming, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			h := newHeddleHost(t, "switches: [{name: lab, portGroups: [{name: web, vlan: {access: 200}}]}]")
+			const mac = "52:54:00:00:01:01"
+			run := func(tap string, more ...string) (cmd *exec.Cmd, says *bytes.Buffer, control *qmp.Client) {
+				t.Helper()
+				heddles, own := filepath.Join(h.Dir, tap+".qmp"), filepath.Join(h.Dir, tap+".own")
+				env := []string{"HEDDLE_PORT=vm1/eth0", "HEDDLE_PORT_GROUP=web", "HEDDLE_MAC=" + mac, "HEDDLE_QMP=" + heddles}
+				args := append(h.card(t, tap, mac), "-qmp", "unix:"+heddles+",server=on,wait=off", "-qmp", "unix:"+own+",server=on,wait=off")
+				cmd, says = h.qemu(t, ctx, env, append(args, more...)...)
+				for control == nil {
+					var err error
+					if control, err = qmp.Dial(ctx, own, nil); err != nil && ctx.Err() != nil {
+						t.Fatalf("%v: QEMU said: %s", err, says)
+					} else if err != nil {
+						time.Sleep(10 * time.Millisecond)
+					}
+				}
+				t.Cleanup(func() { control.Close() })
+				return cmd, says, control
+			}
+			at := func(name, device, state string) {
+				t.Helper()
+				h.awaitPort(t, ctx, name, state+" at "+device, func(p portView) bool { return p.State == state && p.Device == device && p.MAC == mac })
+			}
+			end := func(cmd *exec.Cmd, says *bytes.Buffer, control *qmp.Client) {
+				t.Helper()
+				_, _ = control.Execute(ctx, "quit", nil) // its answer may be lost
+				if err := cmd.Wait(); err != nil || says.Len() > 0 {
+					t.Errorf("QEMU ended with %v and said %q", err, says)
+				}
+			}
+			source, sourceSays, sourceControl := run("t-1")
+			at("vm1/eth0", "t-1", "up")
+
+			// A migration that is given up: what came goes, and nothing else has changed.
+			given, givenSays, givenControl := run("t-2", incoming, "defer")
+			at("vm1/eth0:incoming", "t-2", "waiting")
+			at("vm1/eth0", "t-1", "up")
+			end(given, givenSays, givenControl)
+			h.onlyPort(t, ctx, "vm1/eth0")
+			at("vm1/eth0", "t-1", "up")
+
+			socket := filepath.Join(h.Dir, "migration")
+			target, targetSays, targetControl := run("t-3", incoming, "unix:"+socket)
+			at("vm1/eth0:incoming", "t-3", "waiting")
+			if _, err := sourceControl.Execute(ctx, "migrate", map[string]string{"uri": "unix:" + socket}); err != nil {
+				t.Fatal(err)
+			}
+			at("vm1/eth0", "t-3", "up")
+			at("vm1/eth0:left", "t-1", "waiting")
+			end(source, sourceSays, sourceControl)
+			h.onlyPort(t, ctx, "vm1/eth0")
+			at("vm1/eth0", "t-3", "up")
+			end(target, targetSays, targetControl)
+			h.onlyPort(t, ctx)
+		})
+	}
+}
+
+// onlyPort fails unless the host has these ports and no others.
+func (h *heddleHost) onlyPort(t *testing.T, ctx context.Context, want ...string) {
+	t.Helper()
+	out, err := h.Output(ctx, "port", "list", "-o", "json")
+	var list []struct{ Name string }
+	if err == nil {
+		err = json.Unmarshal(out, &list)
+	}
+	var got []string
+	for _, p := range list {
+		got = append(got, p.Name)
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("ports %q, want %q: %v", got, want, err)
 	}
 }
