@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -62,14 +64,14 @@ func newProxmox(t *testing.T, guests map[string]string, mapping string) *proxmox
 	return &proxmox{h, []string{"HEDDLE_PVE_DIR=" + pve, "HEDDLE_PROXMOX_MAP=" + h.file("proxmox.map", mapping)}}
 }
 
-func (p *proxmox) hook(vmid, phase string) (string, error) {
+func (p *proxmox) hook(vmid, phase string, env ...string) (string, error) {
 	p.t.Helper()
-	return p.script("proxmox/heddle", p.env, vmid, phase)
+	return p.script("proxmox/heddle", append(slices.Clone(p.env), env...), vmid, phase)
 }
 
-func (p *proxmox) mustHook(vmid, phase string) {
+func (p *proxmox) mustHook(vmid, phase string, env ...string) {
 	p.t.Helper()
-	if out, err := p.hook(vmid, phase); err != nil {
+	if out, err := p.hook(vmid, phase, env...); err != nil {
 		p.t.Fatalf("hook %s %s: %v\n%s", vmid, phase, err, out)
 	}
 }
@@ -96,7 +98,7 @@ net2: virtio=BC:24:11:00:90:03,bridge=vmbr0
 net3: virtio=BC:24:11:00:90:04,bridge=vmbr0,tag=300
 [snap]
 net4: virtio=BC:24:11:00:90:05,bridge=vmbr1
-`}, "# bridge  port group\nvmbr0:100 lab/web\nvmbr1 web\n")
+`, "qemu-server/90010.conf": "net0: virtio=BC:24:11:00:90:10,bridge=vmbr5\n"}, "# bridge  port group\nvmbr0:100 lab/web\nvmbr1 web\n")
 	if out, err := p.hook("9001", "pre-start"); err == nil || !strings.Contains(out, "no agent is running") {
 		t.Errorf("a guest starts without an agent: %v\n%s", err, out)
 	}
@@ -137,6 +139,75 @@ net4: virtio=BC:24:11:00:90:05,bridge=vmbr1
 	if out := p.must("port", "list"); strings.Contains(out, "9001/net") || !strings.Contains(out, "90010/net0") {
 		t.Errorf("after the stop:\n%s", out)
 	}
+}
+
+// TestS99_ProxmoxMovesAVM: as Proxmox calls the hook on both nodes of a migration.
+func TestS99_ProxmoxMovesAVM(t *testing.T) {
+	p := newProxmox(t, map[string]string{
+		"nodes/pve2/qemu-server/9005.conf": "net0: virtio=BC:24:11:00:95:01,bridge=vmbr9,tag=100\n",
+		"qemu-server/9006.conf":            "net0: virtio=BC:24:11:00:96:01,bridge=vmbr9,tag=100\n",
+		"qemu-server/9007.conf":            "net0: virtio=BC:24:11:00:97:01,bridge=vmbr9,tag=100\n",
+	}, "vmbr9:100 lab/web\n")
+	p.start("--config", p.file("heddle.yaml", hookSwitch))
+	p.ip("link add vmbr9 type bridge")
+	tap := func(vmid string) {
+		p.ip("tuntap add dev tap" + vmid + "i0 mode tap")
+		p.ip("link set tap" + vmid + "i0 up master vmbr9")
+	}
+	tap("9005")
+	if out, err := p.hook("9005", "pre-start"); err == nil || !strings.Contains(out, "guest 9005 has no configuration") {
+		t.Errorf("a guest of another node: %v %s", err, out)
+	}
+	from := "PVE_MIGRATED_FROM=pve2"
+	p.mustHook("9005", "pre-start", from)
+	p.mustHook("9005", "post-start", from)
+	waits := func(port, mac string) {
+		t.Helper()
+		if v := p.port(port); v.Wait == nil || v.Wait.Left || v.PortGroup != "web" || v.MAC != mac {
+			t.Errorf("%s: %+v", port, v)
+		}
+	}
+	waits("9005/net0", "bc:24:11:00:95:01")
+	if b := p.where("tap9005i0"); b != "" {
+		t.Errorf("the tap is still in bridge %s", b)
+	}
+	if out, err := p.hook("9005", "post-start", "PVE_MIGRATED_FROM=../nodes/pve2"); err == nil || !strings.Contains(out, "impossible name") {
+		t.Errorf("a node's name that is a path: %v %s", err, out)
+	}
+	// From another cluster no node is named: the arguments of the VM's QEMU say it.
+	run := t.TempDir()
+	for vmid, argument := range map[string]string{"9006": "-incoming", "9007": "-S"} {
+		tap(vmid)
+		qemu := exec.Command("sh", "-c", "read line", "kvm", argument, "defer")
+		hold, err := qemu.StdinPipe()
+		if err == nil {
+			err = qemu.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { hold.Close(); _ = qemu.Wait() })
+		if err := os.WriteFile(filepath.Join(run, vmid+".pid"), []byte(strconv.Itoa(qemu.Process.Pid)+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p.mustHook(vmid, "post-start", "HEDDLE_PVE_RUN_DIR="+run)
+	}
+	waits("9006/net0", "bc:24:11:00:96:01")
+	if v := p.port("9007/net0"); v.Wait != nil {
+		t.Errorf("a guest that starts waits: %+v", v)
+	}
+	// 9006 goes to another node: its configuration and its tap do, and no hook runs for it. 9007's tap is missing, and its configuration
+	// is here: it stays, as do the ports of 9005, which has a tap and no configuration here.
+	if err := os.Remove(filepath.Join(strings.TrimPrefix(p.env[0], "HEDDLE_PVE_DIR="), "qemu-server/9006.conf")); err != nil {
+		t.Fatal(err)
+	}
+	p.ip("link del tap9006i0")
+	p.ip("link del tap9007i0")
+	p.mustHook("9005", "post-start", from)
+	if out := p.must("port", "list"); strings.Contains(out, "9006/") || !strings.Contains(out, "9007/net0") || !strings.Contains(out, "9005/net0") {
+		t.Errorf("after the migration:\n%s", out)
+	}
+	waits("9005/net0", "bc:24:11:00:95:01")
 }
 
 func TestProxmox_AContainersVethCarriesTraffic(t *testing.T) {
