@@ -2,7 +2,6 @@ package qemu_test
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -108,11 +107,7 @@ func TestS99_ACancelledMigrationAndKilledAgents(t *testing.T) {
 	<-m.resumed
 	reachable(t, ctx, s.outside, s.near[1])
 	for _, h := range s.hosts {
-		config, err := os.ReadFile(filepath.Join(h.Dir, "heddle.yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.Start(string(config))
+		h.Start(h.config(t))
 	}
 	s.hosts[1].awaitPort(t, ctx, "vm", "up", func(p portView) bool { return p.State == "up" })
 	s.hosts[0].awaitPort(t, ctx, "vm", "left by its guest", func(p portView) bool { return p.State == "waiting" })

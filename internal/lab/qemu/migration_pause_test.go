@@ -1,0 +1,159 @@
+package qemu_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"heddle/internal/api"
+	"heddle/internal/lab/qemu"
+	"heddle/internal/observe/event"
+	"heddle/internal/test/testkit"
+)
+
+// must runs a monitor command of a guest.
+func (g guest) must(t *testing.T, ctx context.Context, command string, args any) {
+	t.Helper()
+	if _, err := g.QMP(ctx, command, args); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// config is the configuration that the host was made with.
+func (h *heddleHost) config(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(h.Dir, "heddle.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// delivered is how many frames were handed to a port's device.
+func (h *heddleHost) delivered(t *testing.T, ctx context.Context, port string) (n uint64) {
+	t.Helper()
+	out, err := h.Output(ctx, "stats", port, "-o", "json")
+	var s api.Stats
+	if err == nil {
+		err = json.Unmarshal(out, &s)
+	}
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, c := range s.Counters {
+		if strings.HasPrefix(c.Name, "packetsOut") && !strings.HasSuffix(c.Name, "Dropped") {
+			n += c.Value
+		}
+	}
+	return n
+}
+
+// TestS99_APausedGuestKeepsItsPort: a guest that is only paused runs nowhere else. It keeps its port and its MAC, also through a restart of
+// the agent; what is sent to it waits in its tap. Migrated while it is paused, its port moves with it, though it sends nothing.
+func TestS99_APausedGuestKeepsItsPort(t *testing.T) {
+	needGuests(t, qemu.VirtioNet)
+	testkit.Tool(t, "ping")
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	s := newSite(t)
+	source := s.migrant(t, ctx, 0, "vm", nil)
+	s.connect(t, ctx, 0, "vm", "vm", "--qmp", s.monitor(0, "vm"))
+	if err := source.Ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+	reachable(t, ctx, s.outside, s.near[0])
+
+	source.must(t, ctx, "stop", nil)
+	kept := func(why string) {
+		t.Helper()
+		s.hosts[0].awaitPort(t, ctx, "vm", why, func(p portView) bool { return p.State == "up" && p.MAC == migrationMAC })
+		if told := s.hosts[0].told(t, ctx, "vm"); slices.ContainsFunc(told, func(e event.Event) bool { return e.Kind == event.Waiting }) {
+			t.Errorf("%s: a paused guest's port waits: %+v", why, told)
+		}
+	}
+	before := s.hosts[0].delivered(t, ctx, "vm")
+	if out, err := s.near[0].run(ctx, "ping -c 3 -i 0.2 -W 1 "+migrationAddr); err == nil {
+		t.Fatalf("a paused guest answers: %s", out)
+	}
+	if n := s.hosts[0].delivered(t, ctx, "vm") - before; n < 3 {
+		t.Errorf("%d frames were handed to the port of a paused guest, want 3 and more", n)
+	}
+	kept("while it is paused")
+	s.hosts[0].End(syscall.SIGTERM)
+	s.hosts[0].Start(s.hosts[0].config(t))
+	kept("after a restart of the agent")
+	source.must(t, ctx, "cont", nil)
+	reachable(t, ctx, s.outside, s.near[0])
+	kept("after it goes on")
+
+	// Paused, it is migrated: it arrives paused, and no frame of its own tells of it.
+	source.must(t, ctx, "stop", nil)
+	socket := filepath.Join(s.hosts[1].Dir, "migration")
+	target := s.migrant(t, ctx, 1, "vm", nil, "-incoming", "unix:"+socket)
+	s.connect(t, ctx, 1, "vm", "vm", "--incoming", "--qmp", s.monitor(1, "vm"))
+	s.hosts[1].awaitPort(t, ctx, "vm", "waiting", func(p portView) bool { return p.State == "waiting" })
+	migrate(t, ctx, source, socket)
+	s.hosts[1].awaitPort(t, ctx, "vm", "arrived", func(p portView) bool { return p.State == "up" })
+	s.hosts[0].awaitPort(t, ctx, "vm", "left by its guest", func(p portView) bool { return p.State == "waiting" && strings.Contains(p.Reason, "has left") })
+	target.must(t, ctx, "cont", nil)
+	reachable(t, ctx, s.outside, s.near[0], s.near[1])
+}
+
+// TestS99_APostCopyMigration: the guest runs on the second host while most of its memory is still on the first one, whose QEMU goes on for
+// as long as that takes. The port moves when the guest does, not when its memory has.
+func TestS99_APostCopyMigration(t *testing.T) {
+	needGuests(t, qemu.VirtioNet)
+	testkit.Tool(t, "ping")
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	s := newSite(t)
+	m := newMoves()
+	source := s.migrant(t, ctx, 0, "vm", m.source)
+	s.connect(t, ctx, 0, "vm", "vm", "--qmp", s.monitor(0, "vm"))
+	if err := source.Ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+	reachable(t, ctx, s.outside, s.near[0], s.near[1])
+	early := s.listen(t, "to-host1")
+	target := s.migrant(t, ctx, 1, "vm", m.target, "-incoming", "defer")
+	s.connect(t, ctx, 1, "vm", "vm", "--incoming", "--qmp", s.monitor(1, "vm"))
+	capability := map[string]any{"capabilities": []map[string]any{{"capability": "postcopy-ram", "state": true}}}
+	source.must(t, ctx, "migrate-set-capabilities", capability)
+	target.must(t, ctx, "migrate-set-capabilities", capability)
+	socket := filepath.Join(s.hosts[1].Dir, "migration")
+	target.must(t, ctx, "migrate-incoming", map[string]string{"uri": "unix:" + socket})
+	// What the guest asks for comes at once; of the rest so little a second that the migration goes on until the test says otherwise.
+	source.must(t, ctx, "migrate-set-parameters", map[string]int{"max-bandwidth": 100_000, "max-postcopy-bandwidth": 1_000_000})
+	s.hosts[1].awaitPort(t, ctx, "vm", "waiting", func(p portView) bool { return p.State == "waiting" })
+	pingers := []*pinger{startPinger(t, ctx, "outside", s.outside), startPinger(t, ctx, "on the first host", s.near[0])}
+	reachable(t, ctx, s.outside, s.near[0], s.near[1])
+
+	source.must(t, ctx, "migrate", map[string]string{"uri": "unix:" + socket})
+	awaitMigration(t, ctx, source, "active")
+	reachable(t, ctx, s.outside, s.near[0], s.near[1])
+	if n, _ := early.count(); n != 0 {
+		t.Errorf("the second host sent %d frames of the guest's before it ran there", n)
+	}
+	source.must(t, ctx, "migrate-start-postcopy", nil)
+	awaitMigration(t, ctx, source, "postcopy-active")
+	<-m.resumed
+	s.hosts[0].awaitPort(t, ctx, "vm", "left by its guest", func(p portView) bool { return p.State == "waiting" && strings.Contains(p.Reason, "has left") })
+	s.hosts[1].awaitPort(t, ctx, "vm", "up", func(p portView) bool { return p.State == "up" })
+	awaitMigration(t, ctx, source, "postcopy-active") // still
+	source.must(t, ctx, "migrate-set-parameters", map[string]int{"max-postcopy-bandwidth": 1 << 30})
+	awaitMigration(t, ctx, source, "completed")
+	reachable(t, ctx, s.outside, s.near[0], s.near[1])
+	for _, p := range pingers { // longer than the pause, since the guest waits for its memory
+		gap, answers := p.gap(t)
+		t.Logf("%s: QEMU's own pause %.1f ms, not reachable for %.1f ms; %d answers", p.what, ms(m.pause()), ms(gap), answers)
+	}
+	s.hosts[0].awaitPort(t, ctx, "vm", "left by its guest still", func(p portView) bool { return p.State == "waiting" })
+	s.hosts[1].awaitPort(t, ctx, "vm", "up still", func(p portView) bool { return p.State == "up" })
+	reachable(t, ctx, s.outside, s.near[0], s.near[1])
+}
