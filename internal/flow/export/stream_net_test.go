@@ -13,6 +13,7 @@ import (
 
 	"heddle/internal/lab/netns"
 	"heddle/internal/test/testkit"
+	"heddle/internal/test/testkit/certs"
 )
 
 // newStreamWire is an exporter's host and a collector's over TCP, with a cable between them; the exporter has been connected.
@@ -105,13 +106,13 @@ func fixbuf(text string) (records, packets uint64) {
 }
 
 func TestLibfixbufReadsWhatComesOverTCPAndTLS(t *testing.T) {
-	a, dir := newAuthority(t, "site"), t.TempDir()
-	server := files(t, dir, a.pem(), a.issue(own(1).Addr().String(), time.Hour))
+	a, dir := certs.New(t, "site"), t.TempDir()
+	server := files(t, dir, a.PEM(), a.Issue(own(1).Addr().String(), time.Hour))
 	for i, listen := range []string{"TCP-LISTEN:PORT", fmt.Sprintf("OPENSSL-LISTEN:PORT,cert=%s,key=%s,cafile=%s,verify=1", server.Certificate, server.Key, server.CA)} {
 		at := own(uint16(4790 + i))
 		out := socatCollector(t, at, listen)
 		conf := streaming(&streamCollector{at: at}, []Transport{TCP, OverTLS}[i])
-		conf.TLS = map[Collector]TLS{conf.Collectors[0]: files(t, t.TempDir(), a.pem(), a.issue("host1", time.Hour))}
+		conf.TLS = map[Collector]TLS{conf.Collectors[0]: files(t, t.TempDir(), a.PEM(), a.Issue("host1", time.Hour))}
 		r := newRig(t, conf)
 		r.until("it is connected", sending)
 		want := many(3000)

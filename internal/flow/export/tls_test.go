@@ -1,7 +1,6 @@
 package export
 
 import (
-	"bytes"
 	"crypto/tls"
 	"log/slog"
 	"os"
@@ -9,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"heddle/internal/test/testkit/certs"
 )
 
 // overTLS is a configuration with a collector over TLS.
@@ -20,13 +21,13 @@ func overTLS(c *streamCollector, f TLS) Config {
 
 // Both ends know each other by certificates (RFC 7011 §11.3), over either version of TLS.
 func TestTLSWithCertificatesOfBothEnds(t *testing.T) {
-	a := newAuthority(t, "site")
+	a := certs.New(t, "site")
 	for i, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		at := own(uint16(4760 + i))
-		server := a.issue(at.Addr().String(), time.Hour).server(t)
-		server.MinVersion, server.MaxVersion, server.ClientAuth, server.ClientCAs = version, version, tls.RequireAndVerifyClientCert, a.pool()
+		server := a.Issue(at.Addr().String(), time.Hour).Server(t)
+		server.MinVersion, server.MaxVersion, server.ClientAuth, server.ClientCAs = version, version, tls.RequireAndVerifyClientCert, a.Pool()
 		c := collectStream(t, at, server)
-		r := newRig(t, overTLS(c, files(t, t.TempDir(), a.pem(), a.issue("host1", time.Hour))))
+		r := newRig(t, overTLS(c, files(t, t.TempDir(), a.PEM(), a.Issue("host1", time.Hour))))
 		r.until("it is connected", sending)
 		records := many(20_000)
 		for i := range 10 {
@@ -53,14 +54,14 @@ func (r *rig) awaitTold(c *streamCollector, n uint64) {
 
 // The server is always verified, a client where it is asked for; what is wrong is said in words, with what to do. Nothing is lost meanwhile.
 func TestTLSWhatIsWrongWithCertificatesIsSaid(t *testing.T) {
-	a, stranger := newAuthority(t, "site"), newAuthority(t, "stranger")
+	a, stranger := certs.New(t, "site"), certs.New(t, "stranger")
 	at := own(4770)
-	good, mine := a.issue(at.Addr().String(), time.Hour), a.issue("host1", time.Hour)
+	good, mine := a.Issue(at.Addr().String(), time.Hour), a.Issue("host1", time.Hour)
 	asking := func(c *tls.Config) *tls.Config {
-		c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, a.pool()
+		c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, a.Pool()
 		return c
 	}
-	old := good.server(t)
+	old := good.Server(t)
 	old.MaxVersion = tls.VersionTLS11
 	old.MinVersion = tls.VersionTLS10
 	for name, x := range map[string]struct {
@@ -68,27 +69,27 @@ func TestTLSWhatIsWrongWithCertificatesIsSaid(t *testing.T) {
 		change func(*TLS)
 		want   []string
 	}{
-		"expired":    {a.issue(at.Addr().String(), -time.Minute).server(t), nil, []string{"the collector's certificate is valid from ", " to ", "renew it there"}},
-		"other name": {a.issue("other.example.net", time.Hour).server(t), nil, []string{`the collector's certificate is for "other.example.net" and not for ` + at.Addr().String(), "set serverName"}},
-		"server name": {good.server(t), func(f *TLS) { f.ServerName = "flows.example.net" },
+		"expired":    {a.Issue(at.Addr().String(), -time.Minute).Server(t), nil, []string{"the collector's certificate is valid from ", " to ", "renew it there"}},
+		"other name": {a.Issue("other.example.net", time.Hour).Server(t), nil, []string{`the collector's certificate is for "other.example.net" and not for ` + at.Addr().String(), "set serverName"}},
+		"server name": {good.Server(t), func(f *TLS) { f.ServerName = "flows.example.net" },
 			[]string{at.Addr().String(), "and not for flows.example.net"}},
-		"other authority": {stranger.issue(at.Addr().String(), time.Hour).server(t), nil, []string{"by an authority that ", "ca.pem does not have"}},
-		"no ca":           {good.server(t), func(f *TLS) { f.CA = "" }, []string{"by an authority that this host (ca is not set) does not have"}},
-		"none shown":      {asking(good.server(t)), func(f *TLS) { f.Certificate, f.Key = "", "" }, []string{"the collector has refused this host", "certificate"}},
-		"stranger shown": {asking(good.server(t)), func(f *TLS) { *f = files(t, t.TempDir(), a.pem(), stranger.issue("host1", time.Hour)) },
+		"other authority": {stranger.Issue(at.Addr().String(), time.Hour).Server(t), nil, []string{"by an authority that ", "ca.pem does not have"}},
+		"no ca":           {good.Server(t), func(f *TLS) { f.CA = "" }, []string{"by an authority that this host (ca is not set) does not have"}},
+		"none shown":      {asking(good.Server(t)), func(f *TLS) { f.Certificate, f.Key = "", "" }, []string{"the collector has refused this host", "certificate"}},
+		"stranger shown": {asking(good.Server(t)), func(f *TLS) { *f = files(t, t.TempDir(), a.PEM(), stranger.Issue("host1", time.Hour)) },
 			[]string{"the collector has refused this host"}},
-		"own expired": {good.server(t), func(f *TLS) { *f = files(t, t.TempDir(), a.pem(), a.issue("host1", -time.Minute)) },
+		"own expired": {good.Server(t), func(f *TLS) { *f = files(t, t.TempDir(), a.PEM(), a.Issue("host1", -time.Minute)) },
 			[]string{"certificate.pem has expired on ", "renew it"}},
-		"readable key": {good.server(t), func(f *TLS) { chmod(t, f.Key, 0o644) }, []string{"key.pem can be read or changed by others (its mode is 0644): chmod 600 "}},
-		"no such file": {good.server(t), func(f *TLS) { f.CA += ".gone" }, []string{"ca: open ", "ca.pem.gone: no such file"}},
-		"no pem":       {good.server(t), func(f *TLS) { write(t, f.CA, "hello") }, []string{"ca.pem has no certificate in PEM form"}},
-		"no key":       {good.server(t), func(f *TLS) { write(t, f.Key, "SECRET") }, []string{"certificate.pem and key ", "key.pem: tls: "}},
+		"readable key": {good.Server(t), func(f *TLS) { chmod(t, f.Key, 0o644) }, []string{"key.pem can be read or changed by others (its mode is 0644): chmod 600 "}},
+		"no such file": {good.Server(t), func(f *TLS) { f.CA += ".gone" }, []string{"ca: open ", "ca.pem.gone: no such file"}},
+		"no pem":       {good.Server(t), func(f *TLS) { write(t, f.CA, "hello") }, []string{"ca.pem has no certificate in PEM form"}},
+		"no key":       {good.Server(t), func(f *TLS) { write(t, f.Key, "SECRET") }, []string{"certificate.pem and key ", "key.pem: tls: "}},
 		"too old":      {old, nil, []string{"protocol version"}},
 		"no tls":       {nil, nil, []string{"does it want transport: tcp"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := collectStream(t, at, x.server)
-			f := files(t, t.TempDir(), a.pem(), mine)
+			f := files(t, t.TempDir(), a.PEM(), mine)
 			if x.change != nil {
 				x.change(&f)
 			}
@@ -109,23 +110,13 @@ func TestTLSWhatIsWrongWithCertificatesIsSaid(t *testing.T) {
 			if st.Waiting.Records != 300 || st.Records != 0 || st.Lost != (Loss{}) || st.Unsure != (Loss{}) || c.told() != (totals{}) {
 				t.Errorf("told of %+v; status %+v", c.told(), st)
 			}
-			for _, secret := range append(secrets(mine), "SECRET") {
+			for _, secret := range append(mine.Secrets(), "SECRET") {
 				if strings.Contains(log.String()+st.Why, secret) {
 					t.Errorf("a secret is in the log: %s", log.String())
 				}
 			}
 		})
 	}
-}
-
-// secrets are lines of a key.
-func secrets(p pair) (lines []string) {
-	for line := range bytes.Lines(p.key) {
-		if s := strings.TrimSpace(string(line)); !strings.HasPrefix(s, "-") {
-			lines = append(lines, s)
-		}
-	}
-	return lines
 }
 
 func chmod(t *testing.T, name string, mode os.FileMode) {
@@ -144,10 +135,10 @@ func write(t *testing.T, name, content string) {
 
 // Files that are exchanged are used without a restart, and nothing is lost; ones that can't be used are said, and the session goes on.
 func TestTLSFilesThatChangeAreUsed(t *testing.T) {
-	a, dir := newAuthority(t, "site"), t.TempDir()
+	a, dir := certs.New(t, "site"), t.TempDir()
 	at := own(4780)
-	server := a.issue(at.Addr().String(), time.Hour).server(t)
-	server.ClientAuth, server.ClientCAs = tls.RequireAndVerifyClientCert, a.pool()
+	server := a.Issue(at.Addr().String(), time.Hour).Server(t)
+	server.ClientAuth, server.ClientCAs = tls.RequireAndVerifyClientCert, a.Pool()
 	var mu sync.Mutex
 	var seen []string
 	server.VerifyConnection = func(s tls.ConnectionState) error {
@@ -157,7 +148,7 @@ func TestTLSFilesThatChangeAreUsed(t *testing.T) {
 		return nil
 	}
 	c := collectStream(t, at, server)
-	f := files(t, dir, a.pem(), a.issue("old", time.Hour))
+	f := files(t, dir, a.PEM(), a.Issue("old", time.Hour))
 	r := newRig(t, overTLS(c, f))
 	r.until("it is connected", sending)
 	r.send(many(1000)...)
@@ -169,7 +160,7 @@ func TestTLSFilesThatChangeAreUsed(t *testing.T) {
 		t.Errorf("status %+v", st)
 	}
 	r.send(many(1000)...)
-	files(t, dir, a.pem(), a.issue("new", time.Hour))
+	files(t, dir, a.PEM(), a.Issue("new", time.Hour))
 	st = r.until("there is another session", func(st Status) bool { return len(c.sessions()) == 2 && sending(st) && st.Why == "" })
 	r.send(many(1000)...)
 	st = r.until("everything is confirmed", func(st Status) bool { return st.Waiting == (Loss{}) })
