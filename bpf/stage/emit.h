@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The only place that hands a copy to a device (frame-rules §6). */
+/* The only place that hands a copy to a device (frame-rules §6): it is tagged, delivered, accounted for and metered. */
 #pragma once
 #include "meter/meter.h"
 #include "stage/receive.h"
@@ -57,6 +57,14 @@ INLINE void count_out(struct frame *f, u32 slot, const struct port *r, u32 bytes
 		f->count->bytes_out_to_pnic += bytes;
 }
 
+INLINE void count_to_host(u32 slot)
+{
+	struct counters *c = counters_of(slot);
+
+	if (c)
+		c->packets_to_host++;
+}
+
 /* At least one copy was handed to a device. */
 INLINE void count_delivered(struct frame *f)
 {
@@ -112,100 +120,131 @@ INLINE s32 send(struct frame *f, u32 slot, const struct port *r)
 	return bpf_redirect(r->ifindex, 0);
 }
 
-/* Hands the copy over. last: the frame itself goes, and the verdict is the answer; else a clone. only: there is no other receiver. */
-INLINE s32 hand_over_to(struct frame *f, u32 slot, const struct port *r, bool last, bool only)
-{
-	s32 verdict = VERDICT_DROP;
-	bool read = false;
-	struct tag want;
+/* One copy of a frame, on its way to one receiver. */
+struct copy {
+	u32 slot;
+	const struct port *to;
+	struct tag tag; /* that it has there */
+	bool host; /* it is for the host's own stack behind the uplink */
+	bool last; /* the frame itself goes, and the verdict is the answer; else a clone */
+	bool only; /* there is no other receiver */
+	bool read; /* the frame has been read for metering */
+	s32 verdict;
+};
 
-	if (only && UNLIKELY((f->in->flags & PORT_METER_INGRESS) | (r->flags & PORT_METER_EGRESS)) && is_tag(f->type)) {
-		read = true;
+INLINE bool is_metered(const struct frame *f, const struct copy *c)
+{
+	return UNLIKELY((f->in->flags & PORT_METER_INGRESS) | (c->to->flags & PORT_METER_EGRESS));
+}
+
+/* Makes the frame carry the tag that it has at the receiver. false = it cannot. */
+INLINE bool tag_copy(struct frame *f, struct copy *c)
+{
+	if (c->only && is_metered(f, c) && is_tag(f->type)) {
+		c->read = true;
 		meter_read(f); /* a second tag may come out of the bytes with the first */
 	}
-	tag_for(f, r, &want);
-	if (set_tag(f, &want)) {
-		count_refusal(f, slot, REASON_DEVICE_REFUSED);
-		return VERDICT_DROP;
+	tag_for(f, c->to, &c->tag);
+	return !set_tag(f, &c->tag);
+}
+
+/* To the host's own stack. The copy enters by the uplink's device, whose program knows it by its mark. */
+INLINE s64 deliver_to_host(struct frame *f, struct copy *c)
+{
+	u32 before = f->skb->mark;
+	s64 err;
+
+	f->skb->mark = MARK_TO_HOST;
+	if (c->last) {
+		c->verdict = bpf_redirect(c->to->ifindex, REDIRECT_INGRESS);
+		return 0;
 	}
+	err = bpf_clone_redirect(f->skb, c->to->ifindex, REDIRECT_INGRESS);
+	f->skb->mark = before;
+	return err;
+}
+
+/* Hands the copy over. false = the device did not take it. */
+INLINE bool deliver_copy(struct frame *f, struct copy *c)
+{
 	if (recording) {
-		record_frame(f->skb, RECORD_COPY, slot);
-	} else if (last) {
-		verdict = send(f, slot, r);
-	} else if (bpf_clone_redirect(f->skb, r->ifindex, 0)) {
-		count_refusal(f, slot, REASON_DEVICE_REFUSED);
+		record_frame(f->skb, c->host ? RECORD_HOST : RECORD_COPY, c->slot);
+		return true;
+	}
+	if (c->host)
+		return !deliver_to_host(f, c);
+	if (!c->last)
+		return !bpf_clone_redirect(f->skb, c->to->ifindex, 0);
+	c->verdict = send(f, c->slot, c->to);
+	return true;
+}
+
+/* The copy has been handed over: it counts, and captures see it. */
+INLINE void account_copy(struct frame *f, const struct copy *c)
+{
+	f->sole = c->host || f->delivered ? 0 : c->slot;
+	f->delivered = 1;
+	capture_deliver(f, c->slot, c->host ? CAPTURE_TO_HOST : 0);
+	if (c->host)
+		count_to_host(c->slot);
+	else
+		count_out(f, c->slot, c->to, f->bare + (c->tag.protocol ? TAG : 0));
+}
+
+/* Copies for the host's own stack are none of what the uplink sends. */
+INLINE void meter_copy(struct frame *f, const struct copy *c)
+{
+	if (c->host)
+		return;
+	if (c->only && LIKELY(!c->read)) {
+		if (is_metered(f, c))
+			meter_unicast(f, c->slot, c->to, c->tag.protocol);
+		return;
+	}
+	if (UNLIKELY(c->to->flags & PORT_METER_EGRESS))
+		meter_out(f, c->slot, c->to, c->tag.protocol);
+	if (c->only && f->in->flags & PORT_METER_INGRESS)
+		meter_in(f);
+}
+
+INLINE s32 emit(struct frame *f, struct copy *c)
+{
+	if (!tag_copy(f, c) || !deliver_copy(f, c)) {
+		count_refusal(f, c->slot, REASON_DEVICE_REFUSED);
 		return VERDICT_DROP;
 	}
-	f->sole = f->delivered ? 0 : slot;
-	f->delivered = 1;
-	capture_deliver(f, slot, 0);
-	count_out(f, slot, r, f->bare + (want.protocol ? TAG : 0));
-	if (only && LIKELY(!read)) {
-		if (UNLIKELY((f->in->flags & PORT_METER_INGRESS) | (r->flags & PORT_METER_EGRESS)))
-			meter_unicast(f, slot, r, want.protocol);
-		return verdict;
-	}
-	if (UNLIKELY(r->flags & PORT_METER_EGRESS))
-		meter_out(f, slot, r, want.protocol);
-	if (only && f->in->flags & PORT_METER_INGRESS)
-		meter_in(f);
-	return verdict;
+	account_copy(f, c);
+	meter_copy(f, c);
+	return c->verdict;
 }
 
 INLINE s32 hand_over(struct frame *f, u32 slot, const struct port *r, bool last)
 {
-	return hand_over_to(f, slot, r, last, false);
+	struct copy c = { .slot = slot, .to = r, .last = last, .verdict = VERDICT_DROP };
+
+	return emit(f, &c);
 }
 
 /* The frame has this receiver alone. */
 INLINE s32 hand_over_only(struct frame *f, u32 slot, const struct port *r)
 {
-	return hand_over_to(f, slot, r, true, true);
+	struct copy c = { .slot = slot, .to = r, .last = true, .only = true, .verdict = VERDICT_DROP };
+
+	return emit(f, &c);
 }
 
-/* A copy of a port's frame for the host's own stack behind uplink u, tagged as on its wire. It enters by the uplink's device, whose
- * program knows it by its mark. */
+/* A copy of a port's frame for the host's own stack behind uplink u, tagged as on its wire. */
 INLINE s32 hand_to_host(struct frame *f, u32 slot, const struct port *u, bool last)
 {
-	struct counters *c = counters_of(slot);
-	s32 verdict = VERDICT_DROP;
-	struct tag want;
+	struct copy c = { .slot = slot, .to = u, .host = true, .last = last, .verdict = VERDICT_DROP };
 
-	tag_for(f, u, &want);
-	if (set_tag(f, &want)) {
-		count_refusal(f, slot, REASON_DEVICE_REFUSED);
-		return VERDICT_DROP;
-	}
-	if (recording) {
-		record_frame(f->skb, RECORD_HOST, slot);
-	} else {
-		u32 before = f->skb->mark;
-		s64 err = 0;
-
-		f->skb->mark = MARK_TO_HOST;
-		if (last) {
-			verdict = bpf_redirect(u->ifindex, REDIRECT_INGRESS);
-		} else {
-			err = bpf_clone_redirect(f->skb, u->ifindex, REDIRECT_INGRESS);
-			f->skb->mark = before;
-		}
-		if (err) {
-			count_refusal(f, slot, REASON_DEVICE_REFUSED);
-			return VERDICT_DROP;
-		}
-	}
-	f->sole = 0;
-	f->delivered = 1;
-	capture_deliver(f, slot, CAPTURE_TO_HOST);
-	if (c)
-		c->packets_to_host++;
-	return verdict;
+	return emit(f, &c);
 }
 
-/* A frame from the wire goes on to the host's stack. */
+/* A frame from the wire goes on to the host's stack: no copy, the frame as it arrived, where it arrived. */
 INLINE s32 to_host(struct frame *f)
 {
-	set_tag(f, &f->came); /* the stack sees it as it arrived */
+	set_tag(f, &f->came);
 	if (recording)
 		record_frame(f->skb, RECORD_HOST, f->slot);
 	capture_deliver(f, f->slot, CAPTURE_TO_HOST);
