@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/rlimit"
 )
 
@@ -22,7 +23,7 @@ type ProgramCost struct {
 	// States is how many states it kept in all, PeakStates how many at one time.
 	States     int `json:"states"`
 	PeakStates int `json:"peakStates"`
-	// Stack is the stack of the program and of the functions it calls, in bytes; the kernel's limit is 512 along a path.
+	// Stack is the stack of the deepest path of calls, in bytes; the kernel's limit is StackLimit.
 	Stack int `json:"stack"`
 }
 
@@ -95,7 +96,7 @@ func measureBuild(b build) ([]ProgramCost, error) {
 	defer c.Close()
 	var costs []ProgramCost
 	for name, p := range c.Programs {
-		cost, err := readStats(name, p.VerifierLog)
+		cost, err := readStats(name, p.VerifierLog, spec.Programs[name].Instructions)
 		if err != nil {
 			return nil, err
 		}
@@ -122,8 +123,8 @@ var (
 	statsLine = regexp.MustCompile(`(?m)^processed (\d+) insns .* total_states (\d+) peak_states (\d+)`)
 )
 
-// readStats reads the end of a verifier's log.
-func readStats(program, log string) (ProgramCost, error) {
+// readStats reads the end of a verifier's log about a program of these instructions.
+func readStats(program, log string, instructions asm.Instructions) (ProgramCost, error) {
 	c := ProgramCost{Program: program}
 	stats, stack := statsLine.FindStringSubmatch(log), stackLine.FindStringSubmatch(log)
 	if stats == nil || stack == nil {
@@ -132,9 +133,14 @@ func readStats(program, log string) (ProgramCost, error) {
 	for i, to := range []*int{&c.Processed, &c.States, &c.PeakStates} {
 		*to, _ = strconv.Atoi(stats[i+1]) // digits only; a number too large is the largest
 	}
+	var depths []int // of one function after the other
 	for _, part := range strings.Split(stack[1], "+") {
 		n, _ := strconv.Atoi(part)
-		c.Stack += n
+		depths = append(depths, n)
+	}
+	var err error
+	if c.Stack, err = deepestPath(instructions, depths); err != nil {
+		return c, fmt.Errorf("program %s: %w", program, err)
 	}
 	return c, nil
 }

@@ -1,0 +1,69 @@
+package dataplane
+
+import (
+	"fmt"
+
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
+)
+
+const (
+	// StackLimit is what the kernel allows all functions on one path together (MAX_BPF_STACK), in bytes.
+	StackLimit = 512
+	// stackUnit is what the kernel rounds each function's share up to, when the program is compiled for the machine
+	// (round_up_stack_depth in kernel/bpf/verifier.c, since Linux 6.8).
+	stackUnit = 16
+	// loopStack is what a function needs more when the kernel puts the loop of bpf_loop in place of its call (optimize_bpf_loop). It does so
+	// after it has checked the limit, and says the sum.
+	loopStack = 24
+)
+
+// deepestPath is the stack of the path of calls that needs most. depths are what each function needs by itself, in the order in which they
+// are in the program, as the verifier says it. Like the verifier it follows the calls that are written, whether or not they are reached.
+func deepestPath(program asm.Instructions, depths []int) (int, error) {
+	names, calls, loops := callGraph(program)
+	if len(names) != len(depths) {
+		return 0, fmt.Errorf("the verifier speaks of %d functions, the program has %d", len(depths), len(names))
+	}
+	own, deepest := map[string]int{}, map[string]int{}
+	for i, name := range names {
+		depth := depths[i]
+		if loops[name] && depth >= loopStack {
+			depth -= loopStack
+		}
+		own[name] = (depth + stackUnit - 1) / stackUnit * stackUnit
+	}
+	var below func(name string) int // the verifier has refused programs in which a function calls itself
+	below = func(name string) int {
+		if d, known := deepest[name]; known {
+			return d
+		}
+		most := 0
+		for _, callee := range calls[name] {
+			most = max(most, below(callee))
+		}
+		deepest[name] = own[name] + most
+		return deepest[name]
+	}
+	return below(names[0]), nil
+}
+
+// callGraph gives a program's functions in their order, which others each calls or hands to a helper, and those that call bpf_loop.
+func callGraph(program asm.Instructions) (names []string, calls map[string][]string, loops map[string]bool) {
+	calls, loops = map[string][]string{}, map[string]bool{}
+	for i := range program {
+		ins := &program[i]
+		if f := btf.FuncMetadata(ins); f != nil {
+			names = append(names, f.Name)
+		}
+		if len(names) == 0 {
+			continue
+		}
+		from := names[len(names)-1]
+		if ins.IsFunctionReference() {
+			calls[from] = append(calls[from], ins.Reference())
+		}
+		loops[from] = loops[from] || ins.IsBuiltinCall() && asm.BuiltinFunc(ins.Constant) == asm.FnLoop
+	}
+	return names, calls, loops
+}
