@@ -185,7 +185,8 @@ func (cg *changer) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.
 	}
 	out := &api.Applied{}
 	defer func() {
-		out.Warnings = slices.Concat(spec.MissingDevices(cfg, cg.lookup), cfg.Warnings(), cg.ports.macTableWarnings(cfg, cg.ports.plan))
+		out.Warnings = slices.Concat(spec.MissingDevices(cfg, cg.lookup), cfg.Warnings(), cg.ports.macTableWarnings(cfg, cg.ports.plan),
+			cg.looping.pastWarnings(cfg))
 		cg.chains.warnBefore(out, cg.effect.allMembers()...)
 	}()
 	was, before := cg.ports.file, cg.ports.plan

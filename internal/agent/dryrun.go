@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 
 	"heddle/internal/agent/changes"
 	"heddle/internal/api"
@@ -39,7 +40,7 @@ func (cg *changer) dry(cfg *spec.Config, out *api.Applied) (*needsAsking, error)
 	if err != nil {
 		return nil, err
 	}
-	out.Warnings = append(out.Warnings, cg.ports.macTableWarnings(cfg, after)...)
+	out.Warnings = slices.Concat(out.Warnings, cg.ports.macTableWarnings(cfg, after), cg.looping.pastWarnings(cfg))
 	out.Effects = changes.Effects(cg.ports.plan, after)
 	if out.Changes, err = changes.Between(cg.ports.file, cfg); err != nil {
 		return nil, err

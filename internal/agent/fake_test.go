@@ -31,6 +31,7 @@ type fakeDevices struct {
 	offload   map[string]map[hostdev.Offload]hostdev.OffloadState
 	addresses map[uint32][]netip.Prefix // by ifindex
 	speed     map[string]float64        // bits per second
+	past      map[string][]hostdev.Past // by the device below
 	next      uint32
 	changes   []string
 	fail      map[string]error // by change
@@ -114,6 +115,8 @@ func (f *fakeDevices) Members(d hostdev.Device) []hostdev.Device {
 	}
 	return found
 }
+
+func (f *fakeDevices) Past(d hostdev.Device) []hostdev.Past { return f.past[d.Name] }
 
 func (f *fakeDevices) Notes() <-chan hostdev.Note       { return nil }
 func (f *fakeDevices) Apply(hostdev.Note) (bool, error) { return true, nil }

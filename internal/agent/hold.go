@@ -20,6 +20,7 @@ type Devices interface {
 	DeviceAt(index uint32) (hostdev.Device, bool, error)
 	WithAlias(prefix string) []hostdev.Device
 	Members(d hostdev.Device) []hostdev.Device
+	Past(d hostdev.Device) []hostdev.Past
 	Notes() <-chan hostdev.Note
 	Apply(hostdev.Note) (changed bool, err error)
 	Refresh() error

@@ -1,0 +1,52 @@
+package hostdev
+
+import (
+	"slices"
+	"strings"
+)
+
+// Past is a device on top of another one that sends and receives beside a switch which has the lower one.
+type Past struct {
+	Device
+	// Lower is the device that it lies on.
+	Lower string
+}
+
+// Past lists, by name, the devices on top of d, or of VLAN devices on it, that are for others than the host itself: macvlan and ipvlan
+// devices, and VLAN devices that a bridge or the like has as members. A VLAN device by itself is the host's own traffic. What is in other
+// namespaces is not seen.
+func (h *Host) Past(d Device) []Past {
+	found := h.past(d.Index, stacking)
+	slices.SortFunc(found, func(a, b Past) int { return strings.Compare(a.Name, b.Name) })
+	return found
+}
+
+func (h *Host) past(lower uint32, deep int) (found []Past) {
+	if deep == 0 {
+		return nil
+	}
+	for index, l := range h.links {
+		if l.peer != lower || l.peerNS != localNS {
+			continue
+		}
+		switch l.kind {
+		case "macvlan", "macvtap", "ipvlan", "ipvtap":
+			found = append(found, h.pastOn(l, lower))
+		case "vlan":
+			// A VRF is a table of routes for the host's own traffic.
+			if m, ok := h.links[l.master]; ok && l.master != 0 && m.kind != "vrf" {
+				found = append(found, h.pastOn(l, lower))
+			}
+			found = append(found, h.past(index, deep-1)...)
+		}
+	}
+	return found
+}
+
+func (h *Host) pastOn(l link, lower uint32) Past {
+	d := l.device()
+	if m, ok := h.links[l.master]; ok && l.master != 0 {
+		d.Master = Master{Name: m.name, Driver: m.kind}
+	}
+	return Past{Device: d, Lower: h.links[lower].name}
+}
