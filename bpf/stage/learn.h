@@ -149,20 +149,6 @@ INLINE void mark_own(struct frame *f, const struct mac_key *k)
 		m->at = f->now;
 }
 
-/* One of its siblings' MACs, or its own, may be heard here now, and was heard elsewhere before: a bond in the guest has failed over
- * (S111). */
-INLINE void hear_sibling(struct frame *f)
-{
-	u64 mac = mac_number(f->src);
-	u32 had = speak(f->half, f->slot, owner_of(f, f->src), mac, f->now);
-
-	if (!had)
-		return;
-	f->count->mac_moves++;
-	if (!(had & SPEAKS_OFTEN)) /* one that sends by several ports at once has no news */
-		tell(f->slot, TELL_MOVED, had, f->segment, mac);
-}
-
 INLINE enum reason learn_from_port(struct frame *f)
 {
 	bool own = mac_equal(f->src, f->in->mac);
@@ -172,7 +158,7 @@ INLINE enum reason learn_from_port(struct frame *f)
 
 	mac_key_of(&k, f->segment, f->src);
 	if (UNLIKELY(f->in->rules & RULE_SIBLINGS))
-		hear_sibling(f);
+		speak(f->half, f->slot, owner_of(f, f->src) | (u64)f->segment << 32, mac_number(f->src), f->now);
 	if (!own && f->in->flags & PORT_LEARNS)
 		why = learn_source(f, &k, &sent);
 	if (why || !(f->in->flags & SWITCH_HAS_UPLINKS))

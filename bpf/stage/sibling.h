@@ -5,7 +5,7 @@
 #include "stage/classify.h"
 #include "stage/wait.h"
 
-enum speaker_bits { SPEAKER_SLOT_SHIFT = 48, SPEAKS_OFTEN = 1 << 16 };
+enum speaker_bits { SPEAKER_SLOT_SHIFT = 48 };
 
 /* Who sent last from a MAC that a port owns. */
 struct speaker {
@@ -36,28 +36,45 @@ NOINLINE u32 first_awake(u32 half, u32 slot)
 	return 0;
 }
 
-/* The port has sent from a MAC whose first owner that is. Returns the slot that sent from it before, with SPEAKS_OFTEN where that had
- * begun less than a second ago; 0 = the same port, or no sibling's MAC. */
-NOINLINE u32 speak(u32 half, u32 slot, u32 owner, u64 mac, u64 now)
+INLINE bool of_mac(u64 word, u64 mac)
+{
+	return word << (64 - SPEAKER_SLOT_SHIFT) == mac << (64 - SPEAKER_SLOT_SHIFT);
+}
+
+/* A MAC that was heard at one port is heard at a sibling of it. */
+INLINE void moved(u32 slot, u32 had, u32 segment, u64 mac, bool news)
+{
+	struct counters *count = counters_of(slot);
+
+	if (count)
+		count->mac_moves++;
+	if (news)
+		tell(slot, TELL_MOVED, had, segment, mac);
+}
+
+/* The port has sent from a MAC that is its own or a sibling's, perhaps: where the last frame came by another port, a bond in the guest has
+ * failed over (S111). whose: segment << 32 | slot of the MAC's first owner, 0 = nobody. One that sends by several ports at once has no
+ * news. */
+SEPARATE u32 speak(u32 half, u32 slot, u64 whose, u64 mac, u64 now)
 {
 	struct port *p = port_at(half, slot), *o;
+	u32 had, owner = first_awake(half, whose);
 	struct speaker *s;
 	u64 word, since;
-	u32 had;
 
-	owner = first_awake(half, owner);
 	o = port_at(half, owner);
 	s = bpf_map_lookup_elem(&speakers, &owner);
 	if (!owner || !p || !o || !s || o->siblings != p->siblings)
 		return 0;
 	word = *(volatile u64 *)&s->word;
-	had = word << 16 == mac << 16 ? word >> SPEAKER_SLOT_SHIFT : owner;
+	had = of_mac(word, mac) ? word >> SPEAKER_SLOT_SHIFT : owner;
 	if (had == slot)
 		return 0;
 	since = s->since;
 	s->word = mac | (u64)slot << SPEAKER_SLOT_SHIFT;
 	s->since = now;
-	return had | (now - since < ticks_per_second ? SPEAKS_OFTEN : 0);
+	moved(slot, had, whose >> 32, mac, now - since >= ticks_per_second);
+	return 1;
 }
 
 /* May the port use the MACs of the one at that slot? */
@@ -81,7 +98,7 @@ INLINE bool takes(u32 half, u32 slot, u32 family, u32 segment)
 }
 
 /* The port that frames for a MAC go to, where its first owner has siblings, waits, or both; 0 = none. */
-NOINLINE u32 owner_here(u32 half, u32 slot, u32 segment, u64 mac)
+SEPARATE u32 owner_here(u32 half, u32 slot, u32 segment, u64 mac)
 {
 	struct speaker *s;
 	struct port *o;
@@ -96,7 +113,7 @@ NOINLINE u32 owner_here(u32 half, u32 slot, u32 segment, u64 mac)
 	if (!s)
 		return owner;
 	word = *(volatile u64 *)&s->word;
-	speaks = word << 16 == mac << 16 ? word >> SPEAKER_SLOT_SHIFT : 0;
+	speaks = of_mac(word, mac) ? word >> SPEAKER_SLOT_SHIFT : 0;
 	if (speaks && takes(half, speaks, o->siblings, segment))
 		return speaks;
 	slot = owner;

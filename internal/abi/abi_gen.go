@@ -196,7 +196,6 @@ const (
 // Values of enum speaker_bits.
 const (
 	SpeakerSlotShift = 48
-	SpeaksOften      = 65536
 )
 
 // Values of enum tell_limits.

@@ -319,6 +319,8 @@ func (k *fakeKernel) Counters() (map[plan.PortID]observe.Counters, error) { retu
 func (k *fakeKernel) CounterReader() *dataplane.CounterReader {
 	return dataplane.FixedCounters(k.counters)
 }
+func (k *fakeKernel) Speakers() ([]dataplane.Speaker, error) { return nil, nil }
+
 func (k *fakeKernel) MACs() ([]observe.MACEntry, error) { return k.macs, nil }
 func (k *fakeKernel) Sweep() (int, error)               { return 0, nil }
 func (k *fakeKernel) MACTable() int                     { return cmp.Or(k.macTable, spec.DefaultMACTable) }

@@ -76,8 +76,9 @@ func (an *answers) MACs(ctx context.Context) (out []api.MAC, err error) {
 		if err != nil {
 			return err
 		}
-		out = view.MACs(an.ports.plan, an.effect.applied.Facts, learned)
-		return nil
+		speakers, err := an.kernel.Speakers()
+		out = view.MACs(an.ports.plan, an.effect.applied.Facts, learned, speakers)
+		return err
 	})
 	return out, err
 }

@@ -130,6 +130,9 @@ type Port struct {
 	Reason string `json:"reason,omitempty"`
 	VLAN   string `json:"vlan"`
 	MAC    string `json:"mac,omitempty"`
+	// Owner is the guest that the port belongs to, Siblings its other ports whose MACs it may use (S111).
+	Owner    string   `json:"owner,omitempty"`
+	Siblings []string `json:"siblings,omitempty"`
 	// Wait is that of a port whose guest runs elsewhere.
 	Wait *Wait `json:"wait,omitempty"`
 	// SeenMAC is the MAC the owner's adapter is seen to use, where it can be seen (D2).
@@ -234,7 +237,8 @@ type MAC struct {
 	VLAN string `json:"vlan"`
 	MAC  string `json:"mac"`
 	Port string `json:"port"`
-	// Kind is "learned", or "port" for a port's own address.
+	// Kind is "learned", "port" for a port's own address, "standby" for one that is in use at another port of its owner at present, or
+	// "sibling" for such an address at the port that uses it, where that is not seen to have it.
 	Kind string `json:"kind"`
 	// IdleSeconds is how long ago a learned address was last heard.
 	IdleSeconds float64 `json:"idleSeconds"`

@@ -46,7 +46,10 @@ func macTable(list []api.MAC) func(io.Writer) error {
 func newMACList(d Deps, t *target) *cobra.Command {
 	o, sw, port, learned := &output{}, "", "", false
 	c := &cobra.Command{
-		Use: "list", Short: "List the addresses of ports and the learned ones", Example: "  heddle mac list --switch lab --learned", Args: exactly(),
+		Use: "list", Short: "List the addresses of ports and the learned ones",
+		Long: "List the addresses of ports and the learned ones. Kinds: port, a port's own address; learned; and where the ports\n" +
+			"of one guest share addresses, as a bond has them do, standby for a port's own address that the guest uses at another\n" +
+			"port now, and sibling for another port's address that it uses here.", Example: "  heddle mac list --switch lab --learned", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err

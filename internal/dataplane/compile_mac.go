@@ -18,16 +18,7 @@ type OwnMAC struct {
 }
 
 // taker is who has a MAC. family is that of the ports that have it, where they are siblings.
-type taker struct{ kind, name, family string }
-
-// family names the ports of a switch that may use the MAC of a port, and it theirs (S111): those of its owner that may forge and change
-// MACs as it may. "" when there are none.
-func family(p *plan.Port) string {
-	if p.Policy.ForgedTransmits.V && p.Policy.MACChanges.V {
-		return p.Owner
-	}
-	return ""
-}
+type taker struct{ kind, name, owner, family string }
 
 // EffectiveMACs are the effective MACs of a switch's ports, in their order (docs/reference/frame-rules.md section 1), as the kernel
 // enforces them. Facts holds the connected ports and uplinks.
@@ -59,8 +50,8 @@ func effectiveMACs(sw *plan.Switch, fact func(plan.PortID) (plan.Fact, bool)) []
 func takes(taken map[plan.MAC]taker, m plan.MAC, p *plan.Port) {
 	t, shared := taken[m]
 	if !shared {
-		t = taker{"port", p.ID.Name, family(p)}
-	} else if t.family != family(p) {
+		t = taker{"port", p.ID.Name, p.Owner, p.Family()}
+	} else if t.family != p.Family() {
 		t.family = ""
 	}
 	taken[m] = t
@@ -88,12 +79,20 @@ func effectiveMAC(p *plan.Port, seen plan.MAC, taken map[plan.MAC]taker) OwnMAC 
 	switch {
 	case seen.IsGroup():
 		return OwnMAC{p.InitialMAC, fmt.Sprintf("the adapter uses the group address %s", seen)}
-	case dup && (other.family == "" || other.family != family(p)):
-		return OwnMAC{p.InitialMAC, fmt.Sprintf("the adapter uses %s, the MAC of %s %s", seen, other.kind, other.name)}
+	case dup && (other.family == "" || other.family != p.Family()):
+		return OwnMAC{p.InitialMAC, fmt.Sprintf("the adapter uses %s, the MAC of %s %s%s", seen, other.kind, other.name, mayShare(p, other))}
 	case !p.InitialMAC.IsZero() && !p.Policy.MACChanges.V:
 		return OwnMAC{p.InitialMAC, fmt.Sprintf("the adapter uses %s instead of %s, and the policy rejects MAC changes", seen, p.InitialMAC)}
 	}
 	return OwnMAC{MAC: seen}
+}
+
+// mayShare says what would let a port use the MAC of another of its owner.
+func mayShare(p *plan.Port, other taker) string {
+	if p.Owner == "" || other.owner != p.Owner {
+		return ""
+	}
+	return ", which is " + p.Owner + "'s too: it may where the policies of both ports accept forged transmits and MAC changes"
 }
 
 // owner is a MAC of a switch that belongs to one of its ports or uplink devices.
@@ -112,7 +111,7 @@ type owned struct {
 func (c *compiler) compileSiblings(receivers []receiver) {
 	first := map[string]*abi.Port{}
 	for _, r := range receivers {
-		name := family(r.port)
+		name := r.port.Family()
 		if name == "" {
 			continue
 		}

@@ -97,15 +97,31 @@ func reasons(by map[abi.Reason]uint64) []api.ReasonNo {
 	return out
 }
 
-// MACs are the addresses of the ports that are connected, and the learned ones.
-func MACs(p *plan.Plan, facts plan.Facts, learned []observe.MACEntry) []api.MAC {
+// MACs are the addresses of the ports that are connected, and the learned ones. speakers are the ports that send from those of their
+// siblings.
+func MACs(p *plan.Plan, facts plan.Facts, learned []observe.MACEntry, speakers []dataplane.Speaker) []api.MAC {
 	out := []api.MAC{}
 	for _, sw := range p.Switches {
-		own := dataplane.EffectiveMACs(sw, facts)
+		own, elsewhere := dataplane.EffectiveMACs(sw, facts), map[plan.PortID]bool{}
+		heard := map[plan.PortID][]plan.MAC{}
+		for _, s := range dataplane.SharedMACs(sw, facts, speakers) {
+			for _, owner := range s.Owners {
+				elsewhere[owner] = owner != s.At
+			}
+			if !slices.Contains(s.Owners, s.At) {
+				heard[s.At] = append(heard[s.At], s.MAC)
+			}
+		}
 		for i, p := range sw.Ports {
-			mac := own[i].MAC
-			if _, connected := facts[p.ID]; connected && !mac.IsZero() {
-				out = append(out, api.MAC{Switch: sw.Name, VLAN: ownVLAN(p), MAC: mac.String(), Port: p.ID.Name, Kind: "port"})
+			kind := "port"
+			if elsewhere[p.ID] {
+				kind = "standby"
+			}
+			if _, connected := facts[p.ID]; connected && !own[i].MAC.IsZero() {
+				out = append(out, api.MAC{Switch: sw.Name, VLAN: ownVLAN(p), MAC: own[i].MAC.String(), Port: p.ID.Name, Kind: kind})
+			}
+			for _, mac := range heard[p.ID] {
+				out = append(out, api.MAC{Switch: sw.Name, VLAN: ownVLAN(p), MAC: mac.String(), Port: p.ID.Name, Kind: "sibling"})
 			}
 		}
 	}

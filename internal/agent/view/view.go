@@ -132,6 +132,7 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation string) api.Port
 	if !p.InitialMAC.IsZero() {
 		v.MAC = p.InitialMAC.String()
 	}
+	v.Owner, v.Siblings = p.Owner, siblings(sw, p)
 	f, ok := src.Applied.Facts[p.ID]
 	if !ok {
 		return v
@@ -147,6 +148,19 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation string) api.Port
 		v.SeenMAC = f.SeenMAC.String()
 	}
 	return v
+}
+
+// siblings names the ports whose MACs a port may use.
+func siblings(sw *plan.Switch, p *plan.Port) (names []string) {
+	if p.Family() == "" {
+		return nil
+	}
+	for _, q := range sw.Ports {
+		if q != p && q.Family() == p.Family() {
+			names = append(names, q.ID.Name)
+		}
+	}
+	return names
 }
 
 // groups shows the port groups of a switch with what their ports inherit: the effective policy of a port that sets nothing

@@ -108,9 +108,15 @@ func portPrefix(network string) string { return "cni/" + network + "/" }
 // shownContainer is how much of a container's identifier an operator sees in the port's name, as runtimes show it.
 const shownContainer = 12
 
+// ownerContainer is how much of it is in the name of the port's owner: enough to be unique, and few enough for a name.
+const ownerContainer = 48
+
 // port is the port's name. What runtimes show of an identifier need not be unique; the device's name is.
 func port(network, container, ifname string) string {
 	return portPrefix(network) + container[:min(len(container), shownContainer)] + "/" + ifname + "/" + hostDevice(network, container, ifname)
 }
+
+// owner is the container: its interfaces of all networks belong together.
+func (a *attachment) owner() string { return "cni/" + a.container[:min(len(a.container), ownerContainer)] }
 
 func (a *attachment) port() string { return port(a.conf.Name, a.container, a.ifname) }

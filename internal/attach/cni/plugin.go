@@ -181,7 +181,8 @@ func (a *attachment) describe(s *sandbox, r *current.Result, mtu int) error {
 // connect makes the port and waits until frames pass, so that the container's first packet is not lost. The container's MAC is the
 // port's.
 func (a *attachment) connect(ctx context.Context, sw string, r *current.Result) error {
-	_, err := a.client().Connect(ctx, api.Connect{Port: spec.Port{Name: a.port(), Switch: sw, PortGroup: a.conf.PortGroup, Device: a.hostDevice(), MAC: r.Interfaces[1].Mac}})
+	_, err := a.client().Connect(ctx, api.Connect{Port: spec.Port{Name: a.port(), Switch: sw, PortGroup: a.conf.PortGroup, Device: a.hostDevice(), MAC: r.Interfaces[1].Mac,
+		Owner: a.owner()}})
 	if err != nil {
 		return explain(err)
 	}

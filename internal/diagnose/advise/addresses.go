@@ -89,7 +89,7 @@ func macTwice(l *look) (found []api.Finding) {
 		}
 		for _, p := range sw.Ports { // the order of the file
 			mac := l.used(p)
-			if list := users[mac]; len(list) > 1 && list[0] == p {
+			if list := users[mac]; len(list) > 1 && list[0] == p && !oneFamily(list) {
 				f := onPort(p, "the adapters of ports %s use one address, %s", names(list), mac)
 				f.Change = "Give all but one of the adapters another address."
 				f.Command = "heddle mac show " + mac.String()
@@ -98,6 +98,12 @@ func macTwice(l *look) (found []api.Finding) {
 		}
 	}
 	return append(found, l.moving()...)
+}
+
+// oneFamily says whether the ports are siblings, as those of a bond in a guest are: they may have one address.
+func oneFamily(ports []*plan.Port) bool {
+	one := ports[0].Family()
+	return one != "" && !slices.ContainsFunc(ports, func(p *plan.Port) bool { return p.Family() != one })
 }
 
 // used is the address a port's adapter uses, as far as it can be seen.
