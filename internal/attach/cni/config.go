@@ -117,6 +117,8 @@ func port(network, container, ifname string) string {
 }
 
 // owner is the container: its interfaces of all networks belong together.
-func (a *attachment) owner() string { return "cni/" + a.container[:min(len(a.container), ownerContainer)] }
+func (a *attachment) owner() string {
+	return "cni/" + a.container[:min(len(a.container), ownerContainer)]
+}
 
 func (a *attachment) port() string { return port(a.conf.Name, a.container, a.ifname) }
