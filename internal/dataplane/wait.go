@@ -61,7 +61,7 @@ func (k *Kernel) Succeed(port, successor, left plan.PortID) error {
 			return fmt.Errorf("take over the counters of port %s: %w", port, err)
 		}
 	}
-	if err := k.rename(to, port); err != nil {
+	if err := rename(k.objects.PortNames, to, port); err != nil {
 		return err
 	}
 	delete(k.slots.ports, successor)
@@ -70,13 +70,13 @@ func (k *Kernel) Succeed(port, successor, left plan.PortID) error {
 		return nil
 	}
 	k.slots.ports[left] = from
-	return k.rename(from, left)
+	return rename(k.objects.PortNames, from, left)
 }
 
 // rename notes in the kernel what the port at a slot is called.
-func (k *Kernel) rename(slot uint32, id plan.PortID) error {
+func rename(names *ebpf.Map, slot uint32, id plan.PortID) error {
 	var n abi.PortName
-	err := k.objects.PortNames.Lookup(slot, &n)
+	err := names.Lookup(slot, &n)
 	if err == nil {
 		n.SwitchName, err = fixed(id.Switch)
 	}
@@ -84,7 +84,7 @@ func (k *Kernel) rename(slot uint32, id plan.PortID) error {
 		n.Name, err = fixed(id.Name)
 	}
 	if err == nil {
-		err = k.objects.PortNames.Put(slot, &n)
+		err = names.Put(slot, &n)
 	}
 	if err != nil {
 		return fmt.Errorf("note port %s: %w", id, err)

@@ -25,7 +25,7 @@ func learn(r *run) abi.Reason {
 		}
 		return abi.ReasonNone
 	}
-	r.hear(who)
+	hear(r, who)
 	if reason := learnSource(r, who); reason != abi.ReasonNone {
 		return reason
 	}
@@ -71,7 +71,7 @@ func learnSource(r *run, who station) abi.Reason {
 }
 
 // hear notes which port of a guest a MAC of the guest's was heard from last (S111).
-func (r *run) hear(who station) {
+func hear(r *run, who station) {
 	p, o := r.from, r.sw.ownerOf(who.mac)
 	if o == nil || !p.siblingOf(o) {
 		return
