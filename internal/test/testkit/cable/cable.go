@@ -127,6 +127,20 @@ func (e *End) Await(frame []byte, within time.Duration) bool {
 	}
 }
 
+// Forget drops what has come so far.
+func (e *End) Forget() {
+	e.t.Helper()
+	for {
+		got, err := e.next(0)
+		if err != nil {
+			e.t.Fatalf("receive on %s: %v", e.name, err)
+		}
+		if got == nil {
+			return
+		}
+	}
+}
+
 // Expect fails the test unless the frame comes.
 func (e *End) Expect(frame []byte, why string) {
 	e.t.Helper()
