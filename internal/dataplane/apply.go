@@ -43,7 +43,7 @@ func (k *Kernel) Apply(d binding.Desired) error {
 // ready, unless nil, is called when everything is written and checked and nothing is in force yet. On an error before that
 // instant, which ready's is, nothing has changed. Devices that come and go are then attached and detached by Attach.
 func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) {
-	if err := k.freeDrained(); err != nil {
+	if err := k.register.freeDrained(); err != nil {
 		return Instant{}, err
 	}
 	a, err := k.slots.assign(d.Plan)
@@ -80,7 +80,7 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 	if err := k.sweepBehind(d.Plan); err != nil {
 		return at, err
 	}
-	if err := k.forgetNames(a); err != nil {
+	if err := k.register.forget(a); err != nil {
 		return at, err
 	}
 	k.slots.release(a)
@@ -97,7 +97,7 @@ func (k *Kernel) putInForce(d binding.Desired, a *assignment, points func() map[
 	if len(a.newPorts) > 0 { // points that are known stay as they were until the plan is in force
 		fresh = points()
 	}
-	if err := errors.Join(k.writeNames(a, fresh), k.flows.prepare(d.Plan, k.slots)); err != nil {
+	if err := errors.Join(k.register.write(a, fresh), k.flows.prepare(d.Plan, k.slots)); err != nil {
 		return Instant{}, err
 	}
 	k.flows.note(fresh, k.slots)

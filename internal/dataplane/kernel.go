@@ -10,9 +10,6 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/rlimit"
-
-	"heddle/internal/abi"
-	"heddle/internal/flow"
 )
 
 // Kernel is a loaded dataplane. Its methods are for one goroutine.
@@ -22,6 +19,7 @@ type Kernel struct {
 	objects  vswitchObjects
 	tables   *planTables
 	slots    *slots
+	register *register // of slots, from the time the tables are there
 	links    *links
 	egress   *links
 	hz       uint64
@@ -103,10 +101,7 @@ func (k *Kernel) load(macTable int) error {
 			m.Pinning = ebpf.PinByName
 		}
 	}
-	if err := k.sizeMACTable(spec, macTable); err != nil {
-		return err
-	}
-	if err := k.prepareGeneration(layoutOf(spec)); err != nil {
+	if err := k.openGeneration(spec, macTable); err != nil {
 		return err
 	}
 	if err := assignLive(spec, &k.objects, k.gen.dir); err != nil {
@@ -123,7 +118,8 @@ func (k *Kernel) load(macTable int) error {
 		return err
 	}
 	k.flows.step = k.step
-	if err := k.adoptNames(); err != nil {
+	k.register = &register{slots: k.slots, maps: &k.objects.vswitchMaps, flows: k.flows}
+	if err := k.register.adopt(); err != nil {
 		return err
 	}
 	k.links, err = adoptLinks(filepath.Join(k.dir, linkDir), ebpf.AttachTCXIngress, k.objects.HeddleIngress, k.log)
@@ -222,33 +218,4 @@ func removePins(pinDir string) error {
 		errs = append(errs, os.RemoveAll(filepath.Join(pinDir, e.Name())))
 	}
 	return errors.Join(append(errs, os.Remove(pinDir))...)
-}
-
-// adoptNames reads which port and switch each place belongs to.
-func (k *Kernel) adoptNames() error {
-	var name abi.PortName
-	for slot := uint32(1); slot < abi.MaxPorts; slot++ {
-		if err := k.objects.PortNames.Lookup(slot, &name); err != nil {
-			return fmt.Errorf("read name of slot %d: %w", slot, err)
-		}
-		id := portID(name)
-		switch {
-		case id.Name == "":
-		case name.Left != 0:
-			k.slots.leaving[slot] = true
-			k.flows.keep(uint16(slot), flow.Point{ID: id, Number: name.Number})
-		default:
-			k.slots.ports[id] = slot
-		}
-	}
-	var sw abi.SwitchName
-	for id := uint32(0); id < abi.MaxSwitches; id++ {
-		if err := k.objects.SwitchNames.Lookup(id, &sw); err != nil {
-			return fmt.Errorf("read name of switch %d: %w", id, err)
-		}
-		if s := text(sw.Name); s != "" {
-			k.slots.switches[s] = uint8(id)
-		}
-	}
-	return nil
 }

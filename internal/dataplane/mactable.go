@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 
 	"github.com/cilium/ebpf"
@@ -14,17 +15,10 @@ import (
 // MACTable is how many learned MACs the table in the kernel holds.
 func (k *Kernel) MACTable() int { return int(k.objects.Macs.MaxEntries()) }
 
-// sizeMACTable sets how many learned MACs the table holds: as many as asked for (0 = the default). One that is pinned, and holds more than
-// that now, keeps its size: what is known is not thrown away.
-func (k *Kernel) sizeMACTable(spec *ebpf.CollectionSpec, wanted int) error {
-	if k.tweak.spec != nil && wanted == 0 {
-		return nil // the tweak has said
-	}
+// sizeMACTable is how many learned MACs the table is to hold: as many as asked for (0 = the default). One that is pinned, and holds more
+// than that now, keeps its size: what is known is not thrown away.
+func sizeMACTable(all []*generation, wanted int, log *slog.Logger) (uint32, error) {
 	size := uint32(cmp.Or(wanted, abi.DefaultMACs))
-	all, err := readGenerations(k.dir, layoutOf(spec))
-	if err != nil {
-		return err
-	}
 	for _, g := range all {
 		pinned, ok := g.layout.Tables["macs"]
 		if !ok || g.phase != complete || pinned.Entries <= size {
@@ -32,16 +26,15 @@ func (k *Kernel) sizeMACTable(spec *ebpf.CollectionSpec, wanted int) error {
 		}
 		known, err := countEntries(filepath.Join(g.dir, "macs"))
 		if err != nil {
-			return errors.Join(fmt.Errorf("count learned MACs: %w", err), closeGenerations(all))
+			return 0, fmt.Errorf("count learned MACs: %w", err)
 		}
 		if known > size {
-			k.log.Warn("more MACs are learned than host.macTable asks room for: the table keeps its size until the agent is restarted with fewer",
+			log.Warn("more MACs are learned than host.macTable asks room for: the table keeps its size until the agent is restarted with fewer",
 				"learned", known, "macTable", size, "kept", pinned.Entries)
 			size = pinned.Entries
 		}
 	}
-	spec.Maps["macs"].MaxEntries = size
-	return closeGenerations(all)
+	return size, nil
 }
 
 // countEntries counts the entries of a pinned table.

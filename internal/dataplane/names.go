@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/cilium/ebpf"
@@ -28,8 +29,44 @@ func portID(n abi.PortName) plan.PortID {
 	return plan.PortID{Switch: text(n.SwitchName), Name: text(n.Name)}
 }
 
-// writeNames notes new ports and switches in the kernel and gives their counters a fresh start.
-func (k *Kernel) writeNames(a *assignment, p map[plan.PortID]flow.Point) error {
+// register has which slot of the tables is which port's, in the process and in the kernel.
+type register struct {
+	*slots
+	maps  *vswitchMaps
+	flows *Flows // may keep a slot for a while
+}
+
+// adopt reads which port and switch each place belongs to.
+func (r *register) adopt() error {
+	var name abi.PortName
+	for slot := uint32(1); slot < abi.MaxPorts; slot++ {
+		if err := r.maps.PortNames.Lookup(slot, &name); err != nil {
+			return fmt.Errorf("read name of slot %d: %w", slot, err)
+		}
+		id := portID(name)
+		switch {
+		case id.Name == "":
+		case name.Left != 0:
+			r.leaving[slot] = true
+			r.flows.keep(uint16(slot), flow.Point{ID: id, Number: name.Number})
+		default:
+			r.ports[id] = slot
+		}
+	}
+	var sw abi.SwitchName
+	for id := uint32(0); id < abi.MaxSwitches; id++ {
+		if err := r.maps.SwitchNames.Lookup(id, &sw); err != nil {
+			return fmt.Errorf("read name of switch %d: %w", id, err)
+		}
+		if s := text(sw.Name); s != "" {
+			r.switches[s] = uint8(id)
+		}
+	}
+	return nil
+}
+
+// write notes new ports and switches in the kernel and gives their counters a fresh start.
+func (r *register) write(a *assignment, p map[plan.PortID]flow.Point) error {
 	zero := make([]abi.Counters, ebpf.MustPossibleCPU())
 	for id, slot := range a.newPorts {
 		var n abi.PortName
@@ -40,25 +77,25 @@ func (k *Kernel) writeNames(a *assignment, p map[plan.PortID]flow.Point) error {
 		if n.Name, err = fixed(id.Name); err != nil {
 			return err
 		}
-		if err := k.objects.Counts.Put(slot, zero); err != nil {
+		if err := r.maps.Counts.Put(slot, zero); err != nil {
 			return fmt.Errorf("reset counters of %s: %w", id, err)
 		}
-		if err := k.objects.CountsBefore.Put(slot, &zero[0]); err != nil {
+		if err := r.maps.CountsBefore.Put(slot, &zero[0]); err != nil {
 			return fmt.Errorf("reset earlier counters of %s: %w", id, err)
 		}
-		for _, rare := range []*ebpf.Map{k.objects.RareCounts, k.objects.RareCountsBefore} {
+		for _, rare := range []*ebpf.Map{r.maps.RareCounts, r.maps.RareCountsBefore} {
 			if err := rare.Put(slot, &abi.RareCounters{}); err != nil {
 				return fmt.Errorf("reset counters of %s: %w", id, err)
 			}
 		}
-		if err := k.objects.StormBuckets.Put(slot, &abi.StormBucket{}); err != nil {
+		if err := r.maps.StormBuckets.Put(slot, &abi.StormBucket{}); err != nil {
 			return fmt.Errorf("reset storm control of %s: %w", id, err)
 		}
-		if err := k.objects.MeterPoints.Put(slot, make([]abi.MeterPoint, len(zero))); err != nil {
+		if err := r.maps.MeterPoints.Put(slot, make([]abi.MeterPoint, len(zero))); err != nil {
 			return fmt.Errorf("reset what was metered at %s: %w", id, err)
 		}
 		n.Number = p[id].Number
-		if err := k.objects.PortNames.Put(slot, &n); err != nil {
+		if err := r.maps.PortNames.Put(slot, &n); err != nil {
 			return fmt.Errorf("note port %s: %w", id, err)
 		}
 	}
@@ -68,28 +105,28 @@ func (k *Kernel) writeNames(a *assignment, p map[plan.PortID]flow.Point) error {
 		if n.Name, err = fixed(name); err != nil {
 			return err
 		}
-		if err := k.objects.SwitchNames.Put(uint32(id), &n); err != nil {
+		if err := r.maps.SwitchNames.Put(uint32(id), &n); err != nil {
 			return fmt.Errorf("note switch %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// forgetNames removes what left. A port at which flows may have been counted keeps its place until those are drained.
-func (k *Kernel) forgetNames(a *assignment) error {
+// forget removes what left. A port at which flows may have been counted keeps its place until those are drained.
+func (r *register) forget(a *assignment) error {
 	for id, slot := range a.goneSlots {
-		if k.flows.leave(uint16(slot)) {
-			if err := k.leaves(id, slot); err != nil {
+		if r.flows.leave(uint16(slot)) {
+			if err := r.leaves(id, slot); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := k.objects.PortNames.Put(slot, &abi.PortName{}); err != nil {
+		if err := r.maps.PortNames.Put(slot, &abi.PortName{}); err != nil {
 			return fmt.Errorf("forget port %s: %w", id, err)
 		}
 	}
 	for name, id := range a.goneIDs {
-		if err := k.objects.SwitchNames.Put(uint32(id), &abi.SwitchName{}); err != nil {
+		if err := r.maps.SwitchNames.Put(uint32(id), &abi.SwitchName{}); err != nil {
 			return fmt.Errorf("forget switch %s: %w", name, err)
 		}
 	}
@@ -97,29 +134,105 @@ func (k *Kernel) forgetNames(a *assignment) error {
 }
 
 // leaves notes that the port is gone and its place is not free yet.
-func (k *Kernel) leaves(id plan.PortID, slot uint32) error {
+func (r *register) leaves(id plan.PortID, slot uint32) error {
 	var n abi.PortName
-	if err := k.objects.PortNames.Lookup(slot, &n); err != nil {
+	if err := r.maps.PortNames.Lookup(slot, &n); err != nil {
 		return fmt.Errorf("read name of %s: %w", id, err)
 	}
 	n.Left = 1
-	if err := k.objects.PortNames.Put(slot, &n); err != nil {
+	if err := r.maps.PortNames.Put(slot, &n); err != nil {
 		return fmt.Errorf("note that %s is gone: %w", id, err)
 	}
-	k.slots.leaving[slot] = true
+	r.leaving[slot] = true
 	return nil
 }
 
 // freeDrained frees the places of ports that are gone whose flows are drained.
-func (k *Kernel) freeDrained() error {
-	for slot := range k.slots.leaving {
-		if k.flows.keeps(uint16(slot)) {
+func (r *register) freeDrained() error {
+	for slot := range r.leaving {
+		if r.flows.keeps(uint16(slot)) {
 			continue
 		}
-		if err := k.objects.PortNames.Put(slot, &abi.PortName{}); err != nil {
+		if err := r.maps.PortNames.Put(slot, &abi.PortName{}); err != nil {
 			return fmt.Errorf("forget the port at slot %d: %w", slot, err)
 		}
-		delete(k.slots.leaving, slot)
+		delete(r.leaving, slot)
 	}
 	return nil
+}
+
+// rename notes in the kernel what the port at a slot is called.
+func (r *register) rename(slot uint32, id plan.PortID) error {
+	var n abi.PortName
+	err := r.maps.PortNames.Lookup(slot, &n)
+	if err == nil {
+		n.SwitchName, err = fixed(id.Switch)
+	}
+	if err == nil {
+		n.Name, err = fixed(id.Name)
+	}
+	if err == nil {
+		err = r.maps.PortNames.Put(slot, &n)
+	}
+	if err != nil {
+		return fmt.Errorf("note port %s: %w", id, err)
+	}
+	return nil
+}
+
+// moveCounters adds what was counted at one slot to what was counted before at another, and begins anew there.
+func (r *register) moveCounters(from, to uint32) error {
+	for _, t := range []struct{ now, before *ebpf.Map }{
+		{r.maps.Counts, r.maps.CountsBefore}, {r.maps.RareCounts, r.maps.RareCountsBefore},
+	} {
+		sum := make([]uint64, t.before.ValueSize()/8)
+		zero := make([]byte, t.before.ValueSize())
+		for _, x := range []struct {
+			table *ebpf.Map
+			slot  uint32
+		}{{t.before, to}, {t.before, from}, {t.now, from}} {
+			if err := addSlot(sum, x.table, x.slot); err != nil {
+				return err
+			}
+		}
+		err := t.before.Put(to, bytesOf(sum))
+		if err == nil {
+			err = errors.Join(t.before.Put(from, zero), clearSlot(t.now, from, zero))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addSlot adds what a table of counters, which are numbers of 8 bytes, has at a slot.
+func addSlot(sum []uint64, table *ebpf.Map, slot uint32) error {
+	if table.Type() == ebpf.PerCPUArray {
+		var perCPU [][]byte
+		if err := table.Lookup(slot, &perCPU); err != nil {
+			return err
+		}
+		for _, b := range perCPU {
+			add(sum, b)
+		}
+		return nil
+	}
+	var b []byte
+	if err := table.Lookup(slot, &b); err != nil {
+		return err
+	}
+	add(sum, b)
+	return nil
+}
+
+func clearSlot(table *ebpf.Map, slot uint32, zero []byte) error {
+	if table.Type() != ebpf.PerCPUArray {
+		return table.Put(slot, zero)
+	}
+	all := make([][]byte, ebpf.MustPossibleCPU())
+	for i := range all {
+		all[i] = zero
+	}
+	return table.Put(slot, all)
 }

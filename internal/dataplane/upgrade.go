@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+
+	"github.com/cilium/ebpf"
 )
 
 // An upgrade to a program whose tables look different, or a downgrade from one, goes like this. Devices go on under the old
@@ -19,12 +21,22 @@ import (
 // A crash leaves the old tables whole until the last step. What it leaves of the new ones is thrown away when no device can have
 // used them, and is otherwise taken over, beside the old ones, by the next program that starts, whichever that is.
 
-// prepareGeneration finds the tables to use, or makes a place for new ones.
-func (k *Kernel) prepareGeneration(own layout) error {
-	all, err := readGenerations(k.dir, own)
+// openGeneration gives the tables their sizes, and finds those to use or makes a place for new ones.
+func (k *Kernel) openGeneration(spec *ebpf.CollectionSpec, macTable int) error {
+	all, err := readGenerations(k.dir, layoutOf(spec))
 	if err != nil {
 		return err
 	}
+	if k.tweak.spec == nil || macTable != 0 { // else the tweak has said
+		if spec.Maps["macs"].MaxEntries, err = sizeMACTable(all, macTable, k.log); err != nil {
+			return errors.Join(err, closeGenerations(all))
+		}
+	}
+	return k.prepareGeneration(all, layoutOf(spec))
+}
+
+// prepareGeneration finds the tables to use, or makes a place for new ones.
+func (k *Kernel) prepareGeneration(all []*generation, own layout) (err error) {
 	c := choose(all, own)
 	for _, g := range c.dead {
 		if err := g.remove(); err != nil {

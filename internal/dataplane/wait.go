@@ -1,12 +1,8 @@
 package dataplane
 
 import (
-	"errors"
 	"fmt"
 
-	"github.com/cilium/ebpf"
-
-	"heddle/internal/abi"
 	"heddle/internal/plan"
 )
 
@@ -57,11 +53,11 @@ func (k *Kernel) Succeed(port, successor, left plan.PortID) error {
 	}
 	from, had := k.slots.ports[port]
 	if had {
-		if err := k.moveCounters(from, to); err != nil {
+		if err := k.register.moveCounters(from, to); err != nil {
 			return fmt.Errorf("take over the counters of port %s: %w", port, err)
 		}
 	}
-	if err := rename(k.objects.PortNames, to, port); err != nil {
+	if err := k.register.rename(to, port); err != nil {
 		return err
 	}
 	delete(k.slots.ports, successor)
@@ -70,81 +66,5 @@ func (k *Kernel) Succeed(port, successor, left plan.PortID) error {
 		return nil
 	}
 	k.slots.ports[left] = from
-	return rename(k.objects.PortNames, from, left)
-}
-
-// rename notes in the kernel what the port at a slot is called.
-func rename(names *ebpf.Map, slot uint32, id plan.PortID) error {
-	var n abi.PortName
-	err := names.Lookup(slot, &n)
-	if err == nil {
-		n.SwitchName, err = fixed(id.Switch)
-	}
-	if err == nil {
-		n.Name, err = fixed(id.Name)
-	}
-	if err == nil {
-		err = names.Put(slot, &n)
-	}
-	if err != nil {
-		return fmt.Errorf("note port %s: %w", id, err)
-	}
-	return nil
-}
-
-// moveCounters adds what was counted at one slot to what was counted before at another, and begins anew there.
-func (k *Kernel) moveCounters(from, to uint32) error {
-	for _, t := range []struct{ now, before *ebpf.Map }{
-		{k.objects.Counts, k.objects.CountsBefore}, {k.objects.RareCounts, k.objects.RareCountsBefore},
-	} {
-		sum := make([]uint64, t.before.ValueSize()/8)
-		zero := make([]byte, t.before.ValueSize())
-		for _, x := range []struct {
-			table *ebpf.Map
-			slot  uint32
-		}{{t.before, to}, {t.before, from}, {t.now, from}} {
-			if err := addSlot(sum, x.table, x.slot); err != nil {
-				return err
-			}
-		}
-		err := t.before.Put(to, bytesOf(sum))
-		if err == nil {
-			err = errors.Join(t.before.Put(from, zero), clearSlot(t.now, from, zero))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// addSlot adds what a table of counters, which are numbers of 8 bytes, has at a slot.
-func addSlot(sum []uint64, table *ebpf.Map, slot uint32) error {
-	if table.Type() == ebpf.PerCPUArray {
-		var perCPU [][]byte
-		if err := table.Lookup(slot, &perCPU); err != nil {
-			return err
-		}
-		for _, b := range perCPU {
-			add(sum, b)
-		}
-		return nil
-	}
-	var b []byte
-	if err := table.Lookup(slot, &b); err != nil {
-		return err
-	}
-	add(sum, b)
-	return nil
-}
-
-func clearSlot(table *ebpf.Map, slot uint32, zero []byte) error {
-	if table.Type() != ebpf.PerCPUArray {
-		return table.Put(slot, zero)
-	}
-	all := make([][]byte, ebpf.MustPossibleCPU())
-	for i := range all {
-		all[i] = zero
-	}
-	return table.Put(slot, all)
+	return k.register.rename(from, left)
 }
