@@ -11,7 +11,6 @@ import (
 	"heddle/internal/host/hostnet"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
-	"heddle/internal/spec"
 )
 
 // adoptions are the host ports that took the place of an uplink's device (S81).
@@ -27,15 +26,6 @@ type adoptions struct {
 	answers   *answers
 
 	last []api.Adoption // those that ended since the agent started, the last one last
-}
-
-// records are what the next agent has to know of moves of the host's own addresses, and of the change that is tried.
-type records struct {
-	*shared
-	ports *ports
-
-	journal *adopt.Journal // nil before it is read
-	net     hostnet.Net
 }
 
 // keptAdoptions is how many ended adoptions can be asked about.
@@ -67,69 +57,6 @@ func (ad *adoptions) resumeAdoptions() (err error) {
 	}
 	ad.records.keepAdopted()
 	return errors.Join(err, ad.trials.resumeChange(here))
-}
-
-// keepAdopted has every adopted port be there: declared by the file, or else by command.
-func (rs *records) keepAdopted() { rs.state.Ports = rs.portsBeside(rs.ports.file) }
-
-// portsBeside are the ports made by command, when the file is in force. What was adopted stays until it is released: one that the file
-// declares is the file's, and a file that no longer declares it does not cut the host off.
-func (rs *records) portsBeside(file *spec.Config) []spec.Port {
-	ports := rs.state.Ports
-	if rs.journal == nil {
-		return ports
-	}
-	for _, r := range rs.journal.Records {
-		same := func(p spec.Port) bool { return p.Name == r.Port.Name }
-		i := slices.IndexFunc(file.Ports, same)
-		switch {
-		case r.Phase != adopt.Confirmed:
-		case i >= 0 && takesOver(file.Ports[i], r.Port):
-			ports = slices.DeleteFunc(slices.Clone(ports), same)
-		case i < 0 && !slices.ContainsFunc(ports, same):
-			ports = append(slices.Clip(ports), r.Port)
-		}
-	}
-	return ports
-}
-
-// takesOver says whether the declared port is the adopted one: another MAC or interface would cut the host off.
-func takesOver(declared, adopted spec.Port) bool {
-	mac, err := plan.ParseMAC(declared.MAC)
-	return err == nil && mac.String() == adopted.MAC && declared.Role == spec.Host && declared.Switch == adopted.Switch && deviceOf(declared) == adopted.Device
-}
-
-func deviceOf(p spec.Port) string {
-	if p.Device == "" {
-		return p.Name
-	}
-	return p.Device
-}
-
-func (ps *ports) dropRunTime(name string) {
-	ps.state.Ports = slices.DeleteFunc(slices.Clone(ps.state.Ports), func(p spec.Port) bool { return p.Name == name })
-}
-
-// adopted is the record of the port, nil for a port that adopted nothing.
-func (rs *records) adopted(name string) *adopt.Record {
-	if rs.journal == nil {
-		return nil
-	}
-	for _, r := range rs.journal.Records {
-		if r.Port.Name == name {
-			return r
-		}
-	}
-	return nil
-}
-
-// cutsOff is the error for a command that would take the host off its network (S81): its own addresses are at the port.
-func (rs *records) cutsOff(name string) error {
-	r := rs.adopted(name)
-	if r == nil {
-		return nil
-	}
-	return api.NewError(api.Invalid, fmt.Sprintf("port %s has the addresses that this host had on %s, and would be cut off: move them back first (heddle host-port release %s)", name, r.Config.Device, name))
 }
 
 // watchAdoptions asks gateways and the clock, and takes back what has to be; with the agent's every tick.

@@ -118,22 +118,6 @@ func (a *Agent) run(ctx context.Context, reload <-chan struct{}) error {
 	}
 }
 
-// guardPins puts back what somebody removed from the pin directory, such as a cleaner of temporary files: without it the
-// switch would stop with this process.
-func (t *attaching) guardPins() {
-	if err := t.mount(); err != nil {
-		t.complain("keep the kernel's objects pinned", err)
-		return
-	}
-	missing, err := t.kernel.Repin()
-	if missing > 0 {
-		t.log.Warn("somebody removed pinned kernel objects; they were put back", "missing", missing)
-	}
-	if err != nil {
-		t.complain("keep the kernel's objects pinned", err)
-	}
-}
-
 // notified takes in a notification and those behind it, then puts the plan right once.
 func (a *Agent) notified(n hostdev.Note) {
 	changed := false
@@ -191,22 +175,6 @@ func (a *Agent) tick() {
 	a.teaming.lags.TellHeld()
 	a.adoptions.watchAdoptions()
 	a.trials.judgeChange()
-}
-
-// settle reconciles outside of a command: a failure is logged and tried again with the next tick.
-func (st *settler) settle() {
-	began := time.Now()
-	err := st.reconcile()
-	st.spent(began, time.Now())
-	st.retry = err != nil || st.late != nil
-	switch {
-	case err != nil:
-		st.complain("put the plan into force", err)
-	case st.late != nil:
-		st.complain("finish what the plan in force leaves behind", st.late)
-	default:
-		st.lastErr = ""
-	}
 }
 
 // keptEvents is how many events a late follower still sees.

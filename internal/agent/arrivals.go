@@ -212,14 +212,3 @@ func (wt *waiting) renamePorts(port plan.PortID, successor string, left plan.Por
 		delete(wt.state.Overrides, successor)
 	}
 }
-
-// renameBorn keeps what is known of the devices in hand with them.
-func (hd *holding) renameBorn(port, successor, left plan.PortID) {
-	if born, ok := hd.born[port]; ok {
-		hd.born[left] = born
-	}
-	if born, ok := hd.born[successor]; ok {
-		hd.born[port] = born
-		delete(hd.born, successor)
-	}
-}

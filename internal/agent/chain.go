@@ -147,9 +147,3 @@ func (ch *chains) warnBefore(out *api.Applied, ids ...plan.PortID) {
 		}
 	}
 }
-
-// allMembers are the ports and uplinks of the plan.
-func (ef *effect) allMembers() (ids []plan.PortID) {
-	ef.eachMember(func(id plan.PortID) { ids = append(ids, id) })
-	return ids
-}

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/plan"
-	"heddle/internal/spec"
 )
 
 // commands are those on single ports.
@@ -30,40 +28,6 @@ type commands struct {
 
 	quit    context.CancelFunc
 	ordered atomic.Bool // a command asked the agent to stop
-}
-
-// Apply replaces the configuration file's content; it owns what the file declares and nothing else.
-func (cg *changer) Apply(ctx context.Context, q api.Apply) (out *api.Applied, err error) {
-	cfg, err := spec.ParseAfter(cg.ports.parsed.Load(), q.File, []byte(q.Content))
-	if err != nil {
-		var faults spec.Faults
-		if errors.As(err, &faults) {
-			return nil, api.NewError(api.Invalid, faultLines(faults)...)
-		}
-		return nil, err
-	}
-	if q.DryRun {
-		return cg.dryRun(ctx, cfg, q)
-	}
-	out = &api.Applied{}
-	return out, cg.trials.tried(ctx, cg.attaching.doAttached, &guard{what: "apply " + q.File, within: q.ConfirmWithin}, out, func() error {
-		done, err := cg.apply(cfg, state.Source{File: q.File, Content: q.Content, Seen: cg.ports.seenNow()}, q)
-		if err == nil {
-			*out = *done
-		}
-		return err
-	})
-}
-
-// seenNow is the digest of the --config file as it is now: an apply is newer than every edit before it. A file that cannot be
-// read leaves it as it was.
-func (ps *ports) seenNow() string {
-	if ps.configFile != "" && isFile(ps.configFile) == nil {
-		if b, err := spec.ReadFile(ps.configFile); err == nil {
-			return digest(b)
-		}
-	}
-	return ps.state.Config.Seen
 }
 
 func noPort(name string) error {
@@ -183,4 +147,16 @@ func (c *commands) Stop(context.Context) error {
 	c.ordered.Store(true)
 	c.quit()
 	return nil
+}
+
+// Progress is how far the attaching of devices is.
+func (c *commands) Progress(ctx context.Context) (out *api.Progress, err error) {
+	err = c.do(ctx, func() error {
+		out = &api.Progress{Attaching: c.attaching.left, Of: max(c.attaching.most, c.attaching.left)}
+		if change := c.records.journal.Change; change != nil {
+			out.Trial = c.trials.viewTrial(change)
+		}
+		return nil
+	})
+	return out, err
 }

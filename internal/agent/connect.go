@@ -83,14 +83,6 @@ func (c *commands) connectAs(out *api.Applied, p spec.Port, set spec.Policy, wit
 	return nil
 }
 
-// whyNotServed is what stands against a port that is in the plan, "" for nothing.
-func (t *attaching) whyNotServed(id plan.PortID) string {
-	if err := t.missing[t.effect.applied.Attachments[id].Ifindex]; err != nil {
-		return err.Error()
-	}
-	return t.effect.problems[id]
-}
-
 // invalid says whether what was asked for is wrong.
 func invalid(err error) bool {
 	var answer *api.Error

@@ -271,3 +271,29 @@ func (hd *holding) prepare(b *bound, h *state.Held) error {
 	}
 	return err
 }
+
+// lostOwner drops what was set on a port whose owner has disconnected, where its port group says so; tell says all that to the operator.
+func (hd *holding) lostOwner(h state.Held) (tell func()) {
+	var was []string
+	if p := hd.ports.plan.Port(h.ID); p != nil && !h.Made && hd.ports.resets(h.ID.Switch, p.PortGroup) {
+		was = hd.ports.reset(h.ID.Name)
+	}
+	return func() {
+		hd.publishDevice(event.Disconnected, h)
+		hd.log.Info("device disconnected", "port", h.ID.String(), "device", h.Device)
+		if len(was) > 0 {
+			hd.log.Info("what the port had set for itself ends with its connection", "port", h.ID.String(), "was", was)
+		}
+	}
+}
+
+// renameBorn keeps what is known of the devices in hand with them.
+func (hd *holding) renameBorn(port, successor, left plan.PortID) {
+	if born, ok := hd.born[port]; ok {
+		hd.born[left] = born
+	}
+	if born, ok := hd.born[successor]; ok {
+		hd.born[port] = born
+		delete(hd.born, successor)
+	}
+}

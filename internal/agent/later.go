@@ -6,7 +6,6 @@ import (
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/host/reach"
-	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
 
@@ -30,13 +29,6 @@ func (cg *changer) startsWith(last state.Source) bool {
 	}
 	cg.ports.file, cg.state.Config = cfg, last
 	return true
-}
-
-func (ps *ports) planWith(file *spec.Config) (*plan.Plan, error) {
-	l := ps.layers()
-	l.file = file
-	cfg, _ := l.merge()
-	return ps.resolve(cfg)
 }
 
 // applyLater applies the edited file when the loop runs.

@@ -151,3 +151,11 @@ func changedOn(h *state.Held) []string {
 	}
 	return all
 }
+
+// deviceOf says what is wrong with an uplink's device, and what was set on it.
+func (hd *holding) deviceOf(uplink plan.PortID) (warnings, changed []string) {
+	if h := hd.state.Of(uplink); h != nil {
+		changed = changedOn(h)
+	}
+	return hd.hardware[uplink].warnings, changed
+}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"heddle/internal/agent/captures"
 	"heddle/internal/api"
 	"heddle/internal/host/guest"
 	"heddle/internal/uplinks"
@@ -10,25 +11,25 @@ import (
 // reads or changes, and the list is in that order: an owner knows none of those behind it. What it has one of them do it has as a function,
 // which join gives it.
 type owners struct {
-	ports      *ports      // what the file and commands ask for
-	records    *records    // what the next agent has to know of moves of the host's own addresses
-	effect     *effect     // what the kernel does
-	settler    *settler    // when the loop puts things right
-	attaching  *attaching  // the devices that are given the program
-	chains     *chains     // other programs on them
-	reporter   *reporter   // what is told of ports and uplinks
-	teaming    *teaming    // links, teams and announcements
-	flowing    *flowing    // the metering of flows
-	looping    *looping    // the search for loops
-	holding    *holding    // the devices in hand
-	waiting    *waiting    // ports whose guests run elsewhere
-	reconciler *reconciler // joins all of that
-	trials     *trials     // changes that go back unless the host is still reached
-	changer    *changer    // changes of what is asked for
-	captures   *captures   // the captures that run
-	answers    *answers    // what is shown
-	adoptions  *adoptions  // moves of the host's own addresses
-	commands   *commands   // commands on ports
+	ports      *ports             // what the file and commands ask for
+	records    *records           // what the next agent has to know of moves of the host's own addresses
+	effect     *effect            // what the kernel does
+	settler    *settler           // when the loop puts things right
+	attaching  *attaching         // the devices that are given the program
+	chains     *chains            // other programs on them
+	reporter   *reporter          // what is told of ports and uplinks
+	teaming    *teaming           // links, teams and announcements
+	flowing    *flowing           // the metering of flows
+	looping    *looping           // the search for loops
+	holding    *holding           // the devices in hand
+	waiting    *waiting           // ports whose guests run elsewhere
+	reconciler *reconciler        // joins all of that
+	trials     *trials            // changes that go back unless the host is still reached
+	changer    *changer           // changes of what is asked for
+	captures   *captures.Captures // those that run; nil where none can
+	answers    *answers           // what is shown
+	adoptions  *adoptions         // moves of the host's own addresses
+	commands   *commands          // commands on ports
 }
 
 // join makes the owners.
@@ -50,7 +51,6 @@ func join(s *shared) (o owners) {
 	o.trials = &trials{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching, reconciler: o.reconciler}
 	o.changer = &changer{shared: s, ports: o.ports, records: o.records, effect: o.effect, settler: o.settler, attaching: o.attaching,
 		chains: o.chains, looping: o.looping, reconciler: o.reconciler, trials: o.trials}
-	o.captures = &captures{shared: s, ports: o.ports}
 	o.answers = &answers{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching, chains: o.chains, teaming: o.teaming,
 		holding: o.holding, flowing: o.flowing, tracing: make(chan struct{}, 1)}
 	o.adoptions = &adoptions{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching, holding: o.holding,
@@ -72,7 +72,7 @@ type service struct {
 	*trials
 	*adoptions
 	*answers
-	*captures
+	*captures.Captures
 	*flowing
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/agent/state"
-	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -15,21 +14,6 @@ import (
 // What a port has set for itself ends with its owner's connection where its port group says so, and stays where it does not (S10,
 // overrides.resetAtDisconnect). A connection ends when the port's device goes, or with "heddle port disconnect". What the file declares
 // for a port does not end: the file is what holds. Nor does anything of a host port, whose owner is this host.
-
-// lostOwner drops what was set on a port whose owner has disconnected, where its port group says so; tell says all that to the operator.
-func (hd *holding) lostOwner(h state.Held) (tell func()) {
-	var was []string
-	if p := hd.ports.plan.Port(h.ID); p != nil && !h.Made && hd.ports.resets(h.ID.Switch, p.PortGroup) {
-		was = hd.ports.reset(h.ID.Name)
-	}
-	return func() {
-		hd.publishDevice(event.Disconnected, h)
-		hd.log.Info("device disconnected", "port", h.ID.String(), "device", h.Device)
-		if len(was) > 0 {
-			hd.log.Info("what the port had set for itself ends with its connection", "port", h.ID.String(), "was", was)
-		}
-	}
-}
 
 // reset drops what commands set on the port and what a port that was connected by command had set for itself. It says what that was.
 func (ps *ports) reset(name string) (was []string) {

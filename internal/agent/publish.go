@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"fmt"
 
 	"heddle/internal/api"
 	"heddle/internal/observe/event"
@@ -39,40 +38,4 @@ func about(what string, id plan.PortID) event.Event {
 		e.Port = id.Name
 	}
 	return e
-}
-
-// publishChange publishes what the log says of a port or uplink.
-func (rp *reporter) publishChange(what string, id plan.PortID, old, o observation, known bool) {
-	say := func(k event.Kind, from, to, format string, args ...any) {
-		e := about(what, id)
-		e.Kind, e.From, e.To, e.Text = k, from, to, fmt.Sprintf(format, args...)
-		rp.events.Publish(e)
-	}
-	subject := what + " " + id.Name
-	if old.up != o.up && (known || o.up) {
-		say(event.Link, upDown(old.up), upDown(o.up), "%s is %s", subject, upDown(o.up))
-	}
-	if old.blocked != o.blocked {
-		word := map[bool]string{true: "blocked", false: "unblocked"}
-		say(event.Blocked, word[old.blocked], word[o.blocked], "%s is %s", subject, word[o.blocked])
-	}
-	switch {
-	case o.before != "" && old.before != o.before:
-		say(event.Program, "", "", "%s: %s", subject, o.before)
-	case o.before == "" && old.before != "":
-		say(event.Program, "", "", "%s: no program runs before the switch any more", subject)
-	}
-	switch {
-	case o.violation != "" && old.violation != o.violation:
-		say(event.Violation, "", "", "%s: %s", subject, o.violation)
-	case o.violation == "" && old.violation != "":
-		say(event.Violation, "", "", "%s: the violation is over", subject)
-	}
-}
-
-func upDown(up bool) string {
-	if up {
-		return "up"
-	}
-	return "down"
 }

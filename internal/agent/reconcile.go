@@ -8,10 +8,7 @@ import (
 
 	"heddle/internal/agent/devices"
 	"heddle/internal/binding"
-	"heddle/internal/dataplane"
-	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
-	"heddle/internal/spec"
 	"heddle/internal/uplinks/teaming/teams"
 )
 
@@ -31,14 +28,6 @@ type reconciler struct {
 	flowing   *flowing
 
 	followers []follower
-}
-
-// bound is a port or uplink with the device that is its switch's side.
-type bound struct {
-	id     plan.PortID
-	device hostdev.Device
-	port   *plan.Port // nil for an uplink
-	uplink *plan.Uplink
 }
 
 // reconcile makes the kernel what configuration and devices ask for. It may be called at any time and does nothing where
@@ -102,93 +91,6 @@ func (rc *reconciler) reconcile() error {
 	// What is in force and remembered is not taken back for these; they are tried again.
 	rc.settler.late = errors.Join(errRelease, rc.ports.save())
 	return errPrepare
-}
-
-// resolve makes the plan of a configuration; before the first configuration it is empty.
-func (ps *ports) resolve(cfg *spec.Config) (*plan.Plan, error) {
-	if len(cfg.Switches) == 0 {
-		return &plan.Plan{}, nil
-	}
-	p, err := plan.ResolveValid(cfg, ps.state.PortNumbers())
-	if err != nil {
-		return nil, err
-	}
-	ps.waitMACs(p)
-	p.SetMACTable(ps.kernel.MACTable())
-	// Asked now, with every port connected, and not when the device that is one too many appears.
-	return p, dataplane.Fits(p)
-}
-
-// save writes the state where it changed.
-func (ps *ports) save() error {
-	ps.keepNumbers()
-	return ps.store.Save(ps.state)
-}
-
-// bind finds the device of every port and uplink. Host interfaces are made where they are missing; with fresh they are also
-// held against the plan in every respect.
-func (hd *holding) bind(fresh bool) ([]bound, error) {
-	all := make([]bound, 0, hd.ports.plan.Members())
-	for _, sw := range hd.ports.plan.Switches {
-		for _, u := range sw.Uplinks {
-			d, ok, err := hd.find(u.ID, u.Device, spec.Host)
-			if err != nil {
-				return nil, err
-			}
-			if ok && d.MTU < sw.MTU {
-				hd.effect.problems[u.ID] = fmt.Sprintf("device %s has MTU %d, below the %d of switch %s: raise it (ip link set %s mtu %d)", d.Name, d.MTU, sw.MTU, sw.Name, d.Name, sw.MTU)
-			}
-			if ok {
-				all = append(all, bound{id: u.ID, device: d, uplink: u})
-			}
-		}
-		for _, p := range sw.Ports {
-			d, ok, err := hd.bindPort(p, fresh)
-			if err != nil {
-				return nil, err
-			}
-			if ok {
-				all = append(all, bound{id: p.ID, device: d, port: p})
-			}
-		}
-	}
-	return all, nil
-}
-
-func (hd *holding) bindPort(p *plan.Port, fresh bool) (hostdev.Device, bool, error) {
-	if p.Role != spec.Host {
-		return hd.find(p.ID, p.Device, spec.VNIC)
-	}
-	if p.InitialMAC.IsZero() {
-		p.InitialMAC = devices.DerivedMAC(p.ID, hd.place)
-	}
-	d, err := hd.hostInterface(p, fresh)
-	if err != nil {
-		hd.effect.problems[p.ID] = err.Error()
-		return hostdev.Device{}, false, nil
-	}
-	return d, true, nil
-}
-
-// find is the device of that name if it can serve; otherwise why not goes into the port's problems.
-func (hd *holding) find(id plan.PortID, name string, role spec.Role) (hostdev.Device, bool, error) {
-	if name == "" {
-		hd.effect.problems[id] = "no device is bound to it on this host"
-		return hostdev.Device{}, false, nil
-	}
-	d, ok, err := hd.dev.Device(name)
-	switch {
-	case err != nil:
-		return d, false, err
-	case !ok:
-		hd.effect.problems[id] = fmt.Sprintf("there is no device %s; it is connected when it appears", name)
-		return d, false, nil
-	}
-	if why := devices.Unusable(d, role); why != "" {
-		hd.effect.problems[id] = why
-		return d, false, nil
-	}
-	return d, true, nil
 }
 
 // adoptMACs gives vNIC ports without a configured MAC the one their owner's adapter had when it was connected: later changes

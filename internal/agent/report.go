@@ -1,12 +1,20 @@
 package agent
 
 import (
+	"fmt"
 	"time"
 
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
+)
+
+// How much is told, in the log and as events, of the changes of one port or uplink and of what is at its other end: a guest that
+// sets its link up and down, or a neighbour that is another with every frame, would fill the disk and push out everything else.
+const (
+	tellBurst = 60
+	tellEvery = 10 * time.Second
 )
 
 // reporter tells, in the log and as events, what becomes of ports and uplinks.
@@ -101,4 +109,52 @@ func (rp *reporter) logChange(what string, id plan.PortID, o observation) observ
 		log.Info("security violation over")
 	}
 	return o
+}
+
+// publishChange publishes what the log says of a port or uplink.
+func (rp *reporter) publishChange(what string, id plan.PortID, old, o observation, known bool) {
+	say := func(k event.Kind, from, to, format string, args ...any) {
+		e := about(what, id)
+		e.Kind, e.From, e.To, e.Text = k, from, to, fmt.Sprintf(format, args...)
+		rp.events.Publish(e)
+	}
+	subject := what + " " + id.Name
+	if old.up != o.up && (known || o.up) {
+		say(event.Link, upDown(old.up), upDown(o.up), "%s is %s", subject, upDown(o.up))
+	}
+	if old.blocked != o.blocked {
+		word := map[bool]string{true: "blocked", false: "unblocked"}
+		say(event.Blocked, word[old.blocked], word[o.blocked], "%s is %s", subject, word[o.blocked])
+	}
+	switch {
+	case o.before != "" && old.before != o.before:
+		say(event.Program, "", "", "%s: %s", subject, o.before)
+	case o.before == "" && old.before != "":
+		say(event.Program, "", "", "%s: no program runs before the switch any more", subject)
+	}
+	switch {
+	case o.violation != "" && old.violation != o.violation:
+		say(event.Violation, "", "", "%s: %s", subject, o.violation)
+	case o.violation == "" && old.violation != "":
+		say(event.Violation, "", "", "%s: the violation is over", subject)
+	}
+}
+
+func upDown(up bool) string {
+	if up {
+		return "up"
+	}
+	return "down"
+}
+
+// tellHeld tells what was held back, as it is now, where it may be told by now.
+func (rp *reporter) tellHeld() {
+	if rp.held {
+		rp.report()
+	}
+}
+
+// tellLimit is how much is told of one port, uplink or neighbour.
+func tellLimit() event.Limiter[plan.PortID] {
+	return event.Limiter[plan.PortID]{Burst: tellBurst, Every: tellEvery}
 }

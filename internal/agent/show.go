@@ -8,8 +8,6 @@ import (
 	"heddle/internal/agent/metrics"
 	"heddle/internal/agent/view"
 	"heddle/internal/api"
-	"heddle/internal/plan"
-	"heddle/internal/uplinks/linkproto"
 )
 
 // answers shows what there is, and changes nothing.
@@ -52,21 +50,6 @@ func (an *answers) source() view.Source {
 		Config: an.ports.cfg, Plan: an.ports.plan, Applied: an.effect.applied, Remembered: an.state, Problems: an.effect.problems, Unattached: an.attaching.whyNotAttached, Before: an.chains.before, Device: an.holding.deviceOf,
 		Links: view.Links{Out: an.teaming.verdicts.Why, LAG: an.teaming.lags.Status, LLDP: an.teaming.neighboursOf}, Now: time.Now(),
 	}
-}
-
-// deviceOf says what is wrong with an uplink's device, and what was set on it.
-func (hd *holding) deviceOf(uplink plan.PortID) (warnings, changed []string) {
-	if h := hd.state.Of(uplink); h != nil {
-		changed = changedOn(h)
-	}
-	return hd.hardware[uplink].warnings, changed
-}
-
-func (t *teaming) neighboursOf(uplink plan.PortID) (linkproto.LLDPStatus, bool) {
-	if t.neighbours == nil {
-		return linkproto.LLDPStatus{}, false
-	}
-	return t.neighbours.Status(uplink)
 }
 
 // MACs are the ports' own addresses and the learned ones.

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"heddle/internal/agent/captures"
 	"heddle/internal/agent/instance"
 	"heddle/internal/agent/metrics"
 	"heddle/internal/agent/state"
@@ -20,6 +21,7 @@ import (
 	"heddle/internal/host/hostdev"
 	"heddle/internal/host/interrupt"
 	"heddle/internal/observe/event"
+	"heddle/internal/plan"
 	"heddle/internal/spec"
 	"heddle/internal/uplinks"
 	"heddle/internal/uplinks/announce"
@@ -143,7 +145,10 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 		return a, err
 	}
 	a.kernel, a.closers = kernel, append(a.closers, kernel.Close)
-	a.captures.source = kernel.Captures()
+	a.captures = captures.New(captures.Host{Log: o.Log, Source: kernel.Captures(), InLoop: a.inLoop,
+		Look: func(ctx context.Context, f func(*plan.Plan) error) error {
+			return a.do(ctx, func() error { return f(a.ports.plan) })
+		}})
 	dev, err := hostdev.Open()
 	if err != nil {
 		return a, err
@@ -270,34 +275,6 @@ func takePlace(s *state.State, agent string) error {
 	}
 	s.MoveTo(here)
 	return nil
-}
-
-// chooseConfig sets the file in force; fresh says that it is one never applied before.
-func (ps *ports) chooseConfig(given *givenConfig) (fresh bool, err error) {
-	last := ps.state.Config
-	switch {
-	case given != nil && given.src.Seen != last.Seen:
-		ps.file, ps.state.Config = given.cfg, given.src
-		if last.Content != "" {
-			ps.log.Info("the configuration file was edited since it was last read: it counts", "file", given.src.File)
-		}
-		return true, nil
-	case last.Content != "":
-		cfg, err := spec.Parse(last.File, []byte(last.Content))
-		if err != nil {
-			return false, fmt.Errorf("the configuration last applied is not valid for this program; start the agent with --config and a file that is, or with the program before: %w", err)
-		}
-		ps.file = cfg
-		if given != nil && last.Content != given.src.Content {
-			ps.log.Info("the configuration last applied counts; the file given was not edited since", "applied", last.File, "given", given.src.File)
-		}
-	default:
-		ps.file = &spec.Config{}
-		if last.File == "" {
-			ps.log.Info("no configuration yet: give one with heddle apply -f FILE")
-		}
-	}
-	return false, nil
 }
 
 // forgetHeld gives all devices back: for "heddle down".

@@ -9,6 +9,7 @@ import (
 	"heddle/internal/plan"
 	"heddle/internal/uplinks"
 	"heddle/internal/uplinks/announce"
+	"heddle/internal/uplinks/linkproto"
 	"heddle/internal/uplinks/teaming/failover"
 	"heddle/internal/uplinks/teaming/teams"
 )
@@ -144,4 +145,11 @@ func (t *teaming) lostUplinks() []plan.PortID {
 		}
 	}
 	return lost
+}
+
+func (t *teaming) neighboursOf(uplink plan.PortID) (linkproto.LLDPStatus, bool) {
+	if t.neighbours == nil {
+		return linkproto.LLDPStatus{}, false
+	}
+	return t.neighbours.Status(uplink)
 }

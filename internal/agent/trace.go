@@ -66,17 +66,6 @@ func (an *answers) tables(ctx context.Context) (h *trace.Host, s *dataplane.Snap
 	return h, s, err
 }
 
-func (ef *effect) eachMember(f func(plan.PortID)) {
-	for _, sw := range ef.applied.Plan.Switches {
-		for _, u := range sw.Uplinks {
-			f(u.ID)
-		}
-		for _, p := range sw.Ports {
-			f(p.ID)
-		}
-	}
-}
-
 // copied is a plan whose ports the loop does not change: it still fills in initial MACs.
 func copied(p *plan.Plan) *plan.Plan {
 	c := &plan.Plan{MACTable: p.MACTable}

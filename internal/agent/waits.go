@@ -296,18 +296,6 @@ func (wt *waiting) othersWith(w state.Wait) bool {
 	})
 }
 
-// waitMACs gives ports that wait the MACs that their configuration can't have.
-func (ps *ports) waitMACs(p *plan.Plan) {
-	for _, w := range ps.state.Waits {
-		if port := p.Port(w.ID); port != nil && port.InitialMAC.IsZero() {
-			port.InitialMAC = w.MAC
-			if !w.MAC.IsZero() {
-				port.Monitor = w.Monitor
-			}
-		}
-	}
-}
-
 // rivals says of a port whose MAC another port has too, and whose guest runs as that one's does, who gets the frames.
 func (wt *waiting) rivals(sw *plan.Switch, facts plan.Facts) {
 	by := map[plan.MAC]*plan.Port{}

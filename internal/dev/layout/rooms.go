@@ -64,7 +64,7 @@ func rules() map[string]Rule {
 	stand(Network, true, "internal/uplinks/announce", "internal/uplinks/beacon", "internal/uplinks/lacp", "internal/uplinks/lldp", "internal/uplinks/loops",
 		"internal/uplinks/memory", "internal/uplinks/teaming/failover", "internal/uplinks/teaming/loadbalance")
 	stand(Network, false, "internal/uplinks", "internal/uplinks/linkproto", "internal/uplinks/teaming/teams", "internal/uplinks/wire")
-	stand(Process, false, "internal/agent", "internal/agent/adopt", "internal/agent/adopt/adopttest", "internal/agent/changes", "internal/agent/devices",
+	stand(Process, false, "internal/agent", "internal/agent/adopt", "internal/agent/adopt/adopttest", "internal/agent/captures", "internal/agent/changes", "internal/agent/devices",
 		"internal/agent/instance", "internal/agent/metrics", "internal/agent/state", "internal/agent/supervise", "internal/agent/view", "internal/attach/cni", "internal/attach/libvirt")
 	stand(Workshop, true, "internal/lab/experiment", "internal/lab/report", "internal/lab/report/chart", "internal/lab/report/page", "internal/lab/scenario",
 		"internal/lab/sim")

@@ -1,9 +1,11 @@
-package agent
+// Package captures runs the captures that clients ask for, each beside the agent's loop.
+package captures
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -27,43 +29,51 @@ const (
 	leftOver = 2 * time.Second
 )
 
-// captures are those that run, by the number a client ends them with.
-type captures struct {
-	*shared
-	ports *ports
-
-	source *dataplane.Captures
-	mu     sync.Mutex
-	last   uint64
-	end    map[uint64]chan struct{}
+// Host is what captures need of their agent.
+type Host struct {
+	Log *slog.Logger
+	// Source captures in the kernel.
+	Source *dataplane.Captures
+	// Look gives f, in the loop, the plan that counts.
+	Look func(ctx context.Context, f func(*plan.Plan) error) error
+	// InLoop runs f in the loop. Once the loop has ended it does nothing: the kernel's closing does what f would.
+	InLoop func(f func() error) error
 }
 
-func (c *captures) begin() (id uint64, end <-chan struct{}) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.end == nil {
-		c.end = map[uint64]chan struct{}{}
-	}
-	c.last++
+// Captures are those that run, by the number a client ends them with.
+type Captures struct {
+	host Host
+	mu   sync.Mutex
+	last uint64
+	end  map[uint64]chan struct{}
+}
+
+// New is where no capture runs yet.
+func New(h Host) *Captures { return &Captures{host: h, end: map[uint64]chan struct{}{}} }
+
+func (cs *Captures) begin() (id uint64, end <-chan struct{}) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.last++
 	ch := make(chan struct{})
-	c.end[c.last] = ch
-	return c.last, ch
+	cs.end[cs.last] = ch
+	return cs.last, ch
 }
 
 // over closes the capture's channel, once; false when there is no such capture.
-func (c *captures) over(id uint64) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	ch, ok := c.end[id]
+func (cs *Captures) over(id uint64) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	ch, ok := cs.end[id]
 	if ok {
 		close(ch)
-		delete(c.end, id)
+		delete(cs.end, id)
 	}
 	return ok
 }
 
 // EndCapture ends a capture; what the kernel has captured until then is still given to its client.
-func (cs *captures) EndCapture(_ context.Context, q api.EndCapture) error {
+func (cs *Captures) EndCapture(_ context.Context, q api.EndCapture) error {
 	if !cs.over(q.ID) {
 		return api.NewError(api.NotFound, fmt.Sprintf("there is no capture %d", q.ID))
 	}
@@ -72,18 +82,18 @@ func (cs *captures) EndCapture(_ context.Context, q api.EndCapture) error {
 
 // Capture captures for one client. It runs beside the loop, which it needs for the instant in which the devices are given
 // another program.
-func (cs *captures) Capture(ctx context.Context, q api.Capture, emit func(api.CaptureEvent) error) error {
+func (cs *Captures) Capture(ctx context.Context, q api.Capture, emit func(api.CaptureEvent) error) error {
 	var s dataplane.Selection
 	var uplinks map[plan.PortID]bool
-	err := cs.do(ctx, func() (err error) {
-		uplinks = uplinksOf(cs.ports.plan)
-		s, err = selection(cs.ports.plan, q)
+	err := cs.host.Look(ctx, func(p *plan.Plan) (err error) {
+		uplinks = uplinksOf(p)
+		s, err = selection(p, q)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	run, err := cs.source.Start(s, cs.inLoop)
+	run, err := cs.host.Source.Start(s, cs.host.InLoop)
 	if errors.Is(err, dataplane.ErrTooManyCaptures) {
 		return api.NewError(api.Invalid, err.Error()+": end one of them")
 	}
@@ -92,15 +102,15 @@ func (cs *captures) Capture(ctx context.Context, q api.Capture, emit func(api.Ca
 	}
 	id, end := cs.begin()
 	defer cs.over(id)
-	cs.log.Info("capture begins", "capture", id, "ports", len(s.Ports), "segments", len(s.Segments), "filter", len(s.Filter))
-	c := &capture{run: run, of: cs.source, emit: emit, uplinks: uplinks, names: map[uint16]named{}}
+	cs.host.Log.Info("capture begins", "capture", id, "ports", len(s.Ports), "segments", len(s.Segments), "filter", len(s.Filter))
+	c := &capture{run: run, of: cs.host.Source, emit: emit, uplinks: uplinks, names: map[uint16]named{}}
 	err = emit(api.CaptureEvent{Started: &api.CaptureStarted{ID: id}})
 	if err == nil {
 		err = c.follow(ctx, end)
 	}
-	cs.log.Info("capture ends", "capture", id, "selected", c.counts.Selected, "lost", c.counts.Lost)
+	cs.host.Log.Info("capture ends", "capture", id, "selected", c.counts.Selected, "lost", c.counts.Lost)
 	if errClose := run.Close(); errClose != nil {
-		cs.log.Error("end a capture", "err", errClose)
+		cs.host.Log.Error("end a capture", "err", errClose)
 	}
 	return err
 }

@@ -2,16 +2,6 @@ package agent
 
 import (
 	"time"
-
-	"heddle/internal/observe/event"
-	"heddle/internal/plan"
-)
-
-// How much is told, in the log and as events, of the changes of one port or uplink and of what is at its other end: a guest that
-// sets its link up and down, or a neighbour that is another with every frame, would fill the disk and push out everything else.
-const (
-	tellBurst = 60
-	tellEvery = 10 * time.Second
 )
 
 // Pace of what devices and peers can have the agent do: a guest that changes its adapter over and over costs no more than
@@ -33,18 +23,6 @@ type settler struct {
 	paid time.Time
 	// later fires when a settle that had to wait is due; nil when none waits.
 	later *time.Timer
-}
-
-// tellLimit is how much is told of one port, uplink or neighbour.
-func tellLimit() event.Limiter[plan.PortID] {
-	return event.Limiter[plan.PortID]{Burst: tellBurst, Every: tellEvery}
-}
-
-// tellHeld tells what was held back, as it is now, where it may be told by now.
-func (rp *reporter) tellHeld() {
-	if rp.held {
-		rp.report()
-	}
 }
 
 // spent takes down what a settle took.
@@ -78,4 +56,20 @@ func (st *settler) itsTurn() <-chan time.Time {
 		return nil
 	}
 	return st.later.C
+}
+
+// settle reconciles outside of a command: a failure is logged and tried again with the next tick.
+func (st *settler) settle() {
+	began := time.Now()
+	err := st.reconcile()
+	st.spent(began, time.Now())
+	st.retry = err != nil || st.late != nil
+	switch {
+	case err != nil:
+		st.complain("put the plan into force", err)
+	case st.late != nil:
+		st.complain("finish what the plan in force leaves behind", st.late)
+	default:
+		st.lastErr = ""
+	}
 }

@@ -1,0 +1,84 @@
+package agent
+
+import (
+	"fmt"
+
+	"heddle/internal/agent/devices"
+	"heddle/internal/host/hostdev"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// bound is a port or uplink with the device that is its switch's side.
+type bound struct {
+	id     plan.PortID
+	device hostdev.Device
+	port   *plan.Port // nil for an uplink
+	uplink *plan.Uplink
+}
+
+// bind finds the device of every port and uplink. Host interfaces are made where they are missing; with fresh they are also
+// held against the plan in every respect.
+func (hd *holding) bind(fresh bool) ([]bound, error) {
+	all := make([]bound, 0, hd.ports.plan.Members())
+	for _, sw := range hd.ports.plan.Switches {
+		for _, u := range sw.Uplinks {
+			d, ok, err := hd.find(u.ID, u.Device, spec.Host)
+			if err != nil {
+				return nil, err
+			}
+			if ok && d.MTU < sw.MTU {
+				hd.effect.problems[u.ID] = fmt.Sprintf("device %s has MTU %d, below the %d of switch %s: raise it (ip link set %s mtu %d)", d.Name, d.MTU, sw.MTU, sw.Name, d.Name, sw.MTU)
+			}
+			if ok {
+				all = append(all, bound{id: u.ID, device: d, uplink: u})
+			}
+		}
+		for _, p := range sw.Ports {
+			d, ok, err := hd.bindPort(p, fresh)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				all = append(all, bound{id: p.ID, device: d, port: p})
+			}
+		}
+	}
+	return all, nil
+}
+
+func (hd *holding) bindPort(p *plan.Port, fresh bool) (hostdev.Device, bool, error) {
+	if p.Role != spec.Host {
+		return hd.find(p.ID, p.Device, spec.VNIC)
+	}
+	if p.InitialMAC.IsZero() {
+		p.InitialMAC = devices.DerivedMAC(p.ID, hd.place)
+	}
+	d, err := hd.hostInterface(p, fresh)
+	if err != nil {
+		hd.effect.problems[p.ID] = err.Error()
+		return hostdev.Device{}, false, nil
+	}
+	return d, true, nil
+}
+
+// find is the device of that name if it can serve; otherwise why not goes into the port's problems.
+func (hd *holding) find(id plan.PortID, name string, role spec.Role) (hostdev.Device, bool, error) {
+	if name == "" {
+		hd.effect.problems[id] = "no device is bound to it on this host"
+		return hostdev.Device{}, false, nil
+	}
+	d, ok, err := hd.dev.Device(name)
+	switch {
+	case err != nil:
+		return d, false, err
+	case !ok:
+		hd.effect.problems[id] = fmt.Sprintf("there is no device %s; it is connected when it appears", name)
+		return d, false, nil
+	}
+	if why := devices.Unusable(d, role); why != "" {
+		hd.effect.problems[id] = why
+		return d, false, nil
+	}
+	return d, true, nil
+}

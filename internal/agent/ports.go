@@ -1,0 +1,218 @@
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"heddle/internal/agent/state"
+	"heddle/internal/dataplane"
+	"heddle/internal/plan"
+	"heddle/internal/spec"
+)
+
+// ports are what the file and commands ask for.
+type ports struct {
+	*shared
+	// configFile is what --config named; "" without.
+	configFile string
+	file       *spec.Config                // what the file declares
+	parsed     atomic.Pointer[spec.Config] // the file last read, for whoever reads the next one
+	cfg        *spec.Config                // with what commands made
+	warnings   []string                    // about the configuration; a port whose device is missing says so itself, for as long as it is
+	misfits    []string                    // known faults of what commands made against the file
+	plan       *plan.Plan                  // of cfg, unless stale
+	stale      bool                        // cfg, or a MAC taken over, changed since plan was made
+	next       *plan.Plan                  // of cfg, where it has been made ahead of reconcile
+}
+
+func (ps *ports) layers() layers {
+	return layers{file: ps.file, ports: ps.state.Ports, overrides: ps.state.Overrides}
+}
+
+// intent is what commands change; the devices in hand are not part of it.
+type intent struct {
+	file      *spec.Config
+	config    state.Source
+	ports     []spec.Port
+	overrides map[string]state.Override
+	kept      []state.Kept
+	cfg       *spec.Config
+	waits     []state.Wait
+}
+
+func (ps *ports) intent() intent {
+	return intent{ps.file, ps.state.Config, slices.Clone(ps.state.Ports), maps.Clone(ps.state.Overrides), ps.state.Kept, ps.cfg, ps.state.Waits}
+}
+
+func (ps *ports) restore(i intent) {
+	ps.file, ps.state.Config, ps.state.Ports, ps.state.Overrides = i.file, i.config, i.ports, i.overrides
+	ps.state.Kept, ps.cfg, ps.state.Waits = i.kept, i.cfg, i.waits
+}
+
+// newFaults are the faults that a change brings; those known since the start (the file was edited while the agent was away)
+// do not stand in its way. Where another file is what does not fit ports that were connected before, the line says so: who applies
+// a file looks for the fault in it, and the port is not there.
+func (ps *ports) newFaults(faults spec.Faults, before intent, file *spec.Config) []string {
+	var lines []string
+	for _, f := range faults {
+		line := f.Error()
+		if slices.Contains(ps.misfits, line) {
+			continue
+		}
+		if file != before.file {
+			line += byCommand(f, before.ports)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// byCommand says of a fault at one of the run-time ports what the port is, "" of others.
+func byCommand(f spec.Fault, ports []spec.Port) string {
+	for _, p := range ports {
+		if path := "ports[" + p.Name + "]"; strings.HasPrefix(f.Path, path) && f.Path != path+".name" {
+			return fmt.Sprintf(" (port %s was connected by command: move it, or disconnect it with heddle port disconnect %q)", p.Name, p.Name)
+		}
+	}
+	return ""
+}
+
+func (ps *ports) keepMisfits(faults spec.Faults) {
+	ps.misfits = nil
+	for _, f := range faults {
+		ps.misfits = append(ps.misfits, f.Error())
+	}
+}
+
+// forgetOverrides drops what was set on ports that no longer are.
+func (ps *ports) forgetOverrides() {
+	there := make(map[string]bool, len(ps.cfg.Ports))
+	for _, p := range ps.cfg.Ports {
+		there[p.Name] = true
+	}
+	maps.DeleteFunc(ps.state.Overrides, func(name string, o state.Override) bool { return !there[name] || o == state.Override{} })
+}
+
+// declared finds a port of the file by name.
+func (ps *ports) declared(name string) *spec.Port {
+	if ps.file == nil {
+		return nil
+	}
+	for i := range ps.file.Ports {
+		if ps.file.Ports[i].Name == name {
+			return &ps.file.Ports[i]
+		}
+	}
+	return nil
+}
+
+// runTime finds a port connected by command by name.
+func (ps *ports) runTime(name string) *spec.Port {
+	for i := range ps.state.Ports {
+		if ps.state.Ports[i].Name == name {
+			return &ps.state.Ports[i]
+		}
+	}
+	return nil
+}
+
+func (ps *ports) dropRunTime(name string) {
+	ps.state.Ports = slices.DeleteFunc(slices.Clone(ps.state.Ports), func(p spec.Port) bool { return p.Name == name })
+}
+
+// planned finds a port of the plan by name; port names are unique on a host.
+func planned(p *plan.Plan, name string) *plan.Port {
+	for _, sw := range p.Switches {
+		for _, port := range sw.Ports {
+			if port.ID.Name == name {
+				return port
+			}
+		}
+	}
+	return nil
+}
+
+// resolve makes the plan of a configuration; before the first configuration it is empty.
+func (ps *ports) resolve(cfg *spec.Config) (*plan.Plan, error) {
+	if len(cfg.Switches) == 0 {
+		return &plan.Plan{}, nil
+	}
+	p, err := plan.ResolveValid(cfg, ps.state.PortNumbers())
+	if err != nil {
+		return nil, err
+	}
+	ps.waitMACs(p)
+	p.SetMACTable(ps.kernel.MACTable())
+	// Asked now, with every port connected, and not when the device that is one too many appears.
+	return p, dataplane.Fits(p)
+}
+
+// save writes the state where it changed.
+func (ps *ports) save() error {
+	ps.keepNumbers()
+	return ps.store.Save(ps.state)
+}
+
+// keepNumbers has the state keep the numbers of the ports and uplinks there are; one that is gone gives its number back.
+func (ps *ports) keepNumbers() {
+	var numbers []state.Number
+	for _, sw := range ps.plan.Switches {
+		for _, p := range sw.Ports {
+			numbers = append(numbers, state.Number{ID: p.ID, Number: p.Number})
+		}
+		for _, u := range sw.Uplinks {
+			numbers = append(numbers, state.Number{ID: u.ID, Number: u.Number})
+		}
+	}
+	ps.state.Numbers = numbers
+}
+
+// waitMACs gives ports that wait the MACs that their configuration can't have.
+func (ps *ports) waitMACs(p *plan.Plan) {
+	for _, w := range ps.state.Waits {
+		if port := p.Port(w.ID); port != nil && port.InitialMAC.IsZero() {
+			port.InitialMAC = w.MAC
+			if !w.MAC.IsZero() {
+				port.Monitor = w.Monitor
+			}
+		}
+	}
+}
+
+func (ps *ports) planWith(file *spec.Config) (*plan.Plan, error) {
+	l := ps.layers()
+	l.file = file
+	cfg, _ := l.merge()
+	return ps.resolve(cfg)
+}
+
+// chooseConfig sets the file in force; fresh says that it is one never applied before.
+func (ps *ports) chooseConfig(given *givenConfig) (fresh bool, err error) {
+	last := ps.state.Config
+	switch {
+	case given != nil && given.src.Seen != last.Seen:
+		ps.file, ps.state.Config = given.cfg, given.src
+		if last.Content != "" {
+			ps.log.Info("the configuration file was edited since it was last read: it counts", "file", given.src.File)
+		}
+		return true, nil
+	case last.Content != "":
+		cfg, err := spec.Parse(last.File, []byte(last.Content))
+		if err != nil {
+			return false, fmt.Errorf("the configuration last applied is not valid for this program; start the agent with --config and a file that is, or with the program before: %w", err)
+		}
+		ps.file = cfg
+		if given != nil && last.Content != given.src.Content {
+			ps.log.Info("the configuration last applied counts; the file given was not edited since", "applied", last.File, "given", given.src.File)
+		}
+	default:
+		ps.file = &spec.Config{}
+		if last.File == "" {
+			ps.log.Info("no configuration yet: give one with heddle apply -f FILE")
+		}
+	}
+	return false, nil
+}
