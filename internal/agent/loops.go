@@ -98,11 +98,33 @@ func (l *looping) seeLoops(bounds []bound) {
 	l.wakeForLoops()
 }
 
-// closesLoop says which loops a configuration would close by devices that can be seen, where none is known of yet.
+// closesLoop says which loops a configuration would close by devices that can be seen. A loop that is there without it, because
+// somebody joined devices just now, is no fault of the change: its port is about to be blocked.
 func (l *looping) closesLoop(cfg *spec.Config) (lines []string) {
 	if l.machine == nil || len(cfg.Switches) == 0 {
 		return nil
 	}
+	closed := l.closedBy(cfg)
+	if len(closed) == 0 {
+		return nil
+	}
+	before := map[string]bool{}
+	if l.ports.cfg != nil {
+		for _, loop := range l.closedBy(l.ports.cfg) {
+			before[loop.String()] = true
+		}
+	}
+	for _, loop := range closed {
+		if loop.Port != (plan.PortID{}) && l.why(loop.Port) == "" && !before[loop.String()] {
+			lines = append(lines, fmt.Sprintf("port %s would close a loop: %s. Leave it out, or take one of the veth pairs away; "+
+				"where the guests open it themselves, set security: {loopDetection: false} on their port group", loop.Port.Name, loop))
+		}
+	}
+	return lines
+}
+
+// closedBy are the loops of a configuration by the devices as they are.
+func (l *looping) closedBy(cfg *spec.Config) []loops.Loop {
 	joints := jointsOf(l.boundBy(cfg))
 	if len(joints) == 0 {
 		return nil
@@ -111,13 +133,7 @@ func (l *looping) closesLoop(cfg *spec.Config) (lines []string) {
 	if err != nil {
 		return nil // said where the plan is made
 	}
-	for _, loop := range loops.Find(loops.Ways(p, joints)) {
-		if loop.Port != (plan.PortID{}) && l.why(loop.Port) == "" {
-			lines = append(lines, fmt.Sprintf("port %s would close a loop: %s. Leave it out, or take one of the veth pairs away; "+
-				"where the guests open it themselves, set security: {loopDetection: false} on their port group", loop.Port.Name, loop))
-		}
-	}
-	return lines
+	return loops.Find(loops.Ways(p, joints))
 }
 
 // boundBy are the ports and uplinks of a configuration with the devices that there are.
