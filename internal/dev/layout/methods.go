@@ -67,6 +67,11 @@ func tooLarge(count map[string]int, caps map[string]int) (out []string) {
 			out = append(out, fmt.Sprintf("%s has %d methods, more than %d: find the part of it that has state of its own", name, n, mostMethods))
 		}
 	}
+	for name := range caps {
+		if _, there := count[name]; !there {
+			out = append(out, name+" is in largeTypes in internal/dev/layout/rooms.go, and has no methods: take it out")
+		}
+	}
 	slices.Sort(out)
 	return out
 }
