@@ -18,7 +18,7 @@ endif
 endif
 
 .DEFAULT_GOAL := build
-.PHONY: help build check-go deps deps-all test cleanroom soak kernels verifier-budget fuzz deb demo bench generate lint format clean
+.PHONY: help build check-go deps deps-all test cleanroom soak kernels verifier-budget contract fuzz deb demo bench generate lint format clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,11 @@ bench: build ## measure the switch against a veth pair, a bridge, macvlan and Op
 generate: check-go ## make the committed generated files again: kernel programs, tables, reference pages
 	@scripts/deps generate
 	$(GO) generate ./...
+
+contract: ## take the schema in api/ as released: later ones are held against it, and must not break it
+	scripts/buf lint
+	scripts/buf breaking
+	scripts/buf build --exclude-source-info -o contract.binpb
 
 lint: check-go ## gofmt, go vet, staticcheck, clang-format
 	@GO=$(GO) scripts/lint

@@ -9,14 +9,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"heddle/internal/abi"
 	"heddle/internal/diagnose"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
@@ -30,7 +28,7 @@ type echo struct {
 }
 
 func (e *echo) State(context.Context) (*State, error) {
-	return &State{Ports: []Port{{Name: "p", Effective: []plan.Row{{Policy: "blocked", Value: "false", From: "x"}}}}}, e.err
+	return &State{Switches: []Switch{}, PortGroups: []PortGroup{}, Uplinks: []Uplink{}, Ports: []Port{{Name: "p", Effective: []plan.Row{{Policy: "blocked", Value: "false", From: "x"}}}}}, e.err
 }
 func (e *echo) Stats(context.Context) ([]Stats, error) {
 	return []Stats{{Name: "p", Counters: []Counter{{"packetsInUnicast", 1 << 60}}}}, e.err
@@ -230,38 +228,22 @@ func TestNoAgentSaysWhatToDo(t *testing.T) {
 	again.Close()
 }
 
-func TestOtherVersionsAreToldApart(t *testing.T) {
-	c, _ := serve(t, &echo{})
-	req, err := http.NewRequest(http.MethodGet, "http://agent/state", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set(versionHeader, "99")
-	resp, err := c.http.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusUnprocessableEntity || resp.Header.Get(versionHeader) != strconv.Itoa(Version) {
-		t.Errorf("client of version 99: %s, version %s", resp.Status, resp.Header.Get(versionHeader))
-	}
-}
+// plain is a client that knows nothing of the contract.
+func plain(socket string) *http.Client { return &http.Client{Transport: dialer(socket)} }
 
 func TestMalformedRequestsAreRefused(t *testing.T) {
-	c, _ := serve(t, &echo{})
-	for _, body := range []string{"", "{", `{"port": 7}`, `{"colour": "blue"}`, strings.Repeat("[", 100000)} {
-		req, err := http.NewRequest(http.MethodPost, "http://agent/ports/block", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set(versionHeader, "1")
-		resp, err := c.http.Do(req)
+	_, socket := serve(t, &echo{})
+	for _, q := range []struct{ kind, body string }{
+		{"json", "{"}, {"json", `{"port": 7}`}, {"json", `{"colour": "blue"}`}, {"json", strings.Repeat("[", 100000)},
+		{"proto", "\xff"}, {"proto", "\x0a\x05a"}, {"proto", "\x08\x07"}, {"proto", "\x9a\x06\x01x"},
+	} {
+		resp, err := plain(socket).Post("http://agent/heddle.agent.v1.PortService/BlockPort", "application/"+q.kind, strings.NewReader(q.body))
 		if err != nil {
 			t.Fatal(err)
 		}
 		resp.Body.Close()
-		if resp.StatusCode != http.StatusUnprocessableEntity {
-			t.Errorf("%.20q: %s", body, resp.Status)
+		if resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s %.20q: %s", q.kind, q.body, resp.Status)
 		}
 	}
 }
@@ -330,7 +312,7 @@ func (e *echo) Capture(ctx context.Context, q Capture, emit func(CaptureEvent) e
 	for _, v := range []CaptureEvent{
 		{Started: &CaptureStarted{ID: 7}},
 		{Port: &CapturePort{Number: 3, Switch: "s", Name: "vm1", Uplink: true}},
-		{Frame: &CaptureFrame{CaptureRecord: abi.CaptureRecord{At: 1_000_000_001, Slot: 3, Length: 9000, Captured: 4, Stage: abi.CaptureDrop, Reason: 6}, Data: []byte{1, 2, 3, 4}}},
+		{Frame: &CaptureFrame{Time: time.Unix(1, 1), Stage: StageDrop, Reason: "mac-limit", Segment: plan.SegmentOf(7, true), Port: 3, Length: 9000, Data: []byte{1, 2, 3, 4}}},
 		{Counts: &CaptureCounts{Selected: 5, Lost: 4}},
 	} {
 		if err := emit(v); err != nil {
@@ -358,7 +340,7 @@ func TestCaptureCrossesTheSocket(t *testing.T) {
 		case v.Port != nil:
 			got = append(got, fmt.Sprintf("port %+v", *v.Port))
 		case v.Frame != nil:
-			got = append(got, fmt.Sprintf("frame %d %s %x of %d at %d", v.Frame.Slot, StageName(v.Frame.Stage), v.Frame.Data, v.Frame.Length, v.Frame.Time().UnixNano()))
+			got = append(got, fmt.Sprintf("frame %d %s %s in %s %x of %d at %d", v.Frame.Port, v.Frame.Stage, v.Frame.Reason, v.Frame.Segment, v.Frame.Data, v.Frame.Length, v.Frame.Time.UnixNano()))
 		case v.Counts != nil:
 			got = append(got, fmt.Sprintf("counts %+v", *v.Counts))
 		}
@@ -367,7 +349,7 @@ func TestCaptureCrossesTheSocket(t *testing.T) {
 	if err := c.Capture(t.Context(), Capture{Ports: []string{"vm1"}}, note); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"started 7", "port {Number:3 Switch:s Name:vm1 Uplink:true}", "frame 3 drop 01020304 of 9000 at 1000000001",
+	want := []string{"started 7", "port {Number:3 Switch:s Name:vm1 Uplink:true}", "frame 3 drop mac-limit in ad:7 01020304 of 9000 at 1000000001",
 		"counts {Selected:5 Lost:4 Ended:}", "counts {Selected:5 Lost:4 Ended:done}"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)

@@ -1,202 +1,167 @@
 package api
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strconv"
-	"syscall"
 
-	"heddle/internal/diagnose"
+	"connectrpc.com/connect/v2"
+	"connectrpc.com/connect/v2/connecthttp"
+	"google.golang.org/protobuf/proto"
+
+	"heddle/api/heddle/agent/v1/agentv1connect"
+	"heddle/internal/api/wire"
 )
 
-// ErrNoAgent says that no agent of that name is running.
-var ErrNoAgent = errors.New("no agent is running")
-
-// ErrEnded says that the agent ended before it answered.
-var ErrEnded = errors.New("the agent ended before it answered")
+// maxAnswer bounds what an agent may send at once, in bytes.
+const maxAnswer = 256 << 20
 
 // Client talks to the agent behind a socket. It implements Service.
 type Client struct {
-	path string
-	http http.Client
+	path    string
+	codec   wire.Codec
+	state   agentv1connect.StateServiceClient
+	stats   agentv1connect.StatsServiceClient
+	change  agentv1connect.ChangeServiceClient
+	ports   agentv1connect.PortServiceClient
+	hosts   agentv1connect.HostPortServiceClient
+	events  agentv1connect.EventServiceClient
+	flows   agentv1connect.FlowServiceClient
+	capture agentv1connect.CaptureServiceClient
+	trace   agentv1connect.TraceServiceClient
+	advise  agentv1connect.AdviseServiceClient
 }
 
 var _ Service = (*Client)(nil)
 
 // NewClient does not connect yet; each call does.
 func NewClient(socket string) *Client {
-	c := &Client{path: socket}
-	c.http.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	return newClient(socket, connect.NewClient(connecthttp.NewTransport(&http.Client{Transport: versioned{dialer(socket)}}, "http://agent",
+		connecthttp.WithReadMaxBytes(maxAnswer), connecthttp.WithSendMaxBytes(maxBody), connecthttp.WithCompressors())))
+}
+
+func newClient(socket string, rpc *connect.Client) *Client {
+	return &Client{
+		path: socket, state: agentv1connect.NewStateServiceClient(rpc), stats: agentv1connect.NewStatsServiceClient(rpc),
+		change: agentv1connect.NewChangeServiceClient(rpc), ports: agentv1connect.NewPortServiceClient(rpc),
+		hosts: agentv1connect.NewHostPortServiceClient(rpc), events: agentv1connect.NewEventServiceClient(rpc),
+		flows: agentv1connect.NewFlowServiceClient(rpc), capture: agentv1connect.NewCaptureServiceClient(rpc),
+		trace: agentv1connect.NewTraceServiceClient(rpc), advise: agentv1connect.NewAdviseServiceClient(rpc),
+	}
+}
+
+// dialer makes a connection to the socket for each call.
+func dialer(socket string) *http.Transport {
+	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", socket)
 	}, DisableKeepAlives: true}
-	return c
 }
 
-// State is everything the agent has in force.
-func (c *Client) State(ctx context.Context) (*State, error) {
-	return call[*State](ctx, c, http.MethodGet, "/state", nil)
+// versioned says which version of the protocol is spoken, and hears which the agent speaks.
+type versioned struct{ next http.RoundTripper }
+
+// versionError says that the agent speaks another version.
+type versionError struct{ agent string }
+
+func (e *versionError) Error() string {
+	return fmt.Sprintf("the agent speaks version %q of the protocol, this command version %d: use the heddle program the agent was started with, or restart it with this one", e.agent, Version)
 }
 
-// Stats are all ports' and uplinks' counters.
-func (c *Client) Stats(ctx context.Context) ([]Stats, error) {
-	return call[[]Stats](ctx, c, http.MethodGet, "/stats", nil)
-}
-
-// Accounts says of every port and uplink whether its counters add up.
-func (c *Client) Accounts(ctx context.Context) ([]PortAccount, error) {
-	return call[[]PortAccount](ctx, c, http.MethodGet, "/accounts", nil)
-}
-
-// Metrics are all metrics in Prometheus' text format.
-func (c *Client) Metrics(ctx context.Context) (string, error) {
-	return call[string](ctx, c, http.MethodGet, "/metrics", nil)
-}
-
-// MACs are the addresses the switches know.
-func (c *Client) MACs(ctx context.Context) ([]MAC, error) {
-	return call[[]MAC](ctx, c, http.MethodGet, "/macs", nil)
-}
-
-// Trace says what would become of frames.
-func (c *Client) Trace(ctx context.Context, q diagnose.Request) (*diagnose.Report, error) {
-	return call[*diagnose.Report](ctx, c, http.MethodPost, "/trace", q)
-}
-
-// Advise says what is misconfigured.
-func (c *Client) Advise(ctx context.Context, q AdviseRequest) (*Advice, error) {
-	return call[*Advice](ctx, c, http.MethodPost, "/advise", q)
-}
-
-// Apply replaces the configuration file, all or nothing.
-func (c *Client) Apply(ctx context.Context, q Apply) (*Applied, error) {
-	return call[*Applied](ctx, c, http.MethodPost, "/apply", q)
-}
-
-// Connect makes a port.
-func (c *Client) Connect(ctx context.Context, q Connect) (*Applied, error) {
-	return call[*Applied](ctx, c, http.MethodPost, "/ports/connect", q)
-}
-
-// Reconnect makes a port, or makes the one of that name what is asked for. Another run-time port gives up the device.
-func (c *Client) Reconnect(ctx context.Context, q Connect) (*Applied, error) {
-	return call[*Applied](ctx, c, http.MethodPost, "/ports/reconnect", q)
-}
-
-// ConnectIncoming makes a port whose guest is to arrive by a migration: it waits for it.
-func (c *Client) ConnectIncoming(ctx context.Context, q Connect) (*Applied, error) {
-	return call[*Applied](ctx, c, http.MethodPost, "/ports/connect-incoming", q)
-}
-
-// Expect says that a guest is to arrive by a migration whose ports are about to be connected.
-func (c *Client) Expect(ctx context.Context, q Expect) error {
-	return c.act(ctx, "/ports/expect", q)
-}
-
-// Activate says that the guest of a port that waits for it runs here.
-func (c *Client) Activate(ctx context.Context, q Activate) error {
-	return c.act(ctx, "/ports/activate", q)
-}
-
-// Disconnect ends a port that was connected by command.
-func (c *Client) Disconnect(ctx context.Context, q Disconnect) error {
-	return c.act(ctx, "/ports/disconnect", q)
-}
-
-// Block sets or lifts the blocked state of a port.
-func (c *Client) Block(ctx context.Context, q Block) (*Applied, error) {
-	return call[*Applied](ctx, c, http.MethodPost, "/ports/block", q)
-}
-
-// Move puts a port into another port group.
-func (c *Client) Move(ctx context.Context, q Move) (*Applied, error) {
-	return call[*Applied](ctx, c, http.MethodPost, "/ports/move", q)
-}
-
-// Progress is how far the agent is with attaching devices.
-func (c *Client) Progress(ctx context.Context) (*Progress, error) {
-	return call[*Progress](ctx, c, http.MethodGet, "/progress", nil)
-}
-
-// Stop ends the agent; the kernel goes on forwarding.
-func (c *Client) Stop(ctx context.Context) error { return c.act(ctx, "/stop", none{}) }
-
-func (c *Client) act(ctx context.Context, path string, q any) error {
-	_, err := call[none](ctx, c, http.MethodPost, path, q)
-	return err
-}
-
-func call[T any](ctx context.Context, c *Client, method, path string, q any) (T, error) {
-	var zero, v T
-	resp, err := c.send(ctx, method, path, q)
-	if err != nil {
-		return zero, err
-	}
-	defer resp.Body.Close()
-	d := json.NewDecoder(resp.Body)
-	if resp.StatusCode == http.StatusOK {
-		if err := d.Decode(&v); err != nil {
-			return zero, fmt.Errorf("read the agent's answer: %w", err)
-		}
-		return v, nil
-	}
-	return zero, refusal(resp, d, path)
-}
-
-// send sends a request; q is its body, nil for none.
-func (c *Client) send(ctx context.Context, method, path string, q any) (*http.Response, error) {
-	var body io.Reader
-	if q != nil {
-		b, err := json.Marshal(q)
-		if err != nil {
-			return nil, err
-		}
-		if more, ok := q.(interface{ behind() string }); ok {
-			b = append(append(b, '\n'), more.behind()...)
-		}
-		body = bytes.NewReader(b)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://agent"+path, body)
+// RoundTrip asks, and refuses the answer of an agent that speaks another version.
+func (v versioned) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set(versionHeader, strconv.Itoa(Version))
+	resp, err := v.next.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set(versionHeader, strconv.Itoa(Version))
-	resp, err := c.http.Do(req)
-	if err != nil && ctx.Err() != nil {
-		return nil, fmt.Errorf("gave up waiting for the agent at %s, what it was asked to do may be in force or not: %w", c.path, err)
-	}
-	if err != nil {
-		return nil, c.explain(err)
+	if got := resp.Header.Get(versionHeader); got != strconv.Itoa(Version) {
+		resp.Body.Close()
+		return nil, &versionError{got}
 	}
 	return resp, nil
 }
 
-// refusal reads what the agent has against a request.
-func refusal(resp *http.Response, d *json.Decoder, path string) error {
-	e := &Error{}
-	if err := d.Decode(e); err != nil || len(e.Lines) == 0 {
-		return fmt.Errorf("the agent answered %s to %s: it is of another version; restart it with this program", resp.Status, path)
-	}
-	return e
+// message is a pointer to a generated message.
+type message[M any] interface {
+	*M
+	proto.Message
 }
 
-// explain tells the errors an operator meets apart: no agent, one that ended, and no permission.
-func (c *Client) explain(err error) error {
-	switch {
-	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w at %s: start one with \"heddle agent\", or name another with --agent or HEDDLE_AGENT", ErrNoAgent, c.path)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return fmt.Errorf("%w at %s: what it was asked to do may be in force or not; ask again when it runs", ErrEnded, c.path)
-	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("no permission for the agent's socket %s: run the command as root", c.path)
-	default:
-		return fmt.Errorf("ask the agent at %s: %w", c.path, err)
+// ask asks with q, nil for nothing, and reads the answer.
+func ask[T, Q, R any, PQ message[Q], PR message[R]](ctx context.Context, c *Client, call func(context.Context, PQ) (PR, error), q any) (answer T, err error) {
+	m := PQ(new(Q))
+	if err := c.write(q, m); err != nil {
+		return answer, err
 	}
+	r, err := call(ctx, m)
+	if err != nil {
+		return answer, c.explain(ctx, err)
+	}
+	if err := c.codec.GetAnswer(r, &answer); err != nil {
+		return answer, fmt.Errorf("read the agent's answer: %w", err)
+	}
+	return answer, nil
+}
+
+// act asks for what has no answer but that it is done.
+func act[Q, R any, PQ message[Q], PR message[R]](ctx context.Context, c *Client, call func(context.Context, PQ) (PR, error), q any) error {
+	_, err := ask[struct{}](ctx, c, call, q)
+	return err
+}
+
+// write writes a request.
+func (c *Client) write(q any, m proto.Message) error {
+	if err := c.codec.Put(q, m); err != nil {
+		return NewError(Invalid, err.Error())
+	}
+	return nil
+}
+
+// stream is the answers to a call, one after the other.
+type stream[R any] interface {
+	Receive() (*R, error)
+	Close() error
+}
+
+// follow asks with q and calls emit with every answer. It ends without an error when ctx ends, or when the agent does.
+func follow[T, Q, R any, S stream[R], PQ message[Q], PR message[R]](ctx context.Context, c *Client, call func(context.Context, PQ) (S, error), q any, emit func(T) error) error {
+	m := PQ(new(Q))
+	if err := c.write(q, m); err != nil {
+		return err
+	}
+	s, err := call(ctx, m)
+	if err != nil {
+		return c.over(ctx, err)
+	}
+	defer s.Close()
+	for {
+		r, err := s.Receive()
+		if err != nil {
+			return c.over(ctx, err)
+		}
+		var v T
+		if err := c.codec.GetAnswer(PR(r), &v); err != nil {
+			return fmt.Errorf("read the agent's answer: %w", err)
+		}
+		if err := emit(v); err != nil {
+			return err
+		}
+	}
+}
+
+// over is why no more answers come, nil for an end that is none of a fault.
+func (c *Client) over(ctx context.Context, err error) error {
+	if ctx.Err() != nil || errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err = c.explain(ctx, err); errors.Is(err, ErrEnded) {
+		return nil
+	}
+	return err
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
 	"net/netip"
 	"time"
 
@@ -27,7 +26,7 @@ type FlowFilter struct {
 
 // FlowQuery asks for the flows there are.
 type FlowQuery struct {
-	FlowFilter
+	FlowFilter `wire:"filter"`
 	// Sort is bytes, packets or last: the largest, or the most recent, come first.
 	Sort string `json:"sort"`
 	// Limit is how many are wanted: 1–MaxFlowList.
@@ -50,9 +49,8 @@ type Flow struct {
 	Uplink    bool   `json:"uplink,omitzero"`
 	PortGroup string `json:"portGroup,omitzero"`
 	// Direction is ingress or egress, seen from the switch.
-	Direction string `json:"direction"`
-	// VLAN is "untagged", the VLAN id, or "ad:100" for an 802.1ad one.
-	VLAN string `json:"vlan"`
+	Direction string       `json:"direction"`
+	VLAN      plan.Segment `json:"vlan"`
 	// Protocol is tcp, udp, icmp and so on, a number of IP, or for what is no IP the EtherType: arp, 0x88b5; llc.
 	Protocol       string     `json:"protocol"`
 	Source         netip.Addr `json:"source,omitzero"`
@@ -63,10 +61,10 @@ type Flow struct {
 	// DestinationPort is not that of ICMP, which has ICMP.
 	DestinationPort uint16 `json:"destinationPort,omitzero"`
 	// ICMP is type/code, such as "8/0".
-	ICMP string `json:"icmp,omitzero"`
-	FlowCounts
-	First time.Time `json:"first"`
-	Last  time.Time `json:"last"`
+	ICMP       string `json:"icmp,omitzero"`
+	FlowCounts `wire:"counts"`
+	First      time.Time `json:"first"`
+	Last       time.Time `json:"last"`
 	// In and Out are the ports or uplinks by which the last frame came in and went out; empty for none or several.
 	In  string `json:"in,omitzero"`
 	Out string `json:"out,omitzero"`
@@ -100,7 +98,7 @@ type FlowList struct {
 
 // FlowTopQuery asks for the flows with the highest rates, again and again.
 type FlowTopQuery struct {
-	FlowFilter
+	FlowFilter `wire:"filter"`
 	// Sort is bits or packets.
 	Sort     string        `json:"sort"`
 	Limit    int           `json:"limit"`    // 1–MaxFlowTop
@@ -115,7 +113,7 @@ const ShortestFlowInterval = time.Second
 
 // FlowRate is a flow with its rates.
 type FlowRate struct {
-	Flow
+	Flow  `wire:"flow"`
 	Rates FlowRates `json:"rates"`
 }
 
@@ -143,7 +141,7 @@ type FlowTop struct {
 
 // FlowRecord is a record as it was made.
 type FlowRecord struct {
-	Flow // with what was counted since the record before
+	Flow `wire:"flow"` // with what was counted since the record before
 	// Reason is idle, active, end, forced or no-resources.
 	Reason string `json:"reason"`
 	// Start is when the flow began; with the key it names the flow.
@@ -156,9 +154,9 @@ type FlowRecord struct {
 
 // FlowReverse is the other direction of a biflow.
 type FlowReverse struct {
-	FlowCounts
-	Start time.Time  `json:"start"`
-	Total FlowCounts `json:"total"`
+	FlowCounts `wire:"counts"`
+	Start      time.Time  `json:"start"`
+	Total      FlowCounts `json:"total"`
 }
 
 // FlowRecords is a batch of records, in order.
@@ -204,9 +202,9 @@ type FlowSwitch struct {
 
 // FlowLoss is what could not be recorded at a port: the kernel's table was full.
 type FlowLoss struct {
-	Port   string `json:"port"`
-	Uplink bool   `json:"uplink,omitzero"`
-	FlowCounts
+	Port       string `json:"port"`
+	Uplink     bool   `json:"uplink,omitzero"`
+	FlowCounts `wire:"counts"`
 }
 
 // States of a collector that are as they should be: records are sent to it, and nothing is metered.
@@ -261,32 +259,4 @@ type FlowService interface {
 	// FlowSums calls emit with sums: once, or after every interval until ctx ends or emit fails.
 	FlowSums(ctx context.Context, q FlowSumQuery, emit func(FlowSums) error) error
 	FlowStatus(context.Context) (*FlowStatus, error)
-}
-
-func handleFlows(server context.Context, mux *http.ServeMux, s FlowService) {
-	post(mux, "/flows", s.Flows)
-	get(mux, "/flows/status", s.FlowStatus)
-	follow(server, mux, "/flows/top", s.FlowTop)
-	follow(server, mux, "/flows/records", s.FlowRecords)
-	follow(server, mux, "/flows/sums", s.FlowSums)
-}
-
-// Flows are the flows there are, the first of them in the order asked for.
-func (c *Client) Flows(ctx context.Context, q FlowQuery) (*FlowList, error) {
-	return call[*FlowList](ctx, c, http.MethodPost, "/flows", q)
-}
-
-// FlowTop follows the flows with the highest rates.
-func (c *Client) FlowTop(ctx context.Context, q FlowTopQuery, emit func(FlowTop) error) error {
-	return followed(ctx, c, "/flows/top", q, emit)
-}
-
-// FlowRecords follows the records.
-func (c *Client) FlowRecords(ctx context.Context, q FlowFilter, emit func(FlowRecords) error) error {
-	return followed(ctx, c, "/flows/records", q, emit)
-}
-
-// FlowStatus is how metering and export do.
-func (c *Client) FlowStatus(ctx context.Context) (*FlowStatus, error) {
-	return call[*FlowStatus](ctx, c, http.MethodGet, "/flows/status", nil)
 }

@@ -1,9 +1,10 @@
 package api
 
 import (
-	"context"
 	"net/netip"
 	"time"
+
+	"heddle/internal/plan"
 )
 
 // What flows can be summed by.
@@ -30,9 +31,9 @@ const (
 
 // FlowSumQuery asks for sums of the flows that the filter meets.
 type FlowSumQuery struct {
-	FlowFilter
-	By string `json:"by"`
-	Of string `json:"of"`
+	FlowFilter `wire:"filter"`
+	By         string `json:"by"`
+	Of         string `json:"of"`
 	// Sort is bytes, packets or flows: the rows with the most come first; with rates bits or packets.
 	Sort     string        `json:"sort"`
 	Limit    int           `json:"limit"`              // 1–MaxFlowTop
@@ -52,16 +53,16 @@ type FlowSum struct {
 	Destination     netip.Addr `json:"destination,omitzero"`
 	DestinationPort uint16     `json:"destinationPort,omitzero"`
 	// Switch and VLAN are those of a conversation, and of a sum by VLAN or port group what they say.
-	Switch   string `json:"switch,omitzero"`
-	VLAN     string `json:"vlan,omitzero"`
-	Protocol string `json:"protocol,omitzero"`
+	Switch   string       `json:"switch,omitzero"`
+	VLAN     plan.Segment `json:"vlan,omitzero"`
+	Protocol string       `json:"protocol,omitzero"`
 	// Service is the name of the server's port on the agent's host (/etc/services), "" for none.
 	Service string `json:"service,omitzero"`
 	// Groups is how many rows the rest is of; 0 of a row.
 	Groups int `json:"groups,omitzero"`
 	// Flows is how many there were, each direction one.
-	Flows int `json:"flows"`
-	FlowCounts
+	Flows      int `json:"flows"`
+	FlowCounts `wire:"counts"`
 	// Back is of these what came back: to the address, from the server's end of a conversation. Of other sums nothing.
 	Back FlowCounts `json:"back,omitzero"`
 	// Share is of the bytes of whole frames of all: 0–1. Rows by address or port group have each packet at both its ends, so that their shares
@@ -88,9 +89,4 @@ type FlowSums struct {
 	Metered      bool   `json:"metered"`
 	Note         string `json:"note,omitempty"`
 	SamplingRate int    `json:"samplingRate,omitzero"`
-}
-
-// FlowSums calls emit with sums: once, or after every interval until ctx ends or emit fails.
-func (c *Client) FlowSums(ctx context.Context, q FlowSumQuery, emit func(FlowSums) error) error {
-	return followed(ctx, c, "/flows/sums", q, emit)
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
 	"time"
 )
 
@@ -96,37 +95,4 @@ type HostPortService interface {
 	// ReleaseAdoption moves everything back. One that was confirmed is then releasing until the gateway answers by the device, or is confirmed again
 	// when it doesn't.
 	ReleaseAdoption(context.Context, Release) (*Adoption, error)
-}
-
-func handleHostPorts(mux *http.ServeMux, s HostPortService) {
-	get(mux, "/host-ports", s.HostPorts)
-	post(mux, "/host-ports/adoption", s.Adoption)
-	post(mux, "/host-ports/adopt", s.Adopt)
-	post(mux, "/host-ports/confirm", s.ConfirmAdoption)
-	post(mux, "/host-ports/release", s.ReleaseAdoption)
-}
-
-// HostPorts are the host's own interfaces on its switches.
-func (c *Client) HostPorts(ctx context.Context) ([]HostPort, error) {
-	return call[[]HostPort](ctx, c, http.MethodGet, "/host-ports", nil)
-}
-
-// Adoption is where an adoption stands.
-func (c *Client) Adoption(ctx context.Context, q HostPortName) (*Adoption, error) {
-	return call[*Adoption](ctx, c, http.MethodPost, "/host-ports/adoption", q)
-}
-
-// Adopt has a host port take the place of an uplink's device.
-func (c *Client) Adopt(ctx context.Context, q Adopt) (*Adoption, error) {
-	return call[*Adoption](ctx, c, http.MethodPost, "/host-ports/adopt", q)
-}
-
-// ConfirmAdoption keeps an adoption.
-func (c *Client) ConfirmAdoption(ctx context.Context, q HostPortName) (*Adoption, error) {
-	return call[*Adoption](ctx, c, http.MethodPost, "/host-ports/confirm", q)
-}
-
-// ReleaseAdoption moves everything back.
-func (c *Client) ReleaseAdoption(ctx context.Context, q Release) (*Adoption, error) {
-	return call[*Adoption](ctx, c, http.MethodPost, "/host-ports/release", q)
 }

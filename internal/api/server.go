@@ -12,22 +12,25 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
+
+	"connectrpc.com/connect/v2"
+	"connectrpc.com/connect/v2/connecthttp"
+	"connectrpc.com/connect/v2/connectproto"
 )
 
 // versionHeader carries the protocol version in both directions.
 const versionHeader = "Heddle-Api"
 
-// maxBody bounds a request, in bytes: the largest configuration file and its JSON quoting.
-const maxBody = 40 << 20
-
 // What keeps callers that are slow, many or too large from filling the agent's memory.
 const (
 	// patience is how long a request's body, or an answer, may be under way.
 	patience = 30 * time.Second
-	// smallBody is what every request may have; one that is larger is read when no other such is, in bytes.
+	// maxBody bounds a request, in bytes: the largest configuration file and what goes with it.
+	maxBody = 40 << 20
+	// smallBody is what every request may have; one that is larger is read when no other such is, in bytes. No request that is answered by a
+	// stream is larger.
 	smallBody = 1 << 20
 )
 
@@ -70,83 +73,64 @@ func Serve(ctx context.Context, l net.Listener, s Service, log *slog.Logger) err
 	return <-stopped
 }
 
-// none is the body of requests and answers that have nothing to say.
-type none struct{}
-
-// handler answers requests; those that follow something end with ctx.
+// handler answers the calls of the contract; those that follow something end with ctx.
 func handler(ctx context.Context, s Service) http.Handler {
+	rpc := connect.NewServer(admit)
+	a := &adapter{service: s, ending: ctx}
+	a.register(rpc)
 	mux := http.NewServeMux()
-	get(mux, "/state", s.State)
-	get(mux, "/stats", s.Stats)
-	get(mux, "/accounts", s.Accounts)
-	get(mux, "/macs", s.MACs)
-	get(mux, "/metrics", s.Metrics)
-	post(mux, "/trace", s.Trace)
-	post(mux, "/advise", s.Advise)
-	mux.HandleFunc("POST /events", func(w http.ResponseWriter, r *http.Request) { serveEvents(ctx, w, r, s) })
-	mux.HandleFunc("POST /capture", func(w http.ResponseWriter, r *http.Request) { serveCapture(ctx, w, r, s) })
-	act(mux, "/capture/end", s.EndCapture)
-	post(mux, "/apply", s.Apply)
-	post(mux, "/ports/connect", s.Connect)
-	post(mux, "/ports/reconnect", s.Reconnect)
-	post(mux, "/ports/connect-incoming", s.ConnectIncoming)
-	act(mux, "/ports/activate", s.Activate)
-	act(mux, "/ports/expect", s.Expect)
-	act(mux, "/ports/disconnect", s.Disconnect)
-	post(mux, "/ports/block", s.Block)
-	post(mux, "/ports/move", s.Move)
-	get(mux, "/progress", s.Progress)
-	handleHostPorts(mux, s)
-	handleTrials(mux, s)
-	handleFlows(ctx, mux, s)
-	act(mux, "/stop", func(ctx context.Context, _ none) error { return s.Stop(ctx) })
+	// Nothing is compressed: both ends are on one machine, and what is small on the way could be large in memory.
+	strict := connectproto.NewJSONCodec()
+	strict.UnmarshalOptions.DiscardUnknown = false
+	connecthttp.Mount(mux, rpc, connecthttp.WithReadMaxBytes(maxBody), connecthttp.WithCompressors(),
+		connecthttp.WithCodecs(connectproto.NewBinaryCodec(), strict))
+	streams := map[string]bool{}
+	for spec := range rpc.Specs() {
+		streams[spec.Procedure] = spec.StreamType != connect.StreamTypeUnary
+	}
 	one := make(large, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r = r.WithContext(context.WithValue(r.Context(), largeKey{}, one))
 		w.Header().Set(versionHeader, strconv.Itoa(Version))
-		if got := r.Header.Get(versionHeader); got != strconv.Itoa(Version) {
-			answer(w, nil, NewError(Invalid, fmt.Sprintf(
-				"this agent speaks version %d of the protocol, the command version %q: use the heddle program the agent was started with", Version, got)))
+		if got := r.Header.Get(versionHeader); got != "" && got != strconv.Itoa(Version) {
+			refuseVersion(w, got)
 			return
 		}
-		mux.ServeHTTP(w, r)
+		c := http.NewResponseController(w)
+		if c.SetReadDeadline(time.Now().Add(patience)) != nil {
+			return
+		}
+		switch {
+		case streams[r.URL.Path]:
+			r.Body = http.MaxBytesReader(w, r.Body, smallBody)
+		default:
+			release, err := one.hold(r)
+			if err != nil { // the caller has left
+				return
+			}
+			defer release()
+		}
+		mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), connectionKey{}, c)))
 	})
 }
 
-func get[T any](mux *http.ServeMux, path string, f func(context.Context) (T, error)) {
-	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
-		v, err := f(r.Context())
-		answer(w, v, err)
-	})
-}
-
-func post[Q, T any](mux *http.ServeMux, path string, f func(context.Context, Q) (T, error)) {
-	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
-		release, err := hold(r)
-		if err != nil { // the caller has left
-			return
-		}
-		defer release()
-		q, err := request[Q](w, r)
-		if err != nil {
-			answer(w, nil, err)
-			return
-		}
-		v, err := f(r.Context(), q)
-		answer(w, v, err)
-	})
+// refuseVersion answers a program of another version. Those of version 2 and before, which do not speak the contract, read the body; later ones
+// see the version in the header.
+func refuseVersion(w http.ResponseWriter, got string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusUnprocessableEntity)
+	b, err := json.Marshal(NewError(Invalid, fmt.Sprintf(
+		"this agent speaks version %d of the protocol, the command version %q: use the heddle program the agent was started with", Version, got)))
+	if err == nil {
+		_, _ = io.WriteString(w, string(b)+"\n") // a caller that has left needs no answer
+	}
 }
 
 // large is held by the request with a large body that is being answered.
 type large chan struct{}
 
-// largeKey is where a request's context has its server's large.
-type largeKey struct{}
-
 // hold waits for the place of a request whose body is large, or may be; release gives it back.
-func hold(r *http.Request) (release func(), err error) {
-	l, ok := r.Context().Value(largeKey{}).(large)
-	if !ok || r.ContentLength >= 0 && r.ContentLength <= smallBody {
+func (l large) hold(r *http.Request) (release func(), err error) {
+	if r.ContentLength >= 0 && r.ContentLength <= smallBody {
 		return func() {}, nil
 	}
 	select {
@@ -157,59 +141,44 @@ func hold(r *http.Request) (release func(), err error) {
 	}
 }
 
-// request reads a request's body, within patience.
-func request[Q any](w http.ResponseWriter, r *http.Request) (Q, error) {
-	var q Q
-	c := http.NewResponseController(w)
-	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		return q, err
+// connectionKey is where a call's context has what sets the deadlines of its connection.
+type connectionKey struct{}
+
+// deadlines sets when a call's request has to be there, and its answer gone; zero is never.
+func deadlines(ctx context.Context, read, write time.Time) error {
+	c, ok := ctx.Value(connectionKey{}).(*http.ResponseController)
+	if !ok {
+		return nil
 	}
-	body := http.MaxBytesReader(w, r.Body, maxBody)
-	d := json.NewDecoder(body)
-	d.DisallowUnknownFields()
-	err := d.Decode(&q)
-	if t, ok := any(&q).(interface{ takeBehind(string) }); ok && err == nil {
-		err = readBehind(d, body, t.takeBehind)
-	}
-	if err != nil {
-		_, _ = io.Copy(io.Discard, body) // a caller that is still writing would see a broken pipe in place of the answer
-		return q, NewError(Invalid, "unreadable request: "+err.Error())
-	}
-	// The server goes on reading, to notice a caller that leaves.
-	return q, c.SetReadDeadline(time.Time{})
+	return errors.Join(c.SetReadDeadline(read), c.SetWriteDeadline(write))
 }
 
-// readBehind reads what comes behind the JSON value that d has read, and a newline.
-func readBehind(d *json.Decoder, body io.Reader, take func(string)) error {
-	var b strings.Builder
-	if _, err := io.Copy(&b, io.MultiReader(d.Buffered(), body)); err != nil {
+// admit refuses requests that this agent does not understand as a whole: what it would ignore could be what the caller relies on. Then it has the
+// request be read without haste, since the server goes on reading, to notice a caller that leaves.
+func admit(next connect.ServerFunc) connect.ServerFunc {
+	return func(ctx context.Context, spec connect.Spec, stream connect.ServerStream) error {
+		return next(ctx, spec, &admitted{stream, ctx})
+	}
+}
+
+// admitted is a call's stream whose requests are looked through.
+type admitted struct {
+	connect.ServerStream
+	ctx context.Context
+}
+
+// Receive reads a request.
+func (a *admitted) Receive(m any) error {
+	if err := a.ServerStream.Receive(m); err != nil {
 		return err
 	}
-	content, ok := strings.CutPrefix(b.String(), "\n")
-	if !ok && content != "" {
-		return errors.New("a newline ends the JSON")
+	if err := understood(m); err != nil {
+		return refusal(err)
 	}
-	take(content)
-	return nil
+	return deadlines(a.ctx, time.Time{}, time.Time{})
 }
 
-func act[Q any](mux *http.ServeMux, path string, f func(context.Context, Q) error) {
-	post(mux, path, func(ctx context.Context, q Q) (none, error) { return none{}, f(ctx, q) })
-}
-
-func answer(w http.ResponseWriter, v any, err error) {
-	w.Header().Set("Content-Type", "application/json")
-	if err != nil {
-		e := asError(err)
-		w.WriteHeader(map[ErrorKind]int{Invalid: http.StatusUnprocessableEntity, NotFound: http.StatusNotFound, Internal: http.StatusInternalServerError, Reverted: http.StatusConflict}[e.Kind])
-		v = e
-	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		b = []byte(`{"kind":"internal","lines":["the answer could not be written as JSON"]}`)
-	}
-	// A client that went away, or does not read, needs no answer.
-	if http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience)) == nil {
-		_, _ = io.WriteString(w, string(b)+"\n")
-	}
+// Send sends an answer, within patience.
+func (a *admitted) Send(m any) error {
+	return errors.Join(deadlines(a.ctx, time.Time{}, time.Now().Add(patience)), a.ServerStream.Send(m))
 }

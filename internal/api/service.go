@@ -2,8 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
-	"strings"
 
 	"heddle/internal/diagnose"
 )
@@ -41,37 +39,4 @@ type Service interface {
 	HostPortService
 	TrialService
 	FlowService
-}
-
-// ErrorKind says whose fault an error is.
-type ErrorKind string
-
-// The kinds of error.
-const (
-	Internal ErrorKind = "internal" // the agent or the kernel failed
-	Invalid  ErrorKind = "invalid"  // what was asked for is wrong; nothing was changed
-	NotFound ErrorKind = "notFound" // what was asked about does not exist
-	Reverted ErrorKind = "reverted" // it was done, cut the host off, and was taken back by itself (S81)
-)
-
-// Error is what went wrong, one line per fault.
-type Error struct {
-	Kind  ErrorKind `json:"kind"`
-	Lines []string  `json:"lines"`
-	// Trial is that of a change that was taken back.
-	Trial *Trial `json:"trial,omitempty"`
-}
-
-func (e *Error) Error() string { return strings.Join(e.Lines, "\n") }
-
-// NewError makes an error of lines, one per fault.
-func NewError(kind ErrorKind, lines ...string) *Error { return &Error{Kind: kind, Lines: lines} }
-
-// asError makes any error one that can be sent.
-func asError(err error) *Error {
-	var e *Error
-	if errors.As(err, &e) {
-		return e
-	}
-	return NewError(Internal, strings.Split(err.Error(), "\n")...)
 }

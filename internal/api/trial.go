@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"heddle/internal/host/reach"
@@ -47,19 +46,4 @@ type TrialService interface {
 	Trial(context.Context) (*Trial, error)
 	// ConfirmChange keeps the change that is being tried.
 	ConfirmChange(context.Context) (*Trial, error)
-}
-
-func handleTrials(mux *http.ServeMux, s TrialService) {
-	get(mux, "/trial", s.Trial)
-	post(mux, "/trial/confirm", func(ctx context.Context, _ none) (*Trial, error) { return s.ConfirmChange(ctx) })
-}
-
-// Trial is the change that is being tried, or the last one.
-func (c *Client) Trial(ctx context.Context) (*Trial, error) {
-	return call[*Trial](ctx, c, http.MethodGet, "/trial", nil)
-}
-
-// ConfirmChange keeps the change that is being tried.
-func (c *Client) ConfirmChange(ctx context.Context) (*Trial, error) {
-	return call[*Trial](ctx, c, http.MethodPost, "/trial/confirm", none{})
 }

@@ -1,5 +1,6 @@
-// Package api is what the agent and the command line tell each other: JSON over HTTP on a unix socket of the agent's own,
-// readable by root alone. The types are also what "-o json" prints, so their field names are public.
+// Package api is what an agent and those who ask it tell each other: the words, which are also what "-o json" prints, so that their field names are
+// public; and server and client, which carry them over the contract in api/ at the top of the repository, by Connect on a Unix socket of the agent's
+// own that root alone may use.
 package api
 
 import (
@@ -9,8 +10,9 @@ import (
 	"heddle/internal/spec"
 )
 
-// Version is the version of the protocol. The agent refuses a client of another version, and says which it speaks.
-const Version = 2
+// Version is the version of the protocol. The agent refuses a client of another version, and says which it speaks. It changes when the contract does
+// in a way that a program of the version before would misread; what is only added does not change it.
+const Version = 3
 
 // AgentInfo says which agent answers.
 type AgentInfo struct {
@@ -61,7 +63,7 @@ type Switch struct {
 type PortGroup struct {
 	Switch    string     `json:"switch"`
 	Name      string     `json:"name"`
-	VLAN      string     `json:"vlan"`
+	VLAN      plan.VLAN  `json:"vlan"`
 	Ports     int        `json:"ports"`
 	PortsUp   int        `json:"portsUp"`
 	Overrides []string   `json:"overrides"`
@@ -84,14 +86,14 @@ const (
 
 // Uplink is one uplink.
 type Uplink struct {
-	Switch string    `json:"switch"`
-	Name   string    `json:"name"`
-	Device string    `json:"device"`
-	State  PortState `json:"state"`
-	Reason string    `json:"reason,omitempty"`
-	MAC    string    `json:"mac,omitempty"`
-	MTU    int       `json:"mtu,omitempty"`
-	VLANs  string    `json:"vlans"`
+	Switch string       `json:"switch"`
+	Name   string       `json:"name"`
+	Device string       `json:"device"`
+	State  PortState    `json:"state"`
+	Reason string       `json:"reason,omitempty"`
+	MAC    string       `json:"mac,omitempty"`
+	MTU    int          `json:"mtu,omitempty"`
+	VLANs  plan.VLANSet `json:"vlans"`
 	// Number is the uplink's id on the host, out of the numbers that ports have.
 	Number uint32 `json:"number"`
 	// Monitoring is what is metered: "off", "ingress", "egress" or "ingress and egress".
@@ -128,13 +130,13 @@ type Port struct {
 	State     PortState `json:"state"`
 	// Reason says why the port is not up.
 	Reason string `json:"reason,omitempty"`
-	VLAN   string `json:"vlan"`
-	MAC    string `json:"mac,omitempty"`
 	// Owner is the guest that the port belongs to, Siblings its other ports whose MACs it may use (S111).
 	Owner    string   `json:"owner,omitempty"`
 	Siblings []string `json:"siblings,omitempty"`
 	// Wait is that of a port whose guest runs elsewhere.
-	Wait *Wait `json:"wait,omitempty"`
+	Wait *Wait     `json:"wait,omitempty"`
+	VLAN plan.VLAN `json:"vlan"`
+	MAC  string    `json:"mac,omitempty"`
 	// SeenMAC is the MAC the owner's adapter is seen to use, where it can be seen (D2).
 	SeenMAC string `json:"seenMac,omitempty"`
 	// Violation says what the owner does that the policy rejects (S3).
@@ -232,11 +234,10 @@ type ReasonNo struct {
 
 // MAC is one address a switch knows.
 type MAC struct {
-	Switch string `json:"switch"`
-	// VLAN is the VLAN id, "untagged", or "ad:100" for an 802.1ad one; "trunk" for the own address of a trunk port.
-	VLAN string `json:"vlan"`
-	MAC  string `json:"mac"`
-	Port string `json:"port"`
+	Switch string       `json:"switch"`
+	VLAN   plan.Segment `json:"vlan"`
+	MAC    string       `json:"mac"`
+	Port   string       `json:"port"`
 	// Kind is "learned", "port" for a port's own address, "standby" for one that is in use at another port of its owner at present, or
 	// "sibling" for such an address at the port that uses it, where that is not seen to have it.
 	Kind string `json:"kind"`
@@ -246,17 +247,13 @@ type MAC struct {
 
 // Apply asks for a new configuration file.
 type Apply struct {
-	File string `json:"file"`
-	// Content goes behind the JSON as it is: quoting a file of a thousand ports takes longer than reading it.
-	Content string `json:"-"`
+	File    string `json:"file"`
+	Content string `json:"-" wire:"content"`
 	DryRun  bool   `json:"dryRun"`
 	// ReadAt is when the command had read its input, in nanoseconds of CLOCK_MONOTONIC; 0 when it does not say.
 	ReadAt int64 `json:"readAt"`
 	Window
 }
-
-func (q Apply) behind() string             { return q.Content }
-func (q *Apply) takeBehind(content string) { q.Content = content }
 
 // Applied is what an Apply did, or would do.
 type Applied struct {
@@ -330,7 +327,7 @@ func (c Change) String() string {
 
 // Connect makes a port.
 type Connect struct {
-	spec.Port
+	spec.Port `wire:"port"`
 	Window
 }
 

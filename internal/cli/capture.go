@@ -244,7 +244,7 @@ func (s *captureSession) frame(f *api.CaptureFrame) error {
 		return nil
 	}
 	s.given++
-	if err := s.out.frame(sighting{CaptureFrame: f, port: s.ports[f.Slot], other: s.ports[f.Other]}); err != nil {
+	if err := s.out.frame(sighting{CaptureFrame: f, port: s.ports[f.Port], other: s.ports[f.Other]}); err != nil {
 		return err
 	}
 	if s.given == s.f.count {

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"heddle/internal/abi"
 	"heddle/internal/api"
 	"heddle/internal/capture/dissect"
 	"heddle/internal/capture/pcapng"
+	"heddle/internal/plan"
 )
 
 // sighting is a captured frame with the names of its ports.
@@ -23,43 +23,29 @@ type sighting struct {
 }
 
 // out says whether the frame was on its way out of the switch, to the port's owner.
-func (s sighting) out() bool { return s.Flags&abi.CaptureCopy != 0 }
+func (s sighting) out() bool { return s.Copy }
 
 // disposition is the stage, and of a drop the reason.
 func (s sighting) disposition() string {
-	if s.Stage == abi.CaptureDrop {
-		return "drop " + abi.Reason(s.Reason).String()
+	if s.Stage == api.StageDrop {
+		return "drop " + s.Reason
 	}
-	return api.StageName(s.Stage)
+	return string(s.Stage)
 }
 
 // party is who the frame is from or for, where it is not the port's owner.
 func (s sighting) party() string {
 	switch {
-	case s.Flags&abi.CaptureToHost != 0:
+	case s.ToHost:
 		return "to the host"
-	case s.Flags&abi.CaptureFromHost != 0 && (!s.out() || s.Slot == s.Other):
+	case s.FromHost && (!s.out() || s.Port == s.Other):
 		return "from the host"
-	case s.Flags&abi.CaptureFromHost != 0:
+	case s.FromHost:
 		return "from the host behind " + portName(s.other, s.Other)
-	case s.out() && s.Slot != s.Other:
+	case s.out() && s.Port != s.Other:
 		return "from " + portName(s.other, s.Other)
 	}
 	return ""
-}
-
-// vlan is the segment, "" when it is not known.
-func (s sighting) vlan() string {
-	n := s.Segment & abi.VIDMask
-	switch {
-	case s.Segment == 0:
-		return ""
-	case n == 0:
-		return "untagged"
-	case s.Segment&abi.SegmentAD != 0:
-		return fmt.Sprintf("ad:%d", n)
-	}
-	return fmt.Sprint(n)
 }
 
 func portName(p api.CapturePort, number uint16) string {
@@ -151,7 +137,7 @@ func (l *lineSink) frame(s sighting) (err error) {
 	}
 	arrow, colour := "→", ""
 	switch {
-	case s.Stage == abi.CaptureDrop:
+	case s.Stage == api.StageDrop:
 		arrow, colour = "✗", red
 	case s.out():
 		arrow = "←"
@@ -160,50 +146,46 @@ func (l *lineSink) frame(s sighting) (err error) {
 	if p := s.party(); p != "" {
 		about = append(about, p)
 	}
-	if v := s.vlan(); v != "" {
+	if v := s.Segment.String(); v != "" {
 		about = append(about, "segment "+v)
 	}
-	_, err = fmt.Fprintf(l.w, "%s  %s %s %s  %s%s\n", s.Time().Local().Format("15:04:05.000000"), portName(s.port, s.Slot),
-		l.d.coloured(colour, arrow), strings.Join(about, ", "), dissect.Line(s.Data, int(s.Length)), segmented(s.GsoSize))
+	_, err = fmt.Fprintf(l.w, "%s  %s %s %s  %s%s\n", s.Time.Local().Format("15:04:05.000000"), portName(s.port, s.Port),
+		l.d.coloured(colour, arrow), strings.Join(about, ", "), dissect.Line(s.Data, int(s.Length)), segmented(s.SegmentSize))
 	return err
 }
 
 // capturedFrame is what "-o json" prints of a frame.
 type capturedFrame struct {
-	Time      time.Time   `json:"time"`
-	Switch    string      `json:"switch"`
-	Port      string      `json:"port"`
-	Uplink    bool        `json:"uplink"`
-	Direction string      `json:"direction"` // "in" from the port's owner into the switch, or "out"
-	Stage     string      `json:"stage"`
-	Reason    *abi.Reason `json:"reason,omitempty"`
-	From      string      `json:"from,omitempty"` // of a copy: the port that sent it
-	Host      string      `json:"host,omitempty"` // "to", "from": the host's own stack has part in it
-	VLAN      string      `json:"vlan,omitempty"` // "untagged", "10", "ad:10"
-	Length    uint32      `json:"length"`
-	Captured  uint32      `json:"captured"`
-	GSOSize   uint32      `json:"gsoSize,omitempty"`
-	Summary   string      `json:"summary"`
-	Data      []byte      `json:"data"` // base64
+	Time      time.Time        `json:"time"`
+	Switch    string           `json:"switch"`
+	Port      string           `json:"port"`
+	Uplink    bool             `json:"uplink"`
+	Direction string           `json:"direction"` // "in" from the port's owner into the switch, or "out"
+	Stage     api.CaptureStage `json:"stage"`
+	Reason    string           `json:"reason,omitempty"`
+	From      string           `json:"from,omitempty"` // of a copy: the port that sent it
+	Host      string           `json:"host,omitempty"` // "to", "from": the host's own stack has part in it
+	VLAN      plan.Segment     `json:"vlan,omitzero"`
+	Length    uint32           `json:"length"`
+	Captured  uint32           `json:"captured"`
+	GSOSize   uint32           `json:"gsoSize,omitempty"`
+	Summary   string           `json:"summary"`
+	Data      []byte           `json:"data"` // base64
 }
 
 func (l *lineSink) object(s sighting) capturedFrame {
 	o := capturedFrame{
-		Time: s.Time().UTC(), Switch: s.port.Switch, Port: s.port.Name, Uplink: s.port.Uplink, Direction: "in", Stage: api.StageName(s.Stage),
-		VLAN: s.vlan(), Length: s.Length, Captured: s.Captured, GSOSize: s.GsoSize, Summary: dissect.Line(s.Data, int(s.Length)), Data: s.Data,
+		Time: s.Time.UTC(), Switch: s.port.Switch, Port: s.port.Name, Uplink: s.port.Uplink, Direction: "in", Stage: s.Stage, Reason: s.Reason,
+		VLAN: s.Segment, Length: s.Length, Captured: uint32(len(s.Data)), GSOSize: s.SegmentSize, Summary: dissect.Line(s.Data, int(s.Length)), Data: s.Data,
 	}
 	if s.out() {
 		o.Direction, o.From = "out", s.other.Name
 	}
 	switch {
-	case s.Flags&abi.CaptureToHost != 0:
+	case s.ToHost:
 		o.Host = "to"
-	case s.Flags&abi.CaptureFromHost != 0:
+	case s.FromHost:
 		o.Host = "from"
-	}
-	if s.Stage == abi.CaptureDrop {
-		reason := abi.Reason(s.Reason)
-		o.Reason = &reason
 	}
 	return o
 }
@@ -256,12 +238,12 @@ func (f *fileSink) of(p api.CapturePort, number uint16) (*fileInterface, error) 
 }
 
 func (f *fileSink) frame(s sighting) error {
-	i, err := f.of(s.port, s.Slot)
+	i, err := f.of(s.port, s.Port)
 	if err != nil {
 		return err
 	}
 	i.packets++
-	f.last = s.Time()
+	f.last = s.Time
 	way := pcapng.Inbound
 	if s.out() {
 		way = pcapng.Outbound
@@ -275,15 +257,15 @@ func comment(s sighting) string {
 	if s.out() {
 		way = "out"
 	}
-	words := []string{"port " + portName(s.port, s.Slot), way, s.disposition()}
+	words := []string{"port " + portName(s.port, s.Port), way, s.disposition()}
 	if p := s.party(); p != "" {
 		words = append(words, p)
 	}
-	if v := s.vlan(); v != "" {
+	if v := s.Segment.String(); v != "" {
 		words = append(words, "segment "+v)
 	}
-	if s.GsoSize > 0 {
-		words = append(words, fmt.Sprintf("in segments of %d", s.GsoSize))
+	if s.SegmentSize > 0 {
+		words = append(words, fmt.Sprintf("in segments of %d", s.SegmentSize))
 	}
 	return strings.Join(words, ", ")
 }

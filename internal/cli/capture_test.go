@@ -15,29 +15,30 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/api"
+	"heddle/internal/plan"
 )
 
 // capturedFrames are what an agent says of a frame that is delivered, one that is dropped, and one of the host's.
 func capturedFrames() []api.CaptureEvent {
 	frame := append([]byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5}, make([]byte, 46)...)
-	at := func(n int, r abi.CaptureRecord) api.CaptureEvent {
-		r.At, r.Length, r.Captured = uint64(time.Date(2026, 1, 2, 3, 4, 5, n*1000, time.Local).UnixNano()), 60, 60
-		return api.CaptureEvent{Frame: &api.CaptureFrame{CaptureRecord: r, Data: frame}}
+	at := func(n int, f api.CaptureFrame) api.CaptureEvent {
+		f.Time, f.Length, f.Data = time.Date(2026, 1, 2, 3, 4, 5, n*1000, time.Local), 60, frame
+		return api.CaptureEvent{Frame: &f}
 	}
-	const ten = 1<<abi.SegmentSwitchShift | 10
+	ten := plan.SegmentOf(10, false)
 	return []api.CaptureEvent{
 		{Started: &api.CaptureStarted{ID: 3}},
 		{Port: &api.CapturePort{Number: 1, Switch: "lab", Name: "vm1/eth0"}},
-		at(1, abi.CaptureRecord{Slot: 1, Stage: abi.CaptureAdmit, Segment: ten}),
+		at(1, api.CaptureFrame{Port: 1, Stage: api.StageAdmit, Segment: ten}),
 		{Port: &api.CapturePort{Number: 2, Switch: "lab", Name: "vm2/eth0"}},
-		at(2, abi.CaptureRecord{Slot: 2, Other: 1, Stage: abi.CaptureDeliver, Flags: abi.CaptureCopy, Segment: ten, GsoSize: 1448}),
-		at(3, abi.CaptureRecord{Slot: 1, Stage: abi.CaptureDrop, Reason: uint8(abi.ReasonForgedTransmit)}),
-		at(4, abi.CaptureRecord{Slot: 2, Other: 1, Stage: abi.CaptureDrop, Reason: uint8(abi.ReasonReceiverDown), Flags: abi.CaptureCopy, Segment: ten | abi.SegmentAD}),
+		at(2, api.CaptureFrame{Port: 2, Other: 1, Stage: api.StageDeliver, Copy: true, Segment: ten, SegmentSize: 1448}),
+		at(3, api.CaptureFrame{Port: 1, Stage: api.StageDrop, Reason: "forged-transmit"}),
+		at(4, api.CaptureFrame{Port: 2, Other: 1, Stage: api.StageDrop, Reason: "receiver-down", Copy: true, Segment: plan.SegmentOf(10, true)}),
 		{Port: &api.CapturePort{Number: 5, Switch: "lab", Name: "uplink1", Uplink: true}},
-		at(5, abi.CaptureRecord{Slot: 5, Other: 5, Stage: abi.CaptureDeliver, Flags: abi.CaptureCopy | abi.CaptureToHost, Segment: ten &^ 10}),
-		at(6, abi.CaptureRecord{Slot: 5, Stage: abi.CaptureAdmit, Flags: abi.CaptureFromHost, Segment: ten}),
-		at(7, abi.CaptureRecord{Slot: 2, Other: 5, Stage: abi.CaptureDeliver, Flags: abi.CaptureCopy | abi.CaptureFromHost, Segment: ten}),
-		at(8, abi.CaptureRecord{Other: 1, Stage: abi.CaptureDrop, Reason: uint8(abi.ReasonNoUplink), Flags: abi.CaptureCopy, Segment: ten}),
+		at(5, api.CaptureFrame{Port: 5, Other: 5, Stage: api.StageDeliver, Copy: true, ToHost: true, Segment: plan.SegmentOf(0, false)}),
+		at(6, api.CaptureFrame{Port: 5, Stage: api.StageAdmit, FromHost: true, Segment: ten}),
+		at(7, api.CaptureFrame{Port: 2, Other: 5, Stage: api.StageDeliver, Copy: true, FromHost: true, Segment: ten}),
+		at(8, api.CaptureFrame{Other: 1, Stage: api.StageDrop, Reason: "no-uplink", Copy: true, Segment: ten}),
 		{Counts: &api.CaptureCounts{Selected: 10, Lost: 2, Ended: "done"}},
 	}
 }
@@ -96,8 +97,8 @@ func TestCaptureWritesObjects(t *testing.T) {
 		t.Fatalf("%d lines, %v", len(lines), err)
 	}
 	for i, want := range []string{
-		`"switch":"lab","port":"vm1/eth0","uplink":false,"direction":"in","stage":"admit","vlan":"10","length":60,"captured":60,"summary":`,
-		`"direction":"out","stage":"deliver","from":"vm1/eth0","vlan":"10","length":60,"captured":60,"gsoSize":1448,`,
+		`"switch":"lab","port":"vm1/eth0","uplink":false,"direction":"in","stage":"admit","vlan":{"kind":"802.1q","id":10},"length":60,"captured":60,"summary":`,
+		`"direction":"out","stage":"deliver","from":"vm1/eth0","vlan":{"kind":"802.1q","id":10},"length":60,"captured":60,"gsoSize":1448,`,
 		`"direction":"in","stage":"drop","reason":"forged-transmit","length":60`,
 	} {
 		if !strings.Contains(lines[i], want) {

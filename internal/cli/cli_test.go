@@ -195,16 +195,16 @@ func furnished() *standIn {
 	rows := []plan.Row{{Policy: "vlan", Value: "access 100", From: "port group web"}, {Policy: "security.promiscuous", Value: "reject", From: "built-in default"}}
 	s := &standIn{state: api.State{
 		Switches:   []api.Switch{{Name: "lab", Kind: spec.Distributed, MTU: 9000, PortGroups: 1, Ports: 2, PortsUp: 1, Uplinks: []string{"uplink1"}, UplinksUp: 1, ReversePath: true}},
-		PortGroups: []api.PortGroup{{Switch: "lab", Name: "web", VLAN: "access 100", Ports: 2, PortsUp: 1, Overrides: []string{"blocked"}, Reset: true, Policy: rows}},
-		Uplinks:    []api.Uplink{{Switch: "lab", Name: "uplink1", Device: "eno1", State: api.Up, MAC: "02:00:00:00:00:f1", MTU: 9000, VLANs: "0-4094"}},
+		PortGroups: []api.PortGroup{{Switch: "lab", Name: "web", VLAN: plan.VLAN{Mode: plan.VLANAccess, ID: 100}, Ports: 2, PortsUp: 1, Overrides: []string{"blocked"}, Reset: true, Policy: rows}},
+		Uplinks:    []api.Uplink{{Switch: "lab", Name: "uplink1", Device: "eno1", State: api.Up, MAC: "02:00:00:00:00:f1", MTU: 9000, VLANs: plan.AllVLANs()}},
 		Ports: []api.Port{
-			{Switch: "lab", Name: "vm1/eth0", PortGroup: "web", Role: spec.VNIC, Origin: api.FromFile, Number: 1, Device: "tap0", State: api.Up, VLAN: "access 100", MAC: "02:00:00:00:01:01", Effective: rows},
-			{Switch: long, Name: long, PortGroup: long, Role: spec.VNIC, Origin: api.FromRun, Number: 2, State: api.Pending, Reason: "no device", VLAN: "trunk " + strings.Repeat("1,3,", 500), MAC: "02:00:00:00:01:02", Effective: rows},
+			{Switch: "lab", Name: "vm1/eth0", PortGroup: "web", Role: spec.VNIC, Origin: api.FromFile, Number: 1, Device: "tap0", State: api.Up, VLAN: plan.VLAN{Mode: plan.VLANAccess, ID: 100}, MAC: "02:00:00:00:01:01", Effective: rows},
+			{Switch: long, Name: long, PortGroup: long, Role: spec.VNIC, Origin: api.FromRun, Number: 2, State: api.Pending, Reason: "no device", VLAN: manyVLANs(), MAC: "02:00:00:00:01:02", Effective: rows},
 		},
 	}}
 	s.stats = []api.Stats{{Switch: "lab", Name: "vm1/eth0", Counters: []api.Counter{{Name: "packetsInUnicast", Value: 12}, {Name: "packetsInBroadcast", Value: 3}, {Name: "packetsInDropped", Value: 7}, {Name: "bytesInFromPnic"}},
 		Extra: []api.Counter{{Name: "delivered", Value: 15}}, Drops: []api.ReasonNo{{Reason: "forged-transmit", Value: 7}}, Refused: []api.ReasonNo{}}}
-	s.macs = []api.MAC{{Switch: "lab", VLAN: "100", MAC: "02:00:00:00:05:05", Port: "vm1/eth0", Kind: "learned", IdleSeconds: 4.2}, {Switch: "lab", VLAN: "200", MAC: "02:00:00:00:01:01", Port: "vm1/eth0", Kind: "port"}}
+	s.macs = []api.MAC{{Switch: "lab", VLAN: plan.SegmentOf(100, false), MAC: "02:00:00:00:05:05", Port: "vm1/eth0", Kind: "learned", IdleSeconds: 4.2}, {Switch: "lab", VLAN: plan.SegmentOf(200, false), MAC: "02:00:00:00:01:01", Port: "vm1/eth0", Kind: "port"}}
 	return s
 }
 
@@ -424,3 +424,12 @@ func (s *standIn) Capture(_ context.Context, q api.Capture, emit func(api.Captur
 }
 
 func (s *standIn) EndCapture(_ context.Context, q api.EndCapture) error { return s.note(q) }
+
+// manyVLANs is a trunk whose ranges are long to write.
+func manyVLANs() plan.VLAN {
+	v := plan.VLAN{Mode: plan.VLANTrunk}
+	for id := uint16(1); id < 2000; id += 2 {
+		v.Set.AddRange(id, id)
+	}
+	return v
+}

@@ -156,10 +156,10 @@ func countText(n uint64) string {
 }
 
 func vlanShort(f api.Flow) string {
-	if f.VLAN == "untagged" {
+	if f.VLAN.Kind == plan.SegmentUntagged {
 		return "-"
 	}
-	return f.VLAN
+	return f.VLAN.String()
 }
 
 // protocolText is the protocol with what tells ICMP messages apart.

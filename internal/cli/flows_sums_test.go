@@ -11,13 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heddle/internal/api"
+	"heddle/internal/plan"
 )
 
 // someSums are those of two conversations, the first of more.
 func someSums(by string) api.FlowSums {
 	counts := func(n uint64) api.FlowCounts { return api.FlowCounts{Packets: n, Bytes: 100 * n, FrameBytes: 114 * n} }
 	return api.FlowSums{Time: time.Now(), By: by, Metered: true, Rows: []api.FlowSum{
-		{Name: "192.0.2.1:40000 – 192.0.2.2:443", Switch: "lab", VLAN: "100", Protocol: "tcp", Service: "https", Source: netip.MustParseAddr("192.0.2.1"), SourcePort: 40000,
+		{Name: "192.0.2.1:40000 – 192.0.2.2:443", Switch: "lab", VLAN: plan.SegmentOf(100, false), Protocol: "tcp", Service: "https", Source: netip.MustParseAddr("192.0.2.1"), SourcePort: 40000,
 			Destination: netip.MustParseAddr("192.0.2.2"), DestinationPort: 443, Flows: 2, FlowCounts: counts(50), Back: counts(20), Share: 0.5, Rates: api.FlowRates{Packets: 5, Bits: 4000}},
 		{Name: "[2001:db8:1111:2222:3333:4444:5555:6666]:40000 – [2001:db8:1111:2222:3333:4444:5555:7777]:53", Protocol: "udp", Switch: "lab", Flows: 2, FlowCounts: counts(30), Back: counts(3), Share: 0.3},
 	}, Rest: api.FlowSum{Name: "others", Groups: 7, Flows: 9, FlowCounts: counts(20), Back: counts(1), Share: 0.2},

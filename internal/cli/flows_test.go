@@ -80,12 +80,12 @@ func (s *standIn) FlowStatus(context.Context) (*api.FlowStatus, error) { return 
 // web, ping and arp are flows of each kind.
 func someFlows() (web, ping, arp api.Flow) {
 	at := time.Now()
-	web = api.Flow{Switch: "lab", Port: "vm1/eth0", PortGroup: "web", Direction: "ingress", VLAN: "100", Protocol: "tcp", Source: netip.MustParseAddr("192.0.2.1"),
+	web = api.Flow{Switch: "lab", Port: "vm1/eth0", PortGroup: "web", Direction: "ingress", VLAN: plan.SegmentOf(100, false), Protocol: "tcp", Source: netip.MustParseAddr("192.0.2.1"),
 		Destination: netip.MustParseAddr("198.51.100.7"), SourcePort: 40000, DestinationPort: 443, FlowCounts: api.FlowCounts{Packets: 12, Bytes: 3456, FrameBytes: 3624},
 		First: at.Add(-5 * time.Second), Last: at, In: "vm1/eth0", Out: "uplink1", TCPFlags: "SYN ACK"}
-	ping = api.Flow{Switch: "lab", Port: "uplink1", Uplink: true, Direction: "egress", VLAN: "untagged", Protocol: "icmp6", ICMP: "128/0",
+	ping = api.Flow{Switch: "lab", Port: "uplink1", Uplink: true, Direction: "egress", VLAN: plan.SegmentOf(0, false), Protocol: "icmp6", ICMP: "128/0",
 		Source: netip.MustParseAddr("2001:db8:1:2:3:4:5:6"), Destination: netip.MustParseAddr("2001:db8:ffff:ffff:ffff:ffff:ffff:ffff"), FlowCounts: api.FlowCounts{Packets: 1 << 40, Bytes: 1 << 60}, Last: at.Add(-time.Hour)}
-	arp = api.Flow{Switch: "lab", Port: strings.Repeat("n", 63), Direction: "ingress", VLAN: "ad:4094", Protocol: "arp", SourceMAC: plan.MAC{2, 0, 0, 0, 0, 1},
+	arp = api.Flow{Switch: "lab", Port: strings.Repeat("n", 63), Direction: "ingress", VLAN: plan.SegmentOf(4094, true), Protocol: "arp", SourceMAC: plan.MAC{2, 0, 0, 0, 0, 1},
 		DestinationMAC: plan.MAC{255, 255, 255, 255, 255, 255}, FlowCounts: api.FlowCounts{Packets: 1, Bytes: 28}, Last: at}
 	return web, ping, arp
 }

@@ -37,7 +37,7 @@ func macTable(list []api.MAC) func(io.Writer) error {
 			if m.Kind == "learned" {
 				idle = fmt.Sprintf("%.0f s", m.IdleSeconds)
 			}
-			tab.add(m.Switch, m.VLAN, m.MAC, m.Port, m.Kind, idle)
+			tab.add(m.Switch, m.VLAN.String(), m.MAC, m.Port, m.Kind, idle)
 		}
 		return tab.write(w)
 	}

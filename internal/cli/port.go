@@ -31,7 +31,7 @@ func newPortList(d Deps, t *target) *cobra.Command {
 				keep: map[int]bool{5: true, 6: true, 7: true}, paint: paintState(d, 5)}
 		},
 		row: func(p api.Port) []string {
-			return []string{p.Switch, p.Name, p.PortGroup, p.VLAN, dash(p.Device), string(p.State), dash(p.MAC), string(p.Origin)}
+			return []string{p.Switch, p.Name, p.PortGroup, p.VLAN.String(), dash(p.Device), string(p.State), dash(p.MAC), string(p.Origin)}
 		},
 		notes: func(p api.Port) []string { return beforeNotes("port "+p.Switch+"/"+p.Name, p.RunsBefore) },
 	}.command(d, t)
@@ -70,7 +70,7 @@ func portProperties(d Deps, p api.Port) [][2]string {
 		{"declared in", map[api.Origin]string{api.FromFile: "the configuration file", api.FromRun: "run time (port connect)"}[p.Origin]},
 		{"set by command", strings.Join(p.Overrides, ", ")},
 		{"state", d.coloured(stateColour(string(p.State)), string(p.State))}, {"reason", p.Reason}, {"violation", d.coloured(red, p.Violation)},
-		{"number", strconv.FormatUint(uint64(p.Number), 10)}, {"device", p.Device}, {"mtu", number(p.MTU)}, {"vlan", p.VLAN},
+		{"number", strconv.FormatUint(uint64(p.Number), 10)}, {"device", p.Device}, {"mtu", number(p.MTU)}, {"vlan", p.VLAN.String()},
 		{"uplink in use", strings.Join(p.Uplinks, ", ")},
 		{"mac", p.MAC}, {"mac in use", p.SeenMAC}, {"asks for promiscuous", p.Promiscuous}, {"addresses", strings.Join(p.Addresses, ", ")},
 		{"owner", p.Owner}, {"may use the macs of", strings.Join(p.Siblings, ", ")},

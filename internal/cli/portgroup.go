@@ -29,7 +29,7 @@ func newPortGroupList(d Deps, t *target) *cobra.Command {
 			return &table{head: []string{"SWITCH", "PORT GROUP", "VLAN", "PORTS UP", "PROMISCUOUS", "MAC CHANGES", "FORGED", "LEARNING"}, keep: map[int]bool{3: true}}
 		},
 		row: func(g api.PortGroup) []string {
-			return []string{g.Switch, g.Name, g.VLAN, of(g.PortsUp, g.Ports), value(g.Policy, "security.promiscuous"), value(g.Policy, "security.macChanges"),
+			return []string{g.Switch, g.Name, g.VLAN.String(), of(g.PortsUp, g.Ports), value(g.Policy, "security.promiscuous"), value(g.Policy, "security.macChanges"),
 				value(g.Policy, "security.forgedTransmits"), onOff(value(g.Policy, "security.macLearning.enabled"))}
 		},
 	}.command(d, t)

@@ -28,7 +28,7 @@ func newUplinkList(d Deps, t *target) *cobra.Command {
 				right: map[int]bool{4: true}, keep: map[int]bool{3: true, 5: true}, paint: paintState(d, 3)}
 		},
 		row: func(u api.Uplink) []string {
-			return []string{u.Switch, u.Name, dash(u.Device), string(u.State), number(u.MTU), dash(u.MAC), u.VLANs}
+			return []string{u.Switch, u.Name, dash(u.Device), string(u.State), number(u.MTU), dash(u.MAC), u.VLANs.String()}
 		},
 		notes: func(u api.Uplink) []string {
 			lines := beforeNotes("uplink "+u.Switch+"/"+u.Name, u.RunsBefore)
@@ -76,7 +76,7 @@ func newUplinkShow(d Deps, t *target) *cobra.Command {
 			}
 			return o.print(d, u, func(w io.Writer) error {
 				rows := [][2]string{{"uplink", u.Name}, {"switch", u.Switch}, {"device", u.Device}, {"state", string(u.State)},
-					{"reason", u.Reason}, {"mac", u.MAC}, {"mtu", number(u.MTU)}, {"vlans", u.VLANs}, {"monitoring", u.Monitoring}, {"changed", strings.Join(u.Changed, ", ")}}
+					{"reason", u.Reason}, {"mac", u.MAC}, {"mtu", number(u.MTU)}, {"vlans", u.VLANs.String()}, {"monitoring", u.Monitoring}, {"changed", strings.Join(u.Changed, ", ")}}
 				for _, text := range u.Warnings {
 					rows = append(rows, [2]string{"warning", text})
 				}

@@ -384,5 +384,5 @@ type Port struct {
 	// Monitor lets Heddle see what a QEMU guest made of its adapter, which its tap does not show (D1, D2).
 	Monitor Monitor `yaml:"monitor,omitempty" json:"monitor,omitzero"`
 	// Policy is what the port sets for itself; allowed where the port group's overrides say so (S9).
-	Policy `yaml:",inline"`
+	Policy `yaml:",inline" wire:"policy"`
 }

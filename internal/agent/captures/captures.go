@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"heddle/internal/agent/view"
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
 	"heddle/internal/plan"
@@ -217,8 +218,8 @@ func (c *capture) frame(f dataplane.Captured) error {
 			}
 		}
 	}
-	f.At += uint64(c.offset)
-	return c.emit(api.CaptureEvent{Frame: &api.CaptureFrame{CaptureRecord: f.CaptureRecord, Data: f.Frame}})
+	shown := view.Captured(f, c.offset)
+	return c.emit(api.CaptureEvent{Frame: &shown})
 }
 
 // name says what a number stands for, where that is news.

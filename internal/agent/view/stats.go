@@ -1,10 +1,8 @@
 package view
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"heddle/internal/abi"
 	"heddle/internal/api"
@@ -126,28 +124,18 @@ func MACs(p *plan.Plan, facts plan.Facts, learned []observe.MACEntry, speakers [
 		}
 	}
 	for _, e := range learned {
-		out = append(out, api.MAC{Switch: e.Switch, VLAN: vlanText(e), MAC: e.MAC.String(), Port: e.Port.Name, Kind: "learned", IdleSeconds: e.Idle})
+		out = append(out, api.MAC{Switch: e.Switch, VLAN: plan.SegmentOf(e.VLAN, e.AD), MAC: e.MAC.String(), Port: e.Port.Name, Kind: "learned", IdleSeconds: e.Idle})
 	}
 	return out
 }
 
 // ownVLAN is where a port's own address is known: in the port's one VLAN, or in every VLAN of its trunk.
-func ownVLAN(p *plan.Port) string {
+func ownVLAN(p *plan.Port) plan.Segment {
 	switch v := p.Policy.VLAN.V; v.Mode {
 	case plan.VLANAccess:
-		return strconv.Itoa(int(v.ID))
+		return plan.SegmentOf(v.ID, false)
 	case plan.VLANTrunk:
-		return "trunk"
+		return plan.Segment{Kind: plan.SegmentTrunk}
 	}
-	return "untagged"
-}
-
-func vlanText(e observe.MACEntry) string {
-	switch {
-	case e.VLAN == 0:
-		return "untagged"
-	case e.AD:
-		return fmt.Sprintf("ad:%d", e.VLAN)
-	}
-	return fmt.Sprint(e.VLAN)
+	return plan.SegmentOf(0, false)
 }

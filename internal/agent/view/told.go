@@ -5,15 +5,15 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/dataplane"
-	"heddle/internal/observe"
 	"heddle/internal/observe/event"
+	"heddle/internal/plan"
 )
 
 // Told is what the switch program told as an event.
 func Told(e dataplane.Told) event.Event {
 	out := event.Event{Time: e.At, Switch: e.Port.Switch, Port: e.Port.Name, MAC: e.MAC.String(),
-		VLAN: vlanText(observe.MACEntry{VLAN: e.VLAN, AD: e.AD})}
-	where := "VLAN " + out.VLAN
+		VLAN: plan.SegmentOf(e.VLAN, e.AD)}
+	where := "VLAN " + out.VLAN.String()
 	if e.VLAN == 0 {
 		where = "the untagged segment"
 	}
@@ -30,7 +30,7 @@ func Told(e dataplane.Told) event.Event {
 			out.Text = fmt.Sprintf("port %s holds its share of the host's table of learned MACs; %s in %s is not learned", out.Port, out.MAC, where)
 		}
 	default:
-		out.Kind, out.VLAN = event.Violation, ""
+		out.Kind, out.VLAN = event.Violation, plan.Segment{}
 		out.Text = fmt.Sprintf("port %s sent a frame from %s that its policy refuses: %s", out.Port, out.MAC, e.Reason)
 	}
 	if e.Untold > 0 {

@@ -104,7 +104,7 @@ func withBefore(reason string, list []api.ProgramBefore) string {
 }
 
 func (src Source) uplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
-	v := api.Uplink{Switch: sw.Name, Name: u.ID.Name, Device: u.Device, VLANs: u.VLANs.String(), Number: u.Number, Monitoring: u.Monitoring.String()}
+	v := api.Uplink{Switch: sw.Name, Name: u.ID.Name, Device: u.Device, VLANs: u.VLANs, Number: u.Number, Monitoring: u.Monitoring.String()}
 	v.State, v.Reason = src.StateOf(u.ID, u.Blocked)
 	v.RunsBefore = src.Before[u.ID]
 	v.Reason = withBefore(v.Reason, v.RunsBefore)
@@ -120,7 +120,7 @@ func (src Source) uplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
 func (src Source) Port(sw *plan.Switch, p *plan.Port, violation string) api.Port {
 	v := api.Port{
 		Switch: p.ID.Switch, Name: p.ID.Name, PortGroup: p.PortGroup, Role: p.Role, Origin: api.FromFile, Number: p.Number,
-		Device: p.Device, VLAN: p.Policy.VLAN.V.String(), Addresses: p.Addresses, Promiscuous: "unknown",
+		Device: p.Device, VLAN: p.Policy.VLAN.V, Addresses: p.Addresses, Promiscuous: "unknown",
 		Overrides: src.Remembered.Overrides[p.ID.Name].Texts(), Effective: p.Rows(),
 	}
 	if slices.ContainsFunc(src.Remembered.Ports, func(o spec.Port) bool { return o.Name == p.ID.Name }) {
@@ -182,7 +182,7 @@ func (src Source) groups(name string, ports map[string][2]int) []api.PortGroup {
 			Overrides: overridable(g.Overrides), Reset: g.Overrides.Resets(), Policy: []plan.Row{}}
 		if err == nil {
 			p := resolved.Switches[0].Ports[i]
-			groups[i].VLAN, groups[i].Policy = p.Policy.VLAN.V.String(), p.Rows()
+			groups[i].VLAN, groups[i].Policy = p.Policy.VLAN.V, p.Rows()
 		}
 	}
 	return groups

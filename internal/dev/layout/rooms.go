@@ -49,7 +49,7 @@ func rules() map[string]Rule {
 			all[p] = Rule{f, pure}
 		}
 	}
-	stand(Words, true, "internal/spec", "internal/spec/printable", "internal/abi")
+	stand(Words, true, "api", "api/heddle/agent/v1", "api/heddle/agent/v1/agentv1connect", "api/heddle/options/v1", "internal/spec", "internal/spec/printable", "internal/abi")
 	stand(Words, false, "internal/abi/gen", "internal/capture/dissect", "internal/capture/filter", "internal/capture/pcapng")
 	stand(Plans, true, "internal/plan", "internal/flow/ipfix")
 	stand(Plans, false, "internal/flow/ipfix/gen", "internal/flow/udpbatch")
@@ -57,7 +57,7 @@ func rules() map[string]Rule {
 		"internal/host/qmp")
 	stand(Kinds, false, "internal/host/guest", "internal/host/hostdev", "internal/host/hostnet", "internal/host/interrupt", "internal/host/ownfile",
 		"internal/host/reach")
-	stand(Answers, true, "internal/model", "internal/diagnose/reasons")
+	stand(Answers, true, "internal/api/wire", "internal/model", "internal/diagnose/reasons")
 	stand(Answers, false, "internal/api")
 	stand(Kernel, true, "internal/diagnose/trace")
 	stand(Kernel, false, "internal/dataplane", "internal/diagnose/advise", "internal/diagnose/stats", "internal/flow/export", "internal/flow/meter", "internal/flow/metering")

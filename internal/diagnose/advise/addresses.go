@@ -137,7 +137,7 @@ func (l *look) moving() (found []api.Finding) {
 		if e.Kind != event.Moved || l.Now.Sub(e.Time) > max(movingFor, l.Window) || e.From == "" || e.From == e.To {
 			continue
 		}
-		k := key{e.Switch, e.MAC, e.VLAN}
+		k := key{e.Switch, e.MAC, e.VLAN.String()}
 		if times[k]++; times[k] == movingTimes {
 			order = append(order, k)
 		}

@@ -67,7 +67,7 @@ func addressCases() []ruleCase {
 		return func(r *rig) {
 			ports := [2]string{"a", "n"}
 			for i := range n {
-				r.Events = append(r.Events, event.Event{Seq: uint64(i + 1), Time: r.Now.Add(-ago), Kind: event.Moved, Switch: "lab", Port: ports[i%2], MAC: "02:00:00:00:00:99", VLAN: "10",
+				r.Events = append(r.Events, event.Event{Seq: uint64(i + 1), Time: r.Now.Add(-ago), Kind: event.Moved, Switch: "lab", Port: ports[i%2], MAC: "02:00:00:00:00:99", VLAN: plan.SegmentOf(10, false),
 					From: ports[(i+1)%2], To: ports[i%2]})
 			}
 		}

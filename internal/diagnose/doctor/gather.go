@@ -225,7 +225,7 @@ func (f *Facts) fromAgent(s *api.State) {
 		f.Uplinks = append(f.Uplinks, Uplink{Switch: u.Switch, Name: u.Name, Device: u.Device, SwitchMTU: sizes[u.Switch], State: u.State, Reason: u.Reason, Before: u.RunsBefore})
 	}
 	for _, p := range s.Ports {
-		f.Ports = append(f.Ports, Port{Switch: p.Switch, Name: p.Name, Device: p.Device, VLAN: p.VLAN, Host: p.Role == spec.Host, SwitchMTU: sizes[p.Switch], State: p.State, Reason: p.Reason, Before: p.RunsBefore})
+		f.Ports = append(f.Ports, Port{Switch: p.Switch, Name: p.Name, Device: p.Device, VLAN: p.VLAN.String(), Host: p.Role == spec.Host, SwitchMTU: sizes[p.Switch], State: p.State, Reason: p.Reason, Before: p.RunsBefore})
 	}
 }
 

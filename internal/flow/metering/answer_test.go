@@ -31,7 +31,7 @@ func TestFlowsAreFilteredSortedAndCut(t *testing.T) {
 		t.Errorf("%+v %v", l, err)
 	}
 	last := l.Flows[2]
-	if last.Port != "u1" || !last.Uplink || last.Direction != "ingress" || last.VLAN != "100" || last.SourcePort != 1020 || last.In != "vm1" || last.Out != "u1" {
+	if last.Port != "u1" || !last.Uplink || last.Direction != "ingress" || last.VLAN.String() != "100" || last.SourcePort != 1020 || last.In != "vm1" || last.Out != "u1" {
 		t.Errorf("%+v", last)
 	}
 	for f, want := range map[api.FlowFilter]int{
@@ -146,7 +146,7 @@ func TestTCPFlagsHaveTheirNames(t *testing.T) {
 			t.Errorf("%d: %s", r, got)
 		}
 	}
-	if vlanName(flow.AD|7) != "ad:7" || vlanName(flow.AD) != "untagged" {
+	if segment(flow.AD|7).String() != "ad:7" || segment(flow.AD).String() != "untagged" {
 		t.Error("VLANs")
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/flow"
+	"heddle/internal/plan"
 )
 
 // words shows flows in the user's words.
@@ -21,7 +22,7 @@ func newWords() words { return words{protocolNames(), etherTypeNames()} }
 // flow is the flow of that key at that point with what was counted of it.
 func (w words) flow(at flow.Point, points flow.Points, k *flow.Key, c *flow.Counts) api.Flow {
 	f := api.Flow{
-		Switch: at.ID.Switch, Port: at.ID.Name, Uplink: at.Uplink, PortGroup: at.PortGroup, Direction: directionName(k.Direction), VLAN: vlanName(k.VLAN),
+		Switch: at.ID.Switch, Port: at.ID.Name, Uplink: at.Uplink, PortGroup: at.PortGroup, Direction: directionName(k.Direction), VLAN: segment(k.VLAN),
 		Protocol: w.protocol(k), SourceMAC: k.SrcMAC, DestinationMAC: k.DstMAC, FlowCounts: counts(c),
 		First: time.UnixMilli(c.First), Last: time.UnixMilli(c.Last), In: points[c.In].ID.Name, Out: points[c.Out].ID.Name,
 		TCPFlags: tcpFlags(c.TCPFlags), TOS: c.TOS, MinTTL: c.MinTTL, MaxTTL: c.MaxTTL,
@@ -79,16 +80,7 @@ func directionName(d flow.Direction) string {
 	return "ingress"
 }
 
-func vlanName(vlan uint16) string {
-	switch vid := vlan &^ flow.AD; {
-	case vid == 0:
-		return "untagged"
-	case vlan&flow.AD != 0:
-		return "ad:" + strconv.Itoa(int(vid))
-	default:
-		return strconv.Itoa(int(vid))
-	}
-}
+func segment(vlan uint16) plan.Segment { return plan.SegmentOf(vlan&^flow.AD, vlan&flow.AD != 0) }
 
 // tcpFlags names the flags of element 6, the lowest bit first (RFC 9293 section 3.1).
 func tcpFlags(flags uint16) string {

@@ -36,7 +36,7 @@ func (s *sums) groupsOf(f *meter.Flow) []inGroup {
 	case api.ByPortGroup:
 		return s.portGroups(f)
 	case api.ByVLAN:
-		return []inGroup{{group{name: vlanName(k.VLAN), sw: f.Switch}, false}}
+		return []inGroup{{group{name: segment(k.VLAN).String(), sw: f.Switch, vlan: k.VLAN}, false}}
 	case api.ByProtocol:
 		return []inGroup{{group{name: s.words.protocol(k)}, false}}
 	case api.ByService:
@@ -106,7 +106,7 @@ func (s *sums) row(r *sumRow) api.FlowSum {
 	case api.ByPortGroup:
 		out.Back = r.back
 	case api.ByVLAN:
-		out.VLAN = g.name
+		out.VLAN = segment(g.vlan)
 	case api.ByProtocol:
 		out.Protocol = g.name
 	case api.ByService:
@@ -116,7 +116,7 @@ func (s *sums) row(r *sumRow) api.FlowSum {
 			out.Service = s.names.name(g.name, g.end.port)
 		}
 	case api.ByConversation:
-		out.Name, out.Protocol, out.VLAN, out.Back = g.end.String()+" – "+g.other.String(), g.name, vlanName(g.vlan), r.back
+		out.Name, out.Protocol, out.VLAN, out.Back = g.end.String()+" – "+g.other.String(), g.name, segment(g.vlan), r.back
 		out.Source, out.SourcePort, out.Destination, out.DestinationPort = g.end.addr, g.end.port, g.other.addr, g.other.port
 		out.Service = s.names.name(g.name, g.other.port)
 	}

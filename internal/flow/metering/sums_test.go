@@ -105,7 +105,7 @@ func TestSumsHaveEachPacketOnce(t *testing.T) {
 		t.Errorf("the first: %v, want %v", got, want)
 	}
 	row := s.Rows[0]
-	if s.Rest.Groups != 2 || row.Share < 0.47 || row.Share > 0.48 || row.Protocol != "tcp" || row.VLAN != "100" || row.DestinationPort != 443 || row.Switch != "lab" || s.Crowded {
+	if s.Rest.Groups != 2 || row.Share < 0.47 || row.Share > 0.48 || row.Protocol != "tcp" || row.VLAN.String() != "100" || row.DestinationPort != 443 || row.Switch != "lab" || s.Crowded {
 		t.Errorf("%+v", s)
 	}
 }

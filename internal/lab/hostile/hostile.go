@@ -233,7 +233,7 @@ func (r *rig) table(ctx context.Context) (table, error) {
 		case m.Port == neighbour && m.Kind == "learned":
 			t.held++
 		case m.Port != neighbour:
-			t.others[m.VLAN+" "+m.MAC] = m.Port
+			t.others[m.VLAN.String()+" "+m.MAC] = m.Port
 		}
 	}
 	return t, err

@@ -1,7 +1,11 @@
 // Package event is what happened on a host, in the user's words: the agent publishes, "heddle events" follows.
 package event
 
-import "time"
+import (
+	"time"
+
+	"heddle/internal/plan"
+)
 
 // Kind says what happened.
 type Kind string
@@ -50,9 +54,9 @@ type Event struct {
 	Device string `json:"device,omitzero"`
 	// Collector is the address and port of a flow collector, as the configuration has them.
 	Collector string `json:"collector,omitzero"`
-	// MAC and VLAN are those of a learned address; VLAN as "heddle mac list" shows it.
-	MAC  string `json:"mac,omitzero"`
-	VLAN string `json:"vlan,omitzero"`
+	// MAC and VLAN are those of a learned address; VLAN the segment it was learned in.
+	MAC  string       `json:"mac,omitzero"`
+	VLAN plan.Segment `json:"vlan,omitzero"`
 	// From and To are the value before and after: uplinks of a failover, ports of a moved MAC, up and down, states of a flow collector.
 	From string `json:"from,omitzero"`
 	To   string `json:"to,omitzero"`

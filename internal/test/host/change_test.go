@@ -231,11 +231,11 @@ func TestSIGHUPDoesWhatApplyDoes(t *testing.T) {
 	good := strings.Replace(twoGuests, "access: 100}", "access: 300}, security: {forgedTransmits: accept}", 1)
 	file := h.file("heddle.yaml", good)
 	shown := h.applied("-f", file, "--dry-run")
-	if len(shown.Changes) != 2 || len(shown.Effects) == 0 || h.port("a").VLAN != "access 100" {
+	if len(shown.Changes) != 2 || len(shown.Effects) == 0 || h.port("a").VLAN.String() != "access 100" {
 		t.Fatalf("dry run: %+v", shown)
 	}
 	h.hangUp()
-	h.await("the plan is in force", func() bool { return h.port("a").VLAN == "access 300" })
+	h.await("the plan is in force", func() bool { return h.port("a").VLAN.String() == "access 300" })
 	h.awaitEvent(event.Applied, "", file+" applied: 2 changes")
 	for _, c := range shown.Changes {
 		if want := "what=" + strconv.Quote(c.String()); !strings.Contains(h.log.String(), want) {
@@ -268,7 +268,7 @@ func TestSIGHUPDoesWhatApplyDoes(t *testing.T) {
 		if now := h.inKernel(); now != before {
 			t.Errorf("%s is refused and tables changed:\n%s\n%s", refused, before, now)
 		}
-		if p := h.port("a"); p.VLAN != "access 300" || p.PortGroup != "web" {
+		if p := h.port("a"); p.VLAN.String() != "access 300" || p.PortGroup != "web" {
 			t.Errorf("%s is refused and the rest in force: %+v", refused, p)
 		}
 	}

@@ -77,7 +77,7 @@ func TestMovedPortIsInTheOtherSegment(t *testing.T) {
 	if reaches(vm, "192.0.2.1") {
 		t.Error("VLAN 200 reaches VLAN 100")
 	}
-	if p := h.port("vm1/eth0"); p.VLAN != "access 200" || p.PortGroup != "other" || p.State != api.Up {
+	if p := h.port("vm1/eth0"); p.VLAN.String() != "access 200" || p.PortGroup != "other" || p.State != api.Up {
 		t.Errorf("moved: %+v", p)
 	}
 	h.must("port", "move", "vm1/eth0", "--port-group", "web")

@@ -152,12 +152,12 @@ func TestS10_ABlockSetByCommandIsKeptWithTheRestAndAConnectMaySetItAnew(t *testi
 	s.must("port", "block", "vm")
 	s.must("port", "disconnect", "vm")
 	s.connect("keeps")
-	if p := s.port("vm"); p.State != api.Blocked || p.VLAN != "access 66" {
+	if p := s.port("vm"); p.State != api.Blocked || p.VLAN.String() != "access 66" {
 		t.Errorf("connected again: %+v", p)
 	}
 	s.must("port", "disconnect", "vm")
 	s.connect("keeps", "--blocked=false")
-	if p := s.port("vm"); p.State == api.Blocked || p.VLAN != "access 66" {
+	if p := s.port("vm"); p.State == api.Blocked || p.VLAN.String() != "access 66" {
 		t.Errorf("connected with --blocked=false: %+v", p)
 	}
 }
@@ -171,7 +171,7 @@ func TestS10_SettingsThatFitNoMoreAreForgottenAndThePortIsConnected(t *testing.T
 	if status != 0 || !strings.Contains(errs, "does not fit its port group any more") {
 		t.Errorf("status %d: %s", status, errs)
 	}
-	if p := s.port("vm"); p.VLAN != "access 10" {
+	if p := s.port("vm"); p.VLAN.String() != "access 10" {
 		t.Errorf("%+v", p)
 	}
 }

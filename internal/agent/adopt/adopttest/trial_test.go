@@ -105,7 +105,7 @@ func (e *estate) vlanOf(port string) string {
 	}
 	for _, p := range s.Ports {
 		if p.Name == port {
-			return p.VLAN
+			return p.VLAN.String()
 		}
 	}
 	return "there is no port " + port

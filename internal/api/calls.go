@@ -1,0 +1,171 @@
+package api
+
+import (
+	"context"
+
+	agentv1 "heddle/api/heddle/agent/v1"
+	"heddle/internal/diagnose"
+)
+
+// State is everything the agent has in force.
+func (c *Client) State(ctx context.Context) (*State, error) {
+	return ask[*State](ctx, c, c.state.GetState, nil)
+}
+
+// Stats are all ports' and uplinks' counters.
+func (c *Client) Stats(ctx context.Context) ([]Stats, error) {
+	return ask[[]Stats](ctx, c, c.stats.ListStats, nil)
+}
+
+// Accounts says of every port and uplink whether its counters add up.
+func (c *Client) Accounts(ctx context.Context) ([]PortAccount, error) {
+	return ask[[]PortAccount](ctx, c, c.stats.ListAccounts, nil)
+}
+
+// Metrics are all metrics in Prometheus' text format.
+func (c *Client) Metrics(ctx context.Context) (string, error) {
+	return ask[string](ctx, c, c.state.GetMetrics, nil)
+}
+
+// MACs are the addresses the switches know.
+func (c *Client) MACs(ctx context.Context) ([]MAC, error) {
+	return ask[[]MAC](ctx, c, c.stats.ListMacs, nil)
+}
+
+// Trace says what would become of frames.
+func (c *Client) Trace(ctx context.Context, q diagnose.Request) (*diagnose.Report, error) {
+	return ask[*diagnose.Report](ctx, c, c.trace.Trace, q)
+}
+
+// Advise says what is misconfigured.
+func (c *Client) Advise(ctx context.Context, q AdviseRequest) (*Advice, error) {
+	return ask[*Advice](ctx, c, c.advise.Advise, q)
+}
+
+// Events follows the agent's events. It ends without an error when ctx ends, or when the agent does.
+func (c *Client) Events(ctx context.Context, q Follow, emit func(Events) error) error {
+	return follow[Events, agentv1.FollowEventsRequest, agentv1.FollowEventsResponse](ctx, c, c.events.FollowEvents, q, emit)
+}
+
+// Apply replaces the configuration file, all or nothing.
+func (c *Client) Apply(ctx context.Context, q Apply) (*Applied, error) {
+	return ask[*Applied](ctx, c, c.change.Apply, q)
+}
+
+// Trial is the change that is being tried, or the last one.
+func (c *Client) Trial(ctx context.Context) (*Trial, error) {
+	return ask[*Trial](ctx, c, c.change.GetTrial, nil)
+}
+
+// ConfirmChange keeps the change that is being tried.
+func (c *Client) ConfirmChange(ctx context.Context) (*Trial, error) {
+	return ask[*Trial](ctx, c, c.change.ConfirmTrial, nil)
+}
+
+// Connect makes a port.
+func (c *Client) Connect(ctx context.Context, q Connect) (*Applied, error) {
+	return ask[*Applied](ctx, c, c.ports.ConnectPort, q)
+}
+
+// Reconnect makes a port, or makes the one of that name what is asked for. Another run-time port gives up the device.
+func (c *Client) Reconnect(ctx context.Context, q Connect) (*Applied, error) {
+	return ask[*Applied](ctx, c, c.ports.ReconnectPort, q)
+}
+
+// ConnectIncoming makes a port whose guest is to arrive by a migration: it waits for it.
+func (c *Client) ConnectIncoming(ctx context.Context, q Connect) (*Applied, error) {
+	return ask[*Applied](ctx, c, c.ports.ConnectIncomingPort, q)
+}
+
+// Expect says that a guest is to arrive by a migration whose ports are about to be connected.
+func (c *Client) Expect(ctx context.Context, q Expect) error {
+	return act(ctx, c, c.ports.ExpectGuest, q)
+}
+
+// Activate says that the guest of a port that waits for it runs here.
+func (c *Client) Activate(ctx context.Context, q Activate) error {
+	return act(ctx, c, c.ports.ActivatePort, q)
+}
+
+// Disconnect ends a port that was connected by command.
+func (c *Client) Disconnect(ctx context.Context, q Disconnect) error {
+	return act(ctx, c, c.ports.DisconnectPort, q)
+}
+
+// Block sets or lifts the blocked state of a port.
+func (c *Client) Block(ctx context.Context, q Block) (*Applied, error) {
+	return ask[*Applied](ctx, c, c.ports.BlockPort, q)
+}
+
+// Move puts a port into another port group.
+func (c *Client) Move(ctx context.Context, q Move) (*Applied, error) {
+	return ask[*Applied](ctx, c, c.ports.MovePort, q)
+}
+
+// Progress is how far the agent is with attaching devices.
+func (c *Client) Progress(ctx context.Context) (*Progress, error) {
+	return ask[*Progress](ctx, c, c.state.GetProgress, nil)
+}
+
+// Stop ends the agent; the kernel goes on forwarding.
+func (c *Client) Stop(ctx context.Context) error { return act(ctx, c, c.state.StopAgent, nil) }
+
+// HostPorts are the host's own interfaces on its switches.
+func (c *Client) HostPorts(ctx context.Context) ([]HostPort, error) {
+	return ask[[]HostPort](ctx, c, c.hosts.ListHostPorts, nil)
+}
+
+// Adoption is where an adoption stands.
+func (c *Client) Adoption(ctx context.Context, q HostPortName) (*Adoption, error) {
+	return ask[*Adoption](ctx, c, c.hosts.GetAdoption, q)
+}
+
+// Adopt has a host port take the place of an uplink's device.
+func (c *Client) Adopt(ctx context.Context, q Adopt) (*Adoption, error) {
+	return ask[*Adoption](ctx, c, c.hosts.Adopt, q)
+}
+
+// ConfirmAdoption keeps an adoption.
+func (c *Client) ConfirmAdoption(ctx context.Context, q HostPortName) (*Adoption, error) {
+	return ask[*Adoption](ctx, c, c.hosts.ConfirmAdoption, q)
+}
+
+// ReleaseAdoption moves everything back.
+func (c *Client) ReleaseAdoption(ctx context.Context, q Release) (*Adoption, error) {
+	return ask[*Adoption](ctx, c, c.hosts.ReleaseAdoption, q)
+}
+
+// Flows are the flows there are, the first of them in the order asked for.
+func (c *Client) Flows(ctx context.Context, q FlowQuery) (*FlowList, error) {
+	return ask[*FlowList](ctx, c, c.flows.ListFlows, q)
+}
+
+// FlowStatus is how metering and export do.
+func (c *Client) FlowStatus(ctx context.Context) (*FlowStatus, error) {
+	return ask[*FlowStatus](ctx, c, c.flows.GetFlowStatus, nil)
+}
+
+// FlowTop follows the flows with the highest rates.
+func (c *Client) FlowTop(ctx context.Context, q FlowTopQuery, emit func(FlowTop) error) error {
+	return follow[FlowTop, agentv1.FollowFlowTopRequest, agentv1.FollowFlowTopResponse](ctx, c, c.flows.FollowFlowTop, q, emit)
+}
+
+// recordsRequest asks for records.
+type recordsRequest struct {
+	Filter FlowFilter `json:"filter"`
+}
+
+// FlowRecords follows the records.
+func (c *Client) FlowRecords(ctx context.Context, q FlowFilter, emit func(FlowRecords) error) error {
+	return follow[FlowRecords, agentv1.FollowFlowRecordsRequest, agentv1.FollowFlowRecordsResponse](ctx, c, c.flows.FollowFlowRecords, recordsRequest{q}, emit)
+}
+
+// FlowSums calls emit with sums: once, or after every interval until ctx ends or emit fails.
+func (c *Client) FlowSums(ctx context.Context, q FlowSumQuery, emit func(FlowSums) error) error {
+	return follow[FlowSums, agentv1.FollowFlowSumsRequest, agentv1.FollowFlowSumsResponse](ctx, c, c.flows.FollowFlowSums, q, emit)
+}
+
+// EndCapture ends a capture of any client.
+func (c *Client) EndCapture(ctx context.Context, q EndCapture) error {
+	return act(ctx, c, c.capture.EndCapture, q)
+}

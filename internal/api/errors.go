@@ -1,0 +1,119 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+
+	"connectrpc.com/connect/v2"
+	"connectrpc.com/connect/v2/connectproto"
+
+	agentv1 "heddle/api/heddle/agent/v1"
+	"heddle/internal/api/wire"
+)
+
+// ErrorKind says whose fault an error is.
+type ErrorKind string
+
+// The kinds of error.
+const (
+	Internal ErrorKind = "internal" // the agent or the kernel failed
+	Invalid  ErrorKind = "invalid"  // what was asked for is wrong; nothing was changed
+	NotFound ErrorKind = "notFound" // what was asked about does not exist
+	Reverted ErrorKind = "reverted" // it was done, cut the host off, and was taken back by itself (S81)
+)
+
+// Error is what went wrong, one line per fault.
+type Error struct {
+	Kind  ErrorKind `json:"kind"`
+	Lines []string  `json:"lines"`
+	// Trial is that of a change that was taken back.
+	Trial *Trial `json:"trial,omitempty"`
+}
+
+func (e *Error) Error() string { return strings.Join(e.Lines, "\n") }
+
+// NewError makes an error of lines, one per fault.
+func NewError(kind ErrorKind, lines ...string) *Error { return &Error{Kind: kind, Lines: lines} }
+
+// asError makes any error one that can be sent.
+func asError(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return NewError(Internal, strings.Split(err.Error(), "\n")...)
+}
+
+// refusal is an error as it is sent: a code of Connect, and the error in the words of the contract.
+func refusal(err error) error {
+	e := asError(err)
+	code := map[ErrorKind]connect.Code{Invalid: connect.CodeInvalidArgument, NotFound: connect.CodeNotFound, Reverted: connect.CodeAborted}[e.Kind]
+	if code == 0 {
+		code = connect.CodeInternal
+	}
+	out := connect.NewError(code, strings.ToValidUTF8(e.Error(), "\uFFFD"))
+	m := &agentv1.Error{}
+	var c wire.Codec
+	if c.Put(e, m) != nil {
+		return out
+	}
+	if d, err := connectproto.NewErrorDetail(m); err == nil {
+		out = out.WithDetail(d)
+	}
+	return out
+}
+
+// refused is the error of the contract that err has with it, nil for none.
+func refused(err error) *Error {
+	var sent *connect.Error
+	if !errors.As(err, &sent) {
+		return nil
+	}
+	for _, d := range sent.Details() {
+		v, err := connectproto.UnmarshalErrorDetail(d)
+		m, ok := v.(*agentv1.Error)
+		if err != nil || !ok {
+			continue
+		}
+		e := &Error{}
+		var c wire.Codec
+		if c.Get(m, e) == nil && len(e.Lines) > 0 {
+			return e
+		}
+	}
+	return nil
+}
+
+// ErrNoAgent says that no agent of that name is running.
+var ErrNoAgent = errors.New("no agent is running")
+
+// ErrEnded says that the agent ended before it answered.
+var ErrEnded = errors.New("the agent ended before it answered")
+
+// explain tells the errors an operator meets apart: what the agent has against a request, another version, no agent, one that ended, and no
+// permission.
+func (c *Client) explain(ctx context.Context, err error) error {
+	var other *versionError
+	switch e := refused(err); {
+	case e != nil:
+		return e
+	case errors.As(err, &other):
+		return other
+	case ctx.Err() != nil:
+		return fmt.Errorf("gave up waiting for the agent at %s, what it was asked to do may be in force or not: %w", c.path, ctx.Err())
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w at %s: start one with \"heddle agent\", or name another with --agent or HEDDLE_AGENT", ErrNoAgent, c.path)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return fmt.Errorf("%w at %s: what it was asked to do may be in force or not; ask again when it runs", ErrEnded, c.path)
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("no permission for the agent's socket %s: run the command as root", c.path)
+	case connect.CodeOf(err) == connect.CodeUnimplemented:
+		return fmt.Errorf("the agent at %s does not know this command: it is of another version; restart it with this program", c.path)
+	}
+	return fmt.Errorf("ask the agent at %s: %w", c.path, err)
+}

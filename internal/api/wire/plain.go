@@ -1,0 +1,116 @@
+package wire
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	optionsv1 "heddle/api/heddle/options/v1"
+)
+
+// text carries a string. What is no UTF-8 in it, as in a file's name or a neighbour's words, is replaced.
+func text() scalar {
+	return scalar{
+		to: func(v reflect.Value, _ protoreflect.Value) (protoreflect.Value, error) {
+			return protoreflect.ValueOfString(strings.ToValidUTF8(v.String(), "\uFFFD")), nil
+		},
+		from: func(p protoreflect.Value, v reflect.Value) error { v.SetString(p.String()); return nil },
+	}
+}
+
+func flag() scalar {
+	return scalar{
+		to: func(v reflect.Value, _ protoreflect.Value) (protoreflect.Value, error) {
+			return protoreflect.ValueOfBool(v.Bool()), nil
+		},
+		from: func(p protoreflect.Value, v reflect.Value) error { v.SetBool(p.Bool()); return nil },
+	}
+}
+
+func double() scalar {
+	return scalar{
+		to: func(v reflect.Value, _ protoreflect.Value) (protoreflect.Value, error) {
+			return protoreflect.ValueOfFloat64(v.Float()), nil
+		},
+		from: func(p protoreflect.Value, v reflect.Value) error { v.SetFloat(p.Float()); return nil },
+	}
+}
+
+func signed(short bool) scalar {
+	return scalar{
+		to: func(v reflect.Value, _ protoreflect.Value) (protoreflect.Value, error) {
+			n := v.Int()
+			switch {
+			case !short:
+				return protoreflect.ValueOfInt64(n), nil
+			case n < math.MinInt32 || n > math.MaxInt32:
+				return protoreflect.Value{}, fmt.Errorf("%d: the contract has no room for it", n)
+			}
+			return protoreflect.ValueOfInt32(int32(n)), nil
+		},
+		from: func(p protoreflect.Value, v reflect.Value) error { v.SetInt(p.Int()); return nil },
+	}
+}
+
+func unsigned(short bool) scalar {
+	return scalar{
+		to: func(v reflect.Value, _ protoreflect.Value) (protoreflect.Value, error) {
+			n := v.Uint()
+			switch {
+			case !short:
+				return protoreflect.ValueOfUint64(n), nil
+			case n > math.MaxUint32:
+				return protoreflect.Value{}, fmt.Errorf("%d: the contract has no room for it", n)
+			}
+			return protoreflect.ValueOfUint32(uint32(n)), nil
+		},
+		from: func(p protoreflect.Value, v reflect.Value) error {
+			if v.OverflowUint(p.Uint()) {
+				return fmt.Errorf("%d: it is at most %d here", p.Uint(), uint64(1)<<v.Type().Bits()-1)
+			}
+			v.SetUint(p.Uint())
+			return nil
+		},
+	}
+}
+
+// enum carries a word by the value of an enum that has it as its text. A value that is not known here, which another version has added, is read
+// as "unknown-7".
+func enum(e protoreflect.EnumDescriptor) scalar {
+	numbers, words := map[string]protoreflect.EnumNumber{}, map[protoreflect.EnumNumber]string{}
+	var list []string
+	for i := range e.Values().Len() {
+		v := e.Values().Get(i)
+		if w := Text(v); w != "" {
+			numbers[w], words[v.Number()] = v.Number(), w
+			list = append(list, w)
+		}
+	}
+	return scalar{
+		to: func(v reflect.Value, _ protoreflect.Value) (protoreflect.Value, error) {
+			n, ok := numbers[v.String()]
+			if !ok {
+				return protoreflect.Value{}, fmt.Errorf("%q is none of %s", v.String(), strings.Join(list, ", "))
+			}
+			return protoreflect.ValueOfEnum(n), nil
+		},
+		from: func(p protoreflect.Value, v reflect.Value) error {
+			w, ok := words[p.Enum()]
+			if !ok {
+				w = fmt.Sprintf("unknown-%d", p.Enum())
+			}
+			v.SetString(w)
+			return nil
+		},
+	}
+}
+
+// Text is the text of an enum's value: what people and JSON write.
+func Text(v protoreflect.EnumValueDescriptor) string {
+	s, _ := proto.GetExtension(v.Options(), optionsv1.E_Text).(string)
+	return s
+}

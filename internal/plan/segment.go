@@ -1,0 +1,45 @@
+package plan
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// SegmentKind is how the frames of a segment are tagged.
+type SegmentKind string
+
+// The kinds of segment.
+const (
+	SegmentUntagged SegmentKind = "untagged"
+	SegmentQ        SegmentKind = "802.1q"
+	SegmentAD       SegmentKind = "802.1ad"
+	SegmentTrunk    SegmentKind = "trunk" // every segment of a trunk: a trunk port's own address is known in all of them
+)
+
+// Segment is a broadcast domain of a switch as commands and the API name it; its zero value is none.
+type Segment struct {
+	Kind SegmentKind `json:"kind"`
+	ID   uint16      `json:"id,omitzero"` // the VLAN, 1–4094
+}
+
+// SegmentOf is the segment of a VLAN; 0 is the untagged one. ad: it is an 802.1ad one.
+func SegmentOf(vlan uint16, ad bool) Segment {
+	switch {
+	case vlan == 0:
+		return Segment{Kind: SegmentUntagged}
+	case ad:
+		return Segment{SegmentAD, vlan}
+	}
+	return Segment{SegmentQ, vlan}
+}
+
+// String is how people write it: "untagged", "10", "ad:10", "trunk"; "" for none.
+func (s Segment) String() string {
+	switch s.Kind {
+	case SegmentQ:
+		return strconv.Itoa(int(s.ID))
+	case SegmentAD:
+		return fmt.Sprintf("ad:%d", s.ID)
+	}
+	return string(s.Kind)
+}
