@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 
 	"connectrpc.com/connect/v2"
 	"google.golang.org/protobuf/proto"
@@ -40,6 +41,9 @@ func answer[R, Q, T any, PR message[R]](ctx context.Context, a *adapter, m proto
 		return nil, refusal(NewError(Invalid, err.Error()))
 	}
 	v, err := f(ctx, q)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) { // the caller's time, which comes with the call
+		return nil, connect.NewError(connect.CodeDeadlineExceeded, "the caller's time is over")
+	}
 	if err != nil {
 		return nil, refusal(err)
 	}

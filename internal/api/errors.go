@@ -106,6 +106,8 @@ func (c *Client) explain(ctx context.Context, err error) error {
 		return other
 	case ctx.Err() != nil:
 		return fmt.Errorf("gave up waiting for the agent at %s, what it was asked to do may be in force or not: %w", c.path, ctx.Err())
+	case connect.CodeOf(err) == connect.CodeDeadlineExceeded:
+		return fmt.Errorf("gave up waiting for the agent at %s, what it was asked to do may be in force or not: %w", c.path, context.DeadlineExceeded)
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w at %s: start one with \"heddle agent\", or name another with --agent or HEDDLE_AGENT", ErrNoAgent, c.path)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):

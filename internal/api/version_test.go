@@ -36,25 +36,12 @@ func TestAProgramOfTheVersionBeforeIsRefusedWithASentence(t *testing.T) {
 
 // An agent of version 2 answers as it answered its own programs.
 func TestAnAgentOfTheVersionBeforeIsToldFromOneThatFails(t *testing.T) {
-	socket := filepath.Join(t.TempDir(), "a.sock")
-	l, err := Listen(socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	c := answeredBy(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(versionHeader, fmt.Sprint(Version-1))
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		_, _ = io.WriteString(w, `{"kind":"invalid","lines":["this agent speaks version 2 of the protocol"]}`)
-	})}
-	done := make(chan error, 1)
-	go func() { done <- srv.Serve(l) }()
-	t.Cleanup(func() {
-		if srv.Close(); !errors.Is(<-done, http.ErrServerClosed) {
-			t.Error("the server failed")
-		}
-	})
-	c := NewClient(socket)
+	}))
 	for name, err := range map[string]error{
 		"a call":    second(c.State(t.Context())),
 		"events":    c.Events(t.Context(), Follow{}, func(Events) error { return nil }),
@@ -64,6 +51,28 @@ func TestAnAgentOfTheVersionBeforeIsToldFromOneThatFails(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// answeredBy is a client of an agent of another making: it says that it speaks this version, unless h says otherwise.
+func answeredBy(t *testing.T, h http.Handler) *Client {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "a.sock")
+	l, err := Listen(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(versionHeader, fmt.Sprint(Version))
+		h.ServeHTTP(w, r)
+	})}
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(l) }()
+	t.Cleanup(func() {
+		if srv.Close(); !errors.Is(<-done, http.ErrServerClosed) {
+			t.Error("the server failed")
+		}
+	})
+	return NewClient(socket)
 }
 
 func second[T any](_ T, err error) error { return err }
