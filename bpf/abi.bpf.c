@@ -44,6 +44,7 @@ struct catalogue {
 	struct member_chunk member_chunk;
 	struct control control;
 	struct owner_bucket owner_bucket;
+	struct guard_address guard_address;
 	struct mac_key mac_key;
 	struct learned learned;
 	struct carried_mac carried_mac;

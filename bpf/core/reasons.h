@@ -35,6 +35,11 @@ enum reason {
 	REASON_MAC_TABLE_FULL = 25, /* decided about the frame: the host's table has no room for its source */
 	REASON_LOOP_BLOCKED = 26, /* a loop goes through the port, or the frame is a probe that looks for one */
 	REASON_RECEIVER_WAITING = 27, /* decided about a copy: the receiver's guest runs elsewhere */
+	REASON_IP_SOURCE_NOT_ALLOWED = 28, /* the port's owner sent IP from an address that is not its own */
+	REASON_ARP_SENDER_NOT_ALLOWED = 29, /* likewise ARP */
+	REASON_ND_TARGET_NOT_ALLOWED = 30, /* it advertised such an address to its neighbours */
+	REASON_GUEST_DHCP_SERVER = 31,
+	REASON_GUEST_ROUTER_ADVERTISEMENT = 32,
 	REASON_COUNT, /* one more than the highest */
 };
 

@@ -22,6 +22,8 @@ enum limits {
 	MAX_SAME_MAC = 4, /* ports of a switch that can own one MAC: it moves between them, or they are siblings */
 	DEFAULT_MACS = 131072, /* of all ports; the agent may set another number */
 	MAX_MARKS = 65536,
+	MAX_GUARD_ADDRESSES = 16384, /* of all ports; those with the same list share it */
+	GUARD_ADDRESSES_PER_PORT = 128, /* those listed, and a host port's own */
 	MAX_RECORDS = 256,
 	MAX_FRAME = 9216, /* longest frame a record holds */
 	NAME_LEN = 64,
@@ -70,6 +72,10 @@ enum port_rule {
 	RULE_LOOP_BLOCKED = 1 << 8, /* with PORT_BLOCKED: a loop goes through the port, no policy blocks it */
 	RULE_WAITS = 1 << 12, /* for its guest, until stage/wait.h says that it has woken */
 	RULE_SIBLINGS = 1 << 13, /* there are others of its family: see port.siblings */
+	RULE_GUARDS_ADDRESSES = 1 << 20, /* its owner uses no other IP addresses than its own (stage/guard.h) */
+	RULE_NO_DHCP_SERVER = 1 << 21, /* its owner answers no DHCP */
+	RULE_NO_ROUTER = 1 << 22, /* its owner sends no router advertisements */
+	RULES_GUARD = RULE_GUARDS_ADDRESSES | RULE_NO_DHCP_SERVER | RULE_NO_ROUTER,
 	RULE_SHARES_MACS = 1 << 16, /* learn_limit is its share of the host's table, below its own limit */
 };
 
@@ -119,7 +125,10 @@ struct port {
 	u32 storm_rate
 		[CLASSES]; /* frames a second that are flooded, by class; unicast: of unknown destination; 0 = any number */
 	u32 storm_depth[CLASSES]; /* frames at once */
-	u64 reserved[5];
+	u32 guard_first; /* of guard_addresses: those of IPv4, then those of IPv6 */
+	u16 guard_ipv4; /* how many */
+	u16 guard_ipv6;
+	u64 reserved[4];
 	u16 reserved4[2];
 	u16 siblings; /* family of ports of one owner that may use each other's MACs, 0 = none (stage/sibling.h) */
 	u16 next_owner; /* slot of the next port with the same MAC, 0 = none; see first_awake */
@@ -229,6 +238,12 @@ struct storm_bucket {
 	u64 reserved[5]; /* a cache line for each port */
 };
 
+/* An address, or the addresses of a prefix, that a port's owner may use. IPv4 has the first four bytes. */
+struct guard_address {
+	u64 address[2]; /* in the order of the wire */
+	u64 mask[2];
+};
+
 /* What a slot and a switch id stand for, so that an agent that starts can adopt them. */
 struct port_name {
 	u8 switch_name[NAME_LEN];
@@ -257,6 +272,7 @@ PLAN_TABLE(groups, struct group, MAX_GROUPS);
 PLAN_TABLE(members, struct member_chunk, MAX_MEMBER_CHUNKS);
 
 PLAN_TABLE(owners, struct owner_bucket, OWNER_BUCKETS);
+PLAN_TABLE(guard_addresses, struct guard_address, MAX_GUARD_ADDRESSES);
 
 struct {
 	MAP_UINT(type, MAP_ARRAY);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* May the frame enter at all (frame-rules §1)? */
 #pragma once
+#include "stage/guard.h"
 #include "stage/loop.h"
 
 INLINE bool is_spanning_tree(const u8 *dst)
@@ -108,6 +109,8 @@ INLINE enum reason admit_port(struct frame *f)
 		return REASON_FORGED_TRANSMIT; /* S1 */
 	if (f->l3_length > p->switch_mtu)
 		return REASON_MTU_EXCEEDED;
+	if (UNLIKELY(p->rules & RULES_GUARD))
+		return guard(f);
 	return REASON_NONE;
 }
 

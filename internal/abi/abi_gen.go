@@ -9,34 +9,39 @@ type Reason uint8
 
 // Values of enum reason.
 const (
-	ReasonNone             Reason = 0
-	ReasonMalformed        Reason = 1
-	ReasonPortBlocked      Reason = 2
-	ReasonSourceGroup      Reason = 3
-	ReasonSourceZero       Reason = 4
-	ReasonGuestBPDU        Reason = 5
-	ReasonForgedTransmit   Reason = 6
-	ReasonGuestTagged      Reason = 7
-	ReasonVLANNotAllowed   Reason = 8
-	ReasonMACLimit         Reason = 9
-	ReasonOwnDestination   Reason = 10
-	ReasonUnknownUnicast   Reason = 11
-	ReasonNoReceiver       Reason = 12
-	ReasonMTUExceeded      Reason = 13
-	ReasonUplinkVLAN       Reason = 14
-	ReasonNoUplink         Reason = 15
-	ReasonReceiverBlocked  Reason = 16
-	ReasonReceiverDown     Reason = 17
-	ReasonMACChange        Reason = 18
-	ReasonReversePath      Reason = 19
-	ReasonReflected        Reason = 20
-	ReasonDeviceRefused    Reason = 21
-	ReasonStormControl     Reason = 22
-	ReasonGuestLinkControl Reason = 24
-	ReasonMACTableFull     Reason = 25
-	ReasonLoopBlocked      Reason = 26
-	ReasonReceiverWaiting  Reason = 27
-	ReasonCount            Reason = 28
+	ReasonNone                     Reason = 0
+	ReasonMalformed                Reason = 1
+	ReasonPortBlocked              Reason = 2
+	ReasonSourceGroup              Reason = 3
+	ReasonSourceZero               Reason = 4
+	ReasonGuestBPDU                Reason = 5
+	ReasonForgedTransmit           Reason = 6
+	ReasonGuestTagged              Reason = 7
+	ReasonVLANNotAllowed           Reason = 8
+	ReasonMACLimit                 Reason = 9
+	ReasonOwnDestination           Reason = 10
+	ReasonUnknownUnicast           Reason = 11
+	ReasonNoReceiver               Reason = 12
+	ReasonMTUExceeded              Reason = 13
+	ReasonUplinkVLAN               Reason = 14
+	ReasonNoUplink                 Reason = 15
+	ReasonReceiverBlocked          Reason = 16
+	ReasonReceiverDown             Reason = 17
+	ReasonMACChange                Reason = 18
+	ReasonReversePath              Reason = 19
+	ReasonReflected                Reason = 20
+	ReasonDeviceRefused            Reason = 21
+	ReasonStormControl             Reason = 22
+	ReasonGuestLinkControl         Reason = 24
+	ReasonMACTableFull             Reason = 25
+	ReasonLoopBlocked              Reason = 26
+	ReasonReceiverWaiting          Reason = 27
+	ReasonIPSourceNotAllowed       Reason = 28
+	ReasonARPSenderNotAllowed      Reason = 29
+	ReasonNDTargetNotAllowed       Reason = 30
+	ReasonGuestDHCPServer          Reason = 31
+	ReasonGuestRouterAdvertisement Reason = 32
+	ReasonCount                    Reason = 33
 )
 
 var reasonNames = [...]string{
@@ -67,6 +72,11 @@ var reasonNames = [...]string{
 	25: "mac-table-full",
 	26: "loop-blocked",
 	27: "receiver-waiting",
+	28: "ip-source-not-allowed",
+	29: "arp-sender-not-allowed",
+	30: "nd-target-not-allowed",
+	31: "guest-dhcp-server",
+	32: "guest-router-advertisement",
 }
 
 // Values of enum reason_room.
@@ -77,24 +87,26 @@ const (
 
 // Values of enum limits.
 const (
-	MaxPorts          = 2048
-	MaxSwitches       = 32
-	MaxVLANSets       = 2048
-	MaxTeams          = 2048
-	MaxGroups         = 4096
-	MaxMemberChunks   = 8192
-	Chunk             = 32
-	SegmentsPerSwitch = 8192
-	MaxDirectIfindex  = 65536
-	OwnerBucketBits   = 12
-	OwnerBuckets      = 4096
-	OwnersPerBucket   = 4
-	MaxSameMAC        = 4
-	DefaultMACs       = 131072
-	MaxMarks          = 65536
-	MaxRecords        = 256
-	MaxFrame          = 9216
-	NameLen           = 64
+	MaxPorts              = 2048
+	MaxSwitches           = 32
+	MaxVLANSets           = 2048
+	MaxTeams              = 2048
+	MaxGroups             = 4096
+	MaxMemberChunks       = 8192
+	Chunk                 = 32
+	SegmentsPerSwitch     = 8192
+	MaxDirectIfindex      = 65536
+	OwnerBucketBits       = 12
+	OwnerBuckets          = 4096
+	OwnersPerBucket       = 4
+	MaxSameMAC            = 4
+	DefaultMACs           = 131072
+	MaxMarks              = 65536
+	MaxGuardAddresses     = 16384
+	GuardAddressesPerPort = 128
+	MaxRecords            = 256
+	MaxFrame              = 9216
+	NameLen               = 64
 )
 
 // Values of enum port_flag.
@@ -128,16 +140,20 @@ const (
 
 // Values of enum port_rule.
 const (
-	RulePassLACP    = 1
-	RulePassLLDP    = 2
-	RulePassEAPOL   = 4
-	RulePassPTP     = 8
-	RulePassBPDU    = 16
-	RulePassCDP     = 32
-	RuleLoopBlocked = 256
-	RuleWaits       = 4096
-	RuleSiblings    = 8192
-	RuleSharesMACs  = 65536
+	RulePassLACP        = 1
+	RulePassLLDP        = 2
+	RulePassEAPOL       = 4
+	RulePassPTP         = 8
+	RulePassBPDU        = 16
+	RulePassCDP         = 32
+	RuleLoopBlocked     = 256
+	RuleWaits           = 4096
+	RuleSiblings        = 8192
+	RuleGuardsAddresses = 1048576
+	RuleNoDHCPServer    = 2097152
+	RuleNoRouter        = 4194304
+	RulesGuard          = 7340032
+	RuleSharesMACs      = 65536
 )
 
 // Values of enum vlan_mode.
@@ -306,7 +322,10 @@ type Port struct {
 	Ageing     uint64
 	StormRate  [3]uint32
 	StormDepth [3]uint32
-	Reserved   [5]uint64
+	GuardFirst uint32
+	GuardIpv4  uint16
+	GuardIpv6  uint16
+	Reserved   [4]uint64
 	Reserved4  [2]uint16
 	Siblings   uint16
 	NextOwner  uint16
@@ -366,6 +385,13 @@ type OwnerBucket struct {
 	Key      [4]uint64
 	Slot     [4]uint32
 	Reserved [2]uint64
+}
+
+// GuardAddress is struct guard_address.
+type GuardAddress struct {
+	_       structs.HostLayout
+	Address [2]uint64
+	Mask    [2]uint64
 }
 
 // MACKey is struct mac_key.

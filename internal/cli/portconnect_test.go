@@ -39,7 +39,8 @@ func TestS9_ThePortsOwnPolicyOnTheCommandLine(t *testing.T) {
 	c.must(strings.Fields("port connect p --port-group g --trunk 0,10-20 --qinq --promiscuous accept --mac-changes accept --forged-transmits reject" +
 		" --loop-detection=false --guest-link-control lacp,lldp --mac-learning --mac-limit 0 --mac-limit-policy allow --mac-ageing 5m --unicast-flooding=false" +
 		" --teaming explicit --active u1,u2 --standby u3 --failback=false --notify-switches=false --failure-detection beacon --blocked=false --ipfix --ipfix-observe egress" +
-		" --storm-broadcast 1000 --storm-multicast 0 --storm-unknown-unicast 500 --storm-burst 250ms")...)
+		" --storm-broadcast 1000 --storm-multicast 0 --storm-unknown-unicast 500 --storm-burst 250ms" +
+		" --address-guard --guard-addresses 192.0.2.10,2001:db8::/64 --dhcp-server reject --router-advertisements reject")...)
 	p := s.asked[0].(api.Connect).Port
 	if d := cmp.Diff(&spec.VLAN{Trunk: []string{"0", "10-20"}, Outer: "802.1ad"}, p.VLAN); d != "" {
 		t.Error(d)

@@ -33,6 +33,7 @@ const (
 	capturingMapFlows               = "flows"
 	capturingMapGrace               = "grace"
 	capturingMapGroups              = "groups"
+	capturingMapGuardAddresses      = "guard_addresses"
 	capturingMapHeld                = "held"
 	capturingMapIngressStandIn      = "ingress_stand_in"
 	capturingMapMacs                = "macs"
@@ -156,6 +157,7 @@ type capturingMapSpecs struct {
 	Flows             *ebpf.MapSpec `ebpf:"flows"`
 	Grace             *ebpf.MapSpec `ebpf:"grace"`
 	Groups            *ebpf.MapSpec `ebpf:"groups"`
+	GuardAddresses    *ebpf.MapSpec `ebpf:"guard_addresses"`
 	Held              *ebpf.MapSpec `ebpf:"held"`
 	IngressStandIn    *ebpf.MapSpec `ebpf:"ingress_stand_in"`
 	Macs              *ebpf.MapSpec `ebpf:"macs"`
@@ -237,6 +239,7 @@ type capturingMaps struct {
 	Flows             *ebpf.Map `ebpf:"flows"`
 	Grace             *ebpf.Map `ebpf:"grace"`
 	Groups            *ebpf.Map `ebpf:"groups"`
+	GuardAddresses    *ebpf.Map `ebpf:"guard_addresses"`
 	Held              *ebpf.Map `ebpf:"held"`
 	IngressStandIn    *ebpf.Map `ebpf:"ingress_stand_in"`
 	Macs              *ebpf.Map `ebpf:"macs"`
@@ -287,6 +290,7 @@ func (m *capturingMaps) Close() error {
 		m.Flows,
 		m.Grace,
 		m.Groups,
+		m.GuardAddresses,
 		m.Held,
 		m.IngressStandIn,
 		m.Macs,

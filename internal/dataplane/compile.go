@@ -20,6 +20,8 @@ type image struct {
 	groups   []abi.Group
 	members  []abi.MemberChunk
 	owners   []abi.OwnerBucket
+	// guardAddresses are those of the ports under an address guard.
+	guardAddresses []abi.GuardAddress
 	// ownerSeed is the seed under which owners was built.
 	ownerSeed uint64
 }
@@ -30,7 +32,7 @@ func compile(d binding.Desired, s *slots, ticksPerSecond uint64) (*image, error)
 		d: d, slots: s, hz: ticksPerSecond,
 		img:      &image{ports: make([]abi.Port, abi.MaxPorts), segments: map[uint8][]abi.SegmentChunk{}},
 		owners:   make([]owned, 0, len(d.Facts)),
-		setIndex: map[plan.VLANSet]uint16{}, teamIndex: map[abi.Team]uint16{}, teamOf: map[teamLists]uint16{}, lists: map[*plan.Effective]*entries{},
+		setIndex: map[plan.VLANSet]uint16{}, teamIndex: map[abi.Team]uint16{}, teamOf: map[teamLists]uint16{}, lists: map[*plan.Effective]*entries{}, guards: map[string]guardList{},
 	}
 	c.img.groups = []abi.Group{{}}
 	for _, sw := range d.Plan.Switches {
@@ -52,6 +54,7 @@ type compiler struct {
 	setIndex  map[plan.VLANSet]uint16
 	teamIndex map[abi.Team]uint16
 	teamOf    map[teamLists]uint16
+	guards    map[string]guardList
 	// lists are those of teams of which nothing rests, by the policy that ports share.
 	lists map[*plan.Effective]*entries
 }
@@ -153,6 +156,9 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a bi
 	if f.Waits() {
 		rec.Rules |= abi.RuleWaits
 		rec.Wait = f.Wait
+	}
+	if err := c.compileGuard(&rec, p); err != nil {
+		return rec, err
 	}
 	compileStormControl(&rec, &pol.StormControl)
 	if len(sw.Uplinks) > 0 && rec.StormRate[abi.ClassUnicast] == 0 {

@@ -38,9 +38,10 @@ const mostTrunks = 6
 // member of a plan; groups and their members are as many as there are different memberships of segments. A segment's
 // receivers are the access ports of its VLAN, or none, and those of any of the trunks.
 func surelyFits(p *plan.Plan) bool {
-	members, groups, chunks := 0, 1, 0
+	members, groups, chunks, guards := 0, 1, 0, 0
 	for _, sw := range p.Switches {
 		members += len(sw.Uplinks) + len(sw.Ports)
+		guards += guarded(sw)
 		m := membershipsOf(sw)
 		if len(m.trunks) > mostTrunks {
 			return false
@@ -56,7 +57,7 @@ func surelyFits(p *plan.Plan) bool {
 			chunks += subsets * 3 * ((n + inTrunks + abi.Chunk - 1) / abi.Chunk) // all, unknown, promiscuous
 		}
 	}
-	return len(p.Switches) <= abi.MaxSwitches && members < abi.MaxPorts && groups <= abi.MaxGroups && chunks <= abi.MaxMemberChunks
+	return len(p.Switches) <= abi.MaxSwitches && members < abi.MaxPorts && groups <= abi.MaxGroups && chunks <= abi.MaxMemberChunks && guards <= abi.MaxGuardAddresses
 }
 
 // notAccess stands for the segments that no access port is in.

@@ -87,7 +87,7 @@ func (h half) bytes() int64 { return int64(h.table.MaxEntries()) / 2 * int64(h.t
 // halves are the plan tables, in an order of their own.
 func halves(m *vswitchMaps, t *planTables) []half {
 	return []half{{m.Ports, t.ports}, {m.VlanSets, t.vlanSets}, {m.Teams, t.teams}, {m.Segments, t.segments},
-		{m.Groups, t.groups}, {m.Members, t.members}, {m.Owners, t.owners}}
+		{m.Groups, t.groups}, {m.Members, t.members}, {m.Owners, t.owners}, {m.GuardAddresses, t.guards}}
 }
 
 // Snapshot copies the live tables; it changes nothing and takes milliseconds. Entries that change meanwhile are copied as they

@@ -20,6 +20,7 @@ type planTables struct {
 	groups   *ebpf.Memory
 	members  *ebpf.Memory
 	owners   *ebpf.Memory
+	guards   *ebpf.Memory
 	grace    *grace
 	// reading: runs of the program may still read the idle half.
 	reading bool
@@ -32,7 +33,7 @@ func openPlanTables(m *vswitchMaps) (*planTables, error) {
 		from *ebpf.Map
 	}{
 		{&t.ports, m.Ports}, {&t.vlanSets, m.VlanSets}, {&t.teams, m.Teams},
-		{&t.segments, m.Segments}, {&t.groups, m.Groups}, {&t.members, m.Members}, {&t.owners, m.Owners},
+		{&t.segments, m.Segments}, {&t.groups, m.Groups}, {&t.members, m.Members}, {&t.owners, m.Owners}, {&t.guards, m.GuardAddresses},
 	} {
 		mem, err := e.from.Memory()
 		if err != nil {
@@ -80,6 +81,7 @@ func (t *planTables) write(img *image) (abi.Control, error) {
 		put(t.groups, img.groups, half*abi.MaxGroups),
 		put(t.members, img.members, half*abi.MaxMemberChunks),
 		put(t.owners, img.owners, half*abi.OwnerBuckets),
+		put(t.guards, img.guardAddresses, half*abi.MaxGuardAddresses),
 	}
 	for id, chunks := range img.segments {
 		errs = append(errs, put(t.segments, chunks, half*abi.MaxSwitches*perSwitch+int64(id)*perSwitch))

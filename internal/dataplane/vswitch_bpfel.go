@@ -28,6 +28,7 @@ const (
 	vswitchMapFlows               = "flows"
 	vswitchMapGrace               = "grace"
 	vswitchMapGroups              = "groups"
+	vswitchMapGuardAddresses      = "guard_addresses"
 	vswitchMapHeld                = "held"
 	vswitchMapIngressStandIn      = "ingress_stand_in"
 	vswitchMapMacs                = "macs"
@@ -146,6 +147,7 @@ type vswitchMapSpecs struct {
 	Flows             *ebpf.MapSpec `ebpf:"flows"`
 	Grace             *ebpf.MapSpec `ebpf:"grace"`
 	Groups            *ebpf.MapSpec `ebpf:"groups"`
+	GuardAddresses    *ebpf.MapSpec `ebpf:"guard_addresses"`
 	Held              *ebpf.MapSpec `ebpf:"held"`
 	IngressStandIn    *ebpf.MapSpec `ebpf:"ingress_stand_in"`
 	Macs              *ebpf.MapSpec `ebpf:"macs"`
@@ -222,6 +224,7 @@ type vswitchMaps struct {
 	Flows             *ebpf.Map `ebpf:"flows"`
 	Grace             *ebpf.Map `ebpf:"grace"`
 	Groups            *ebpf.Map `ebpf:"groups"`
+	GuardAddresses    *ebpf.Map `ebpf:"guard_addresses"`
 	Held              *ebpf.Map `ebpf:"held"`
 	IngressStandIn    *ebpf.Map `ebpf:"ingress_stand_in"`
 	Macs              *ebpf.Map `ebpf:"macs"`
@@ -267,6 +270,7 @@ func (m *vswitchMaps) Close() error {
 		m.Flows,
 		m.Grace,
 		m.Groups,
+		m.GuardAddresses,
 		m.Held,
 		m.IngressStandIn,
 		m.Macs,

@@ -42,7 +42,10 @@ func admitFromPort(r *run) abi.Reason {
 	if !p.Policy.ForgedTransmits.V && f.src != p.mac { // S1, S2, C1
 		return abi.ReasonForgedTransmit
 	}
-	return tooLong(r)
+	if reason := tooLong(r); reason != abi.ReasonNone {
+		return reason
+	}
+	return r.h.rules.guard(r)
 }
 
 // guestControl decides about link control that a guest sends: spanning tree by the switch's filter and the port's exception (S36), all other

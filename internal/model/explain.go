@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"heddle/internal/abi"
@@ -233,6 +234,12 @@ func (r *run) whyPortDropped(reason abi.Reason) (Stage, string) {
 	case abi.ReasonGuestLinkControl:
 		return StageAdmit, fmt.Sprintf("%s is a link control address: what the %s lets port %s send there is %s", r.head.dst,
 			words(pol.GuestLinkControl.From), p.ID, listWords(pol.GuestLinkControl.V))
+	case abi.ReasonIPSourceNotAllowed, abi.ReasonARPSenderNotAllowed, abi.ReasonNDTargetNotAllowed:
+		return StageAdmit, r.guardWords()
+	case abi.ReasonGuestDHCPServer:
+		return StageAdmit, fmt.Sprintf("port %s answers DHCP, and DHCP servers are %s", p.ID, answer(pol.DHCPServer))
+	case abi.ReasonGuestRouterAdvertisement:
+		return StageAdmit, fmt.Sprintf("port %s says that it is an IPv6 router, and router advertisements are %s", p.ID, answer(pol.RouterAdvertisements))
 	case abi.ReasonForgedTransmit:
 		return StageAdmit, fmt.Sprintf("the source %s is not port %s's MAC %s, and forged transmits are %s",
 			r.head.src, p.ID, p.mac, answer(pol.ForgedTransmits))
@@ -250,6 +257,16 @@ func (r *run) whyPortDropped(reason abi.Reason) (Stage, string) {
 			p.MACShare, words(pol.Learning.LimitPolicy.From))
 	}
 	return StageDeliver, reason.String()
+}
+
+func (r *run) guardWords() string {
+	p := r.from
+	what := "the frame's IP address can't be read"
+	if a, ok := ClaimedAddress(r.head.raw); ok {
+		what = a.String() + " is not the port's"
+	}
+	return fmt.Sprintf("%s: the address guard (%s) lets port %s use %s", what, words(p.Policy.AddressGuard.Enabled.From), p.ID,
+		listWords(append(slices.Clone(p.Policy.AddressGuard.Addresses.V), p.Addresses...)))
 }
 
 func (r *run) mtuWords() string {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -58,6 +59,7 @@ type port struct {
 	violation bool     // S3: its adapter uses a MAC it may not
 	active    []path
 	standby   []path
+	addresses []netip.Prefix // S108: those that its owner may use under an address guard
 	tally     *tally
 }
 
@@ -102,6 +104,7 @@ func (h *Host) index(p *plan.Switch, f plan.Facts, t *tables) *vswitch {
 		o.fact, o.connected = f[pp.ID]
 		o.active = pick(paths, pp.Policy.Teaming.Active.V)
 		o.standby = pick(paths, pp.Policy.Teaming.Standby.V)
+		o.addresses = guardAddresses(pp)
 		sw.ports = append(sw.ports, o)
 		sw.named[pp.ID.Name] = o
 	}

@@ -36,7 +36,7 @@ type place struct {
 type stages struct {
 	packet                         func(frame []byte) packet
 	admit, classify, learn, lookUp func(*run) abi.Reason
-	stormControl                   func(*run) abi.Reason
+	guard, stormControl            func(*run) abi.Reason
 	receivers                      func(*run) (ports []*port, up *uplink, noUplink bool)
 	choose                         func(p *port, f *header, source plan.MAC) path
 	member                         func(g *lag, f *header, s Segment) *uplink
@@ -49,7 +49,7 @@ type stages struct {
 
 func rules() stages {
 	return stages{
-		packet: readPacket, admit: admit, classify: classify, learn: learn, lookUp: lookUp, stormControl: stormControl, receivers: receivers, choose: choose, member: member,
+		packet: readPacket, admit: admit, guard: guard, classify: classify, learn: learn, lookUp: lookUp, stormControl: stormControl, receivers: receivers, choose: choose, member: member,
 		portRules: portRules, uplinkRules: uplinkRules, hostRules: hostRules, fromHost: fromHost, wire: wire,
 	}
 }

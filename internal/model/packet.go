@@ -13,6 +13,8 @@ type packet struct {
 	protocol uint8
 	tos, ttl uint8
 	fragment bool   // it is one of several parts
+	later    bool   // it is not the first of them
+	layer4   []byte // behind the IP header and what follows it of extensions; none of a later fragment
 	ports    []byte // source and destination, 4 bytes; nil for none
 	icmp     []byte // type and code, 2 bytes; nil for none
 	tcpFlags uint16
@@ -60,7 +62,7 @@ func (p *packet) readIPv4() {
 	p.version, p.protocol, p.tos, p.ttl = 4, b[9], b[1], b[8]
 	p.src, p.dst = b[12:16], b[16:20]
 	more, offset := b[6]&0x20 != 0, binary.BigEndian.Uint16(b[6:])&0x1fff
-	p.fragment = more || offset > 0
+	p.fragment, p.later = more || offset > 0, offset > 0
 	if offset == 0 {
 		p.readLayer4(p.bytes[header:])
 	}
@@ -91,7 +93,8 @@ func (p *packet) readIPv6() {
 		}
 		p.protocol, rest = rest[0], rest[min(n, len(rest)):]
 		if offset > 0 {
-			return // a later fragment
+			p.later = true
+			return
 		}
 	}
 	p.readLayer4(rest)
@@ -116,6 +119,7 @@ func extension(number uint8, b []byte) (length int, found bool) {
 
 // readLayer4 reads what begins layer 4: b is what there is of it.
 func (p *packet) readLayer4(b []byte) {
+	p.layer4 = b
 	switch p.protocol {
 	case protoTCP, protoUDP, protoUDPLite, protoSCTP, protoDCCP:
 		if len(b) >= 4 {

@@ -57,6 +57,7 @@ func vnic(name string, opts ...func(*plan.Port, *plan.Fact)) part {
 		n := len(r.sw.Ports) + 1
 		p := &plan.Port{ID: id(name), Number: uint32(n), InitialMAC: portMAC(n), Device: name, Policy: &plan.Effective{}}
 		p.Policy.ForgedTransmits.V = true
+		p.Policy.DHCPServer.V, p.Policy.RouterAdvertisements.V = true, true
 		p.Policy.Learning.Ageing.V = time.Minute
 		p.Policy.Learning.Limit.V = 4096
 		p.Policy.Learning.LimitPolicy.V = spec.LimitDrop

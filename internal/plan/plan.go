@@ -111,12 +111,22 @@ type Effective struct {
 	ForgedTransmits Value[bool] `json:"forgedTransmits"`
 	LoopDetection   Value[bool] `json:"loopDetection"`
 	// GuestLinkControl are the link control protocols that the owner may send.
-	GuestLinkControl Value[[]string] `json:"guestLinkControl"`
-	Learning         Learning        `json:"learning"`
-	Teaming          Teaming         `json:"teaming"`
-	Monitoring       Monitoring      `json:"monitoring"`
+	GuestLinkControl     Value[[]string] `json:"guestLinkControl"`
+	AddressGuard         AddressGuard    `json:"addressGuard"`
+	DHCPServer           Value[bool]     `json:"dhcpServer"`
+	RouterAdvertisements Value[bool]     `json:"routerAdvertisements"`
+	Learning             Learning        `json:"learning"`
+	Teaming              Teaming         `json:"teaming"`
+	Monitoring           Monitoring      `json:"monitoring"`
 	// StormControl limits what the port's owner sends to more than one receiver.
 	StormControl StormControl `json:"stormControl"`
+}
+
+// AddressGuard is the effective policy about the IP addresses that the owner uses.
+type AddressGuard struct {
+	Enabled Value[bool] `json:"enabled"`
+	// Addresses are addresses and prefixes.
+	Addresses Value[[]string] `json:"addresses"`
 }
 
 // StormControl is the effective storm control policy: rates in frames per second, 0 = no limit, and how long a time's worth of a

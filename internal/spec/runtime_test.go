@@ -219,3 +219,25 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A guard without addresses leaves its guest no more than to ask for one: that is said, and where it is not so nothing is.
+func TestWarnings_NameAGuardedPortWithoutAddresses(t *testing.T) {
+	const file = `
+switches:
+  - name: lab
+    defaults: {security: {addressGuard: {enabled: true}}}
+    portGroups: [{name: web, overrides: {security: true}}, {name: plain, security: {addressGuard: {enabled: false}}}]
+ports:
+  - {name: vm1, switch: lab, portGroup: %s, role: %s, security: {addressGuard: {%s}}}
+`
+	for _, c := range []struct {
+		group, role, guard string
+		warned             bool
+	}{{"web", "vnic", "addresses: []", true}, {"web", "vnic", "addresses: [192.0.2.1]", false}, {"web", "vnic", "enabled: false", false},
+		{"plain", "vnic", "addresses: []", false}, {"web", "host", "addresses: []", false}} {
+		got := mustParse(t, fmt.Sprintf(file, c.group, c.role, c.guard)).Warnings()
+		if (len(got) == 1) != c.warned || c.warned && !strings.Contains(got[0], "7:5: ports[vm1]: the address guard is on") {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}

@@ -255,8 +255,23 @@ type Security struct {
 	// GuestLinkControl are the link control protocols that the owner may send, as guests do that are network appliances or parts of
 	// a lab: lacp, lldp, eapol, ptp, cdp, bpdu; default none of them (S97). bpdu is the exception to checks.blockGuestBPDU.
 	GuestLinkControl *[]string `yaml:"guestLinkControl,omitempty" json:"guestLinkControl,omitzero"`
+	// AddressGuard lets the owner use no other IP addresses than its own, in IP, ARP and neighbour discovery (S86, S108).
+	AddressGuard AddressGuard `yaml:"addressGuard,omitempty" json:"addressGuard,omitzero"`
+	// DHCPServer says whether the owner may answer DHCP and DHCPv6 (S87); default accept.
+	DHCPServer Answer `yaml:"dhcpServer,omitempty" json:"dhcpServer,omitzero"`
+	// RouterAdvertisements says whether the owner may say that it is an IPv6 router; default accept.
+	RouterAdvertisements Answer `yaml:"routerAdvertisements,omitempty" json:"routerAdvertisements,omitzero"`
 	// MACLearning learns the addresses behind the port; needs a distributed switch.
 	MACLearning MACLearning `yaml:"macLearning,omitempty" json:"macLearning,omitzero"`
+}
+
+// AddressGuard says which IP addresses a port's owner may use.
+type AddressGuard struct {
+	// Enabled drops what the owner sends from other addresses than those listed at its port; default false.
+	Enabled *bool `yaml:"enabled,omitempty" json:"enabled,omitzero"`
+	// Addresses are the owner's: at most 64 addresses and prefixes, such as "192.0.2.10" and "2001:db8:1::/64". They are listed at the port
+	// alone, and an address may be listed at several ports. A host port's own addresses need not be listed.
+	Addresses *[]string `yaml:"addresses,omitempty" json:"addresses,omitzero"`
 }
 
 // The protocols of GuestLinkControl.

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,7 +34,10 @@ func (v *validator) policy(i int, chain []level) {
 	enum(v, sec, "promiscuous", p.Security.Promiscuous, Accept, Reject)
 	enum(v, sec, "macChanges", p.Security.MACChanges, Accept, Reject)
 	enum(v, sec, "forgedTransmits", p.Security.ForgedTransmits, Accept, Reject)
+	enum(v, sec, "dhcpServer", p.Security.DHCPServer, Accept, Reject)
+	enum(v, sec, "routerAdvertisements", p.Security.RouterAdvertisements, Accept, Reject)
 	v.linkControl(sec.field("guestLinkControl"), p.Security.GuestLinkControl)
+	v.guardAddresses(sec.field("addressGuard").field("addresses"), own, p.Security.AddressGuard.Addresses)
 	v.learning(sec.field("macLearning"), i, p.Security.MACLearning)
 	v.stormControl(own.at.field("stormControl"), p.StormControl)
 	v.monitoring(own.at.field("monitoring"), p.Monitoring)
@@ -51,6 +55,30 @@ func (v *validator) linkControl(a at, list *[]string) {
 		case slices.Contains((*list)[:i], name):
 			v.fault(a, shown(name), "is named twice")
 		}
+	}
+}
+
+func (v *validator) guardAddresses(a at, own level, list *[]string) {
+	switch {
+	case list == nil:
+		return
+	case own.kind != "port":
+		v.fault(a, shown(listText(*list)), "addresses belong to one port: list them at the ports of %s", own.what())
+		return
+	case len(*list) > MaxGuardAddresses:
+		v.fault(a, "", "at most %d addresses and prefixes, these are %d: give a prefix in place of its addresses", MaxGuardAddresses, len(*list))
+		return
+	}
+	seen := map[netip.Prefix]bool{}
+	for i, s := range *list {
+		p, err := ParseGuardAddress(s)
+		switch {
+		case err != nil:
+			v.fault(a.item(i, ""), shown(s), "%s", err)
+		case seen[p]:
+			v.fault(a.item(i, ""), shown(s), "listed twice: keep one")
+		}
+		seen[p] = true
 	}
 }
 

@@ -179,6 +179,7 @@ func (v *validator) hostOnly(a at, p *Port, i int) {
 // overrides checks that the port group lets the port set what it sets for itself (S9).
 func (v *validator) overrides(a at, p *Port, g *PortGroup) {
 	own := p.Policy
+	own.Security.AddressGuard.Addresses = nil // they belong to the port, whatever its port group says
 	set := map[string]bool{
 		"blocked": own.Blocked != nil, "vlan": own.VLAN != nil, "security": own.Security != Security{}, "teaming": own.Teaming != Teaming{},
 		"monitoring": own.Monitoring != Monitoring{}, "stormControl": own.StormControl != StormControl{},

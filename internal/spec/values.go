@@ -34,6 +34,8 @@ const (
 	maxDeviceName  = 15 // bytes, the kernel's IFNAMSIZ without its final zero
 	maxVLAN        = 4094
 	maxAddressList = 64 // addresses of one host port
+	// MaxGuardAddresses is the largest number of addresses and prefixes that a port's owner may use under an address guard.
+	MaxGuardAddresses = 64
 )
 
 // VLANRange is the ids Lo to Hi, both included and within 0–4094; 0 stands for untagged frames.
@@ -215,6 +217,31 @@ func checkAddress(s string) (netip.Prefix, string) {
 		return p, "an interface's address is a unicast one, such as 192.0.2.1/24 or 2001:db8::1/64"
 	}
 	return p, ""
+}
+
+// ParseGuardAddress reads an address or a prefix that a port's owner may use. The error says what would be right.
+func ParseGuardAddress(s string) (netip.Prefix, error) {
+	var p netip.Prefix
+	var err error
+	if strings.Contains(s, "/") {
+		p, err = netip.ParsePrefix(s)
+	} else if a, e := netip.ParseAddr(s); e == nil && a.Zone() == "" {
+		p = netip.PrefixFrom(a, a.BitLen())
+	} else {
+		err = fmt.Errorf("not an address")
+	}
+	a := p.Addr()
+	switch {
+	case err != nil:
+		return p, fmt.Errorf("not an address such as 192.0.2.10 or 2001:db8::10, or a prefix such as 192.0.2.0/28")
+	case p != p.Masked():
+		return p, fmt.Errorf("write %s for the address, or %s for the prefix", a, p.Masked())
+	case a.Is4In6():
+		return p, fmt.Errorf("an IPv4 address is written as %s", a.Unmap())
+	case p.Bits() > 0 && a.IsUnspecified(), a.IsMulticast(), a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return p, fmt.Errorf("nobody sends from this address: list unicast addresses")
+	}
+	return p, nil
 }
 
 // ValidName says whether an object may have the name.

@@ -12,6 +12,12 @@ func (c *Config) Warnings() []string {
 		warn := func(a at, format string, args ...any) {
 			lines = append(lines, v.where(a)+a.show()+": "+fmt.Sprintf(format, args...))
 		}
+		for k := range c.Ports {
+			if p := &c.Ports[k]; p.Switch == s.Name && p.ActualRole() == VNIC && c.guards(s, p) && !p.hasAddresses() {
+				warn(at{}.field("ports").item(k, p.Name), "the address guard is on, and the port lists no address: its guest can't do more than ask for one; "+
+					"list its own under security: {addressGuard: {addresses: […]}}")
+			}
+		}
 		if len(s.IPFIX.Collectors) > 0 && !c.meters(s) {
 			warn(x.field("collectors"), "nothing is metered on this switch: set monitoring: {ipfix: true} under defaults, or at a port group, port or uplink")
 		}
@@ -23,6 +29,28 @@ func (c *Config) Warnings() []string {
 		}
 	}
 	return lines
+}
+
+// guards says whether the port's addresses are guarded.
+func (c *Config) guards(s *Switch, p *Port) (on bool) {
+	levels := []*Policy{&s.Defaults}
+	for i := range s.PortGroups {
+		if s.PortGroups[i].Name == p.PortGroup {
+			levels = append(levels, &s.PortGroups[i].Policy)
+		}
+	}
+	for _, l := range append(levels, &p.Policy) {
+		if own := l.Security.AddressGuard.Enabled; own != nil {
+			on = *own
+		}
+	}
+	return on
+}
+
+// hasAddresses says whether addresses are listed at the port.
+func (p *Port) hasAddresses() bool {
+	list := p.Security.AddressGuard.Addresses
+	return list != nil && len(*list) > 0
 }
 
 // meters says whether any level of the switch's policies has flows metered, or lets a port that is connected later ask for it.

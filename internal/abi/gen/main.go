@@ -135,7 +135,7 @@ func writeStruct(b *bytes.Buffer, f *btf.GoFormatter, s *btf.Struct, seen map[st
 // camel turns port_flag into PortFlag, keeping the initialisms of the field.
 func camel(s string) string {
 	initialisms := map[string]string{"mac": "MAC", "macs": "MACs", "vlan": "VLAN", "mtu": "MTU", "id": "ID", "ip": "IP", "cpu": "CPU", "ad": "AD", "vid": "VID", "bpdu": "BPDU", "tx": "Tx", "tci": "TCI", "lag": "LAG",
-		"lacp": "LACP", "lldp": "LLDP", "eapol": "EAPOL", "ptp": "PTP", "cdp": "CDP"}
+		"lacp": "LACP", "lldp": "LLDP", "eapol": "EAPOL", "ptp": "PTP", "cdp": "CDP", "arp": "ARP", "nd": "ND", "dhcp": "DHCP"}
 	var out strings.Builder
 	for _, part := range strings.Split(s, "_") {
 		if up, ok := initialisms[part]; ok {

@@ -75,7 +75,7 @@ func rules() map[string]Rule {
 	stand(Verbs, false, "internal/cli", "internal/cli/top")
 	stand(Top, false, "cmd/heddle", "packaging", "internal/dev/docgen", "internal/dev/docgen/cmd/docgen", "internal/dev/docgen/cmd/manpages",
 		"internal/dev/layout", "internal/dev/layout/cmd/layout", "internal/dev/verifier", "internal/dev/verifier/cmd/verifier-budget",
-		"internal/test/difftest", "internal/test/host", "internal/test/kernels", "internal/test/kerneltest", "internal/test/smoke",
+		"internal/test/difftest", "internal/test/guardcases", "internal/test/host", "internal/test/kernels", "internal/test/kerneltest", "internal/test/smoke",
 		"internal/test/testkit", "internal/test/testkit/asheddle", "internal/test/testkit/cable", "internal/test/testkit/certs", "internal/test/testkit/cmd/runtests",
 		"internal/test/testkit/pty", "internal/test/testkit/realhost")
 	return all

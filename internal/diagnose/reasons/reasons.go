@@ -52,7 +52,7 @@ func Lookup(r abi.Reason) (Reason, bool) {
 
 // Reasons returns every reason in the order of its number.
 func Reasons() []Reason {
-	return append(append(append(admission(), lookup()...), delivery()...), storm(), guestLinkControl(), tableFull(), loop(), waiting())
+	return append(append(append(append(admission(), lookup()...), delivery()...), storm(), guestLinkControl(), tableFull(), loop(), waiting()), guards()...)
 }
 
 // admission are the reasons decided where the frame comes in.
@@ -120,6 +120,23 @@ func guestLinkControl() Reason {
 func tableFull() Reason {
 	return Reason{abi.ReasonMACTableFull, Frame, "The host's table of learned addresses has no more room for this port: the ports' limits add up to more than it holds, and the port has its fair share of it.",
 		"host.macTable, security.macLearning.limit", "Set a larger `host: {macTable: …}` and restart the agent, or lower `limit` on port groups whose guests need fewer addresses.", "heddle mac list --learned", []string{"S15"}}
+}
+
+// guards are those of an owner that uses addresses that are not its own, or plays a part that it may not.
+func guards() []Reason {
+	const list = "Add the address to `security: {addressGuard: {addresses: […]}}` at the port, if it is the guest's own; else see who in the guest uses it."
+	return []Reason{
+		{abi.ReasonIPSourceNotAllowed, Frame, "The guest sent IP from an address that is not one of its port's, or in a form that hides the address.",
+			"security.addressGuard.enabled", list, apply, []string{"S86", "S108", "D32"}},
+		{abi.ReasonARPSenderNotAllowed, Frame, "The guest sent ARP in the name of an address that is not one of its port's, or ARP that can't be read.",
+			"security.addressGuard.enabled", list, apply, []string{"S108", "D32"}},
+		{abi.ReasonNDTargetNotAllowed, Frame, "The guest told its IPv6 neighbours that it has an address that is not one of its port's, or hides what it tells them.",
+			"security.addressGuard.enabled", list, apply, []string{"S108", "D32"}},
+		{abi.ReasonGuestDHCPServer, Frame, "The guest answered DHCP or DHCPv6 as a server does, and may not.",
+			"security.dhcpServer", "Set `security: {dhcpServer: accept}` on the port group of the network's DHCP servers.", apply, []string{"S87", "D32"}},
+		{abi.ReasonGuestRouterAdvertisement, Frame, "The guest advertised itself as an IPv6 router, and may not.",
+			"security.routerAdvertisements", "Set `security: {routerAdvertisements: accept}` on the port group of the network's routers.", apply, []string{"D32"}},
+	}
 }
 
 // delivery are the reasons decided about one receiver's copy.

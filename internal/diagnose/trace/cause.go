@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"heddle/internal/abi"
 	"heddle/internal/diagnose/reasons"
 	"heddle/internal/model"
 	"heddle/internal/plan"
+	"heddle/internal/spec"
 )
 
 // What may keep a frame from the port asked about without any rule refusing it.
@@ -37,6 +39,7 @@ type subject struct {
 	tags     int
 	inner    uint16 // the type behind the outermost tag
 	layer3   int
+	claimed  netip.Addr // the address that the frame says its sender has; not valid where it is not known
 }
 
 func (t *tracer) subject(from, to *place, b []byte, res *model.Result) *subject {
@@ -61,6 +64,7 @@ func (t *tracer) subject(from, to *place, b []byte, res *model.Result) *subject 
 		s.inner = binary.BigEndian.Uint16(b[at:])
 	}
 	s.layer3 = len(b) - 14 - 4*s.tags
+	s.claimed, _ = model.ClaimedAddress(b)
 	if s.to == nil {
 		s.to = t.ownerOf(from, s.dst)
 	}
@@ -200,6 +204,14 @@ func (s *subject) explain(at *place, why abi.Reason) Cause {
 		s.check(&c, "blockGuestBPDU", "guests of this switch may take part in spanning tree; for one port group add bpdu to its guestLinkControl")
 	case abi.ReasonGuestLinkControl:
 		s.linkControl(&c, at.port)
+	case abi.ReasonIPSourceNotAllowed, abi.ReasonARPSenderNotAllowed, abi.ReasonNDTargetNotAllowed:
+		s.guarded(&c, at.port)
+	case abi.ReasonGuestDHCPServer:
+		c.Why = "the guest answers DHCP, and its port may not"
+		s.set(&c, at.port, "security.dhcpServer", string(spec.Accept))
+	case abi.ReasonGuestRouterAdvertisement:
+		c.Why = "the guest says that it is an IPv6 router, and its port may not"
+		s.set(&c, at.port, "security.routerAdvertisements", string(spec.Accept))
 	case abi.ReasonForgedTransmit:
 		s.forged(&c, at.port)
 	case abi.ReasonGuestTagged, abi.ReasonVLANNotAllowed:

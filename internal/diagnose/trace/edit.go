@@ -14,6 +14,8 @@ type remedy struct {
 	level  plan.Level
 	set    string
 	flags  string
+	// portOnly: it is set at the port, whatever level the port has it from now.
+	portOnly bool
 }
 
 // settings is the remedy that gives fields of the port's policy other values; the first of them is what is at fault. All are of one part
@@ -21,7 +23,7 @@ type remedy struct {
 func settings(p *plan.Port, list ...plan.Setting) remedy {
 	r := remedy{policy: list[0].Path, set: plan.SettingsYAML(list...)}
 	if f, known := plan.FieldOf(r.policy); known {
-		r.level = f.Level(p.Policy)
+		r.level, r.portOnly = f.Level(p.Policy), f.PortOnly
 	}
 	flags := make([]string, len(list))
 	for i, s := range list {
@@ -50,10 +52,10 @@ func (s *subject) mend(c *Cause, p *plan.Port, r remedy) {
 	setRow(c, p, r.policy)
 	own, connected := s.RunTime[p.ID.Name]
 	switch {
-	case r.level == plan.FromPort && connected:
+	case (r.level == plan.FromPort || r.portOnly) && connected:
 		c.Command = connectCommand(own, p.ID.Switch, r.flags)
 		c.Change = "Connect the port again with the other setting."
-	case r.level == plan.FromPort:
+	case r.level == plan.FromPort || r.portOnly:
 		s.edit(c, EditPort, p.ID.Name, r.set)
 	default:
 		s.edit(c, EditGroup, p.PortGroup, r.set)

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +31,20 @@ type fault struct {
 
 const apply = "heddle apply -f lab.yaml"
 
+// frameOf is a frame of vm1.
+func frameOf(dst, rest string) []byte {
+	src := mac(1)
+	return []byte(dst + string(src[:]) + rest)
+}
+
+func ip6(s string) string { return string(netip.MustParseAddr(s).AsSlice()) }
+
+func addresses(src, dst string) *Addresses {
+	return &Addresses{Src: netip.MustParseAddr(src), Dst: netip.MustParseAddr(dst)}
+}
+
 func faults() []fault {
+	const guarded = "{name: web, security: {addressGuard: {enabled: true}}}"
 	web := "{name: web}"
 	one := config("", web, "vm1 web")
 	two := config("", web, "vm1 web", "vm2 web")
@@ -97,6 +111,25 @@ func faults() []fault {
 				h.Learned = []model.MAC{{Port: id("vm1"), MAC: mac(8), Seen: h.Now}}
 			},
 			policy: "security.macLearning.limitPolicy", setBy: "built-in default", edit: "port group web of switch lab: security: {macLearning: {limitPolicy: allow}}", command: apply},
+		{reason: "ip-source-not-allowed", config: config("", guarded, "vm1 web", "vm2 web"), frame: to(mac(2), Fields{IP: addresses("192.0.2.11", "192.0.2.1")}),
+			policy: "security.addressGuard.enabled", setBy: "port group web", edit: "port vm1: security: {addressGuard: {addresses: [192.0.2.11]}}", command: apply},
+		{reason: "ip-source-not-allowed", name: "a port with addresses", config: config("", guarded, "vm1 web security: {addressGuard: {addresses: [192.0.2.10]}}", "vm2 web"),
+			frame: to(mac(2), Fields{IP: addresses("2001:db8::11", "2001:db8::1")}), policy: "security.addressGuard.enabled", setBy: "port group web",
+			edit: "port vm1: security: {addressGuard: {addresses: [192.0.2.10, 2001:db8::11]}}", command: apply},
+		{reason: "ip-source-not-allowed", name: "its address is hidden", config: config("", guarded, "vm1 web", "vm2 web"),
+			bytes:  frameOf("\xff\xff\xff\xff\xff\xff", "\x00 \xaa\xaa\x03\x00\x00\x00\x08\x00"),
+			policy: "security.addressGuard.enabled", setBy: "port group web", command: "heddle capture vm1 --stage drop --reason ip-source-not-allowed --count 10"},
+		{reason: "arp-sender-not-allowed", config: config("", guarded, "vm1 web", "vm2 web"), frame: to(broadcast, Fields{ARP: addresses("192.0.2.11", "192.0.2.1")}),
+			policy: "security.addressGuard.enabled", setBy: "port group web", edit: "port vm1: security: {addressGuard: {addresses: [192.0.2.11]}}", command: apply},
+		{reason: "nd-target-not-allowed", config: config("", guarded, "vm1 web security: {addressGuard: {addresses: ['2001:db8::1']}}", "vm2 web"),
+			bytes:  frameOf("33\x00\x00\x00\x01", "\x86\xdd`\x00\x00\x00\x00\x18:\xff"+ip6("2001:db8::1")+ip6("ff02::1")+"\x88\x00\x00\x00 \x00\x00\x00"+ip6("2001:db8::2")),
+			policy: "security.addressGuard.enabled", setBy: "port group web", edit: "port vm1: security: {addressGuard: {addresses: [2001:db8::1, 2001:db8::2]}}", command: apply},
+		{reason: "guest-dhcp-server", config: config("", "{name: web, security: {dhcpServer: reject}}", "vm1 web", "vm2 web"),
+			frame: to(broadcast, Fields{IP: addresses("192.0.2.1", "255.255.255.255"), UDP: &Ports{Src: 67, Dst: 68}}), policy: "security.dhcpServer", setBy: "port group web",
+			edit: "port group web of switch lab: security: {dhcpServer: accept}", command: apply},
+		{reason: "guest-router-advertisement", config: config("defaults: {security: {routerAdvertisements: reject}}", web, "vm1 web", "vm2 web"),
+			bytes:  frameOf("33\x00\x00\x00\x01", "\x86\xdd`\x00\x00\x00\x00\x10:\xff"+ip6("fe80::1")+ip6("ff02::1")+"\x86\x00"+strings.Repeat("\x00", 14)),
+			policy: "security.routerAdvertisements", setBy: "switch lab", edit: "port group web of switch lab: security: {routerAdvertisements: accept}", command: apply},
 		{reason: "own-destination", config: two, frame: to(mac(1), Fields{}), policy: "security.macLearning", setBy: "always", command: "heddle mac show 02:00:00:00:00:01"},
 		{reason: "unknown-unicast", config: two, frame: to(mac(9), Fields{}), policy: "vlan", setBy: "built-in default", command: "heddle port list --switch lab"},
 		{reason: "no-receiver", config: one, frame: to(broadcast, Fields{}), policy: "vlan", setBy: "built-in default", command: "heddle port list --switch lab"},

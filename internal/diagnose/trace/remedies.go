@@ -65,6 +65,27 @@ func (s *subject) linkControl(c *Cause, p *plan.Port) {
 	s.set(c, p, "security.guestLinkControl", strings.Join(append(slices.Clone(pass.V), name), ","))
 }
 
+// guarded: the guest uses an address that is not listed at its port.
+func (s *subject) guarded(c *Cause, p *plan.Port) {
+	const path = "security.addressGuard.addresses"
+	guard := &p.Policy.AddressGuard
+	own := strings.Join(slices.Concat(guard.Addresses.V, p.Addresses), ", ")
+	setRow(c, p, "security.addressGuard.enabled")
+	if !s.claimed.IsValid() {
+		c.Why = fmt.Sprintf("what the frame says of its sender's address can't be read; the port's are: %s", none(own))
+		c.Command = fmt.Sprintf("heddle capture %s --stage drop --reason %s --count 10", p.ID.Name, c.Reason)
+		return
+	}
+	c.Why = fmt.Sprintf("%s is not one of the port's addresses: %s", s.claimed, none(own))
+	if s.claimed.IsUnspecified() || s.claimed.IsMulticast() {
+		c.Change = "Correct the guest: nobody sends from this address, but to ask for one."
+		return
+	}
+	c.Change = "List the address at the port, if it is the guest's own; else see who in the guest uses it."
+	s.set(c, p, path, strings.Join(append(slices.Clone(guard.Addresses.V), s.claimed.String()), ","))
+	setRow(c, p, "security.addressGuard.enabled")
+}
+
 // frameTag is the tag of the frame in words.
 func (s *subject) frameTag() string {
 	switch {
@@ -110,7 +131,7 @@ func (s *subject) tagged(c *Cause, p *plan.Port, why abi.Reason) {
 	if ad {
 		flags += " --qinq"
 	}
-	s.mend(c, p, remedy{"vlan", v.From, set, flags})
+	s.mend(c, p, remedy{policy: "vlan", level: v.From, set: set, flags: flags})
 }
 
 func (s *subject) limit(c *Cause, p *plan.Port) {

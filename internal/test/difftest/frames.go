@@ -87,6 +87,9 @@ func (g *generator) assemble(m *Member, f sentFrame) []byte {
 	if g.rare.IntN(100) < 4 {
 		payload = g.probe()
 	}
+	if g.guarded && g.guards.IntN(2) == 0 {
+		payload = g.claim(m)
+	}
 	return runnable(g.size(m, append(out, payload...), len(tags)/4))
 }
 

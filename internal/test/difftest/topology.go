@@ -32,6 +32,9 @@ type generator struct {
 	// kin rolls which ports have one owner and use each other's MACs, likewise; two of three hosts know no owners.
 	kin    *rand.Rand
 	bonded bool
+	// guards rolls which ports are guarded, and what their owners claim; see guards.go.
+	guards  *rand.Rand
+	guarded bool
 }
 
 // Generate makes a case of n steps from a seed.
@@ -47,6 +50,11 @@ func Generate(seed uint64, n int) *Case {
 	g.settle()
 	if g.bonded {
 		g.kinship()
+		g.settle()
+	}
+	g.guards = rand.New(rand.NewPCG(seed, 0x6775617264))
+	if g.guarded = g.guards.IntN(3) == 0; g.guarded {
+		g.guard()
 		g.settle()
 	}
 	if g.migrates {

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Does the port's owner use IP addresses that are not its own, or answer as a DHCP server or a router where it may not (frame-rules §1, The
+ * guards)? Ports without any of the three ask nothing of it. What can't be read counts as what it might be. */
+#pragma once
+#include "core/packet.h"
+
+enum {
+	TYPE_ARP = 0x0806,
+	TYPE_LEAST = 0x0600, /* below, it is a length */
+	PROTOCOL_IGMP = 2,
+	DHCP_SERVER = 67,
+	DHCP_CLIENT = 68,
+	DHCP_CLIENT_6 = 546,
+	ARP_LENGTH = 28,
+	ARP_REQUEST = 1,
+	ND_ADVERTISEMENT_LENGTH = 24,
+};
+
+enum icmpv6 {
+	LISTENER_QUERY = 130,
+	LISTENER_REPORT = 131,
+	LISTENER_DONE = 132,
+	ROUTER_SOLICITATION = 133,
+	ROUTER_ADVERTISEMENT = 134,
+	NEIGHBOUR_SOLICITATION = 135,
+	NEIGHBOUR_ADVERTISEMENT = 136,
+	LISTENER_REPORT_2 = 143,
+};
+
+struct arp {
+	be16 hardware;
+	be16 protocol;
+	u8 hardware_length;
+	u8 protocol_length;
+	be16 operation;
+	u8 sender_mac[6];
+	u8 sender[4];
+	u8 target_mac[6];
+	u8 target[4];
+};
+
+INLINE bool is_guard_reason(enum reason why)
+{
+	return why >= REASON_IP_SOURCE_NOT_ALLOWED && why <= REASON_GUEST_ROUTER_ADVERTISEMENT;
+}
+
+/* What is looked at: not struct frame, which lives in registers. */
+struct guarded {
+	struct __sk_buff *skb;
+	const struct port *in;
+	u32 half;
+};
+
+/* Is the address one of a list? first counts from the half in force. */
+SEPARATE u32 guard_lists(u32 first, u32 count, u64 address0, u64 address1)
+{
+	for (u32 i = 0; i < GUARD_ADDRESSES_PER_PORT; i++) {
+		u32 at = first + i;
+		struct guard_address *own;
+
+		if (i >= count)
+			break;
+		own = bpf_map_lookup_elem(&guard_addresses, &at);
+		if (!own)
+			break;
+		if (!((address0 ^ own->address[0]) & own->mask[0]) && !((address1 ^ own->address[1]) & own->mask[1]))
+			return 1;
+	}
+	return 0;
+}
+
+INLINE bool owns_ipv4(const struct guarded *g, be32 address)
+{
+	return guard_lists(g->half * MAX_GUARD_ADDRESSES + g->in->guard_first, g->in->guard_ipv4, address, 0);
+}
+
+/* The link-local address that the port's MAC gives (RFC 4291, appendix A). */
+INLINE bool is_link_local_of(const struct port *p, const u8 *a)
+{
+	return a[0] == 0xfe && a[1] == 0x80 && !a[2] && !a[3] && !(*(u32 *)(a + 4)) && a[8] == (p->mac[0] ^ 2) &&
+	       a[9] == p->mac[1] && a[10] == p->mac[2] && a[11] == 0xff && a[12] == 0xfe && a[13] == p->mac[3] &&
+	       a[14] == p->mac[4] && a[15] == p->mac[5] && !mac_zero(p->mac);
+}
+
+/* a is aligned to 8 bytes. */
+INLINE bool owns_ipv6(const struct guarded *g, const u8 *a)
+{
+	u32 first = g->half * MAX_GUARD_ADDRESSES + g->in->guard_first + g->in->guard_ipv4;
+
+	return is_link_local_of(g->in, a) || guard_lists(first, g->in->guard_ipv6, *(u64 *)a, *(u64 *)(a + 8));
+}
+
+/* The type is behind a third tag, or in an LLC header. */
+INLINE bool hides_type(const struct guarded *g, struct packet *k)
+{
+	const u8 *b = k->head;
+
+	if (is_tag(k->type))
+		return true;
+	if (k->type >= TYPE_LEAST || bpf_skb_load_bytes(g->skb, k->l3, k->head, 6))
+		return false;
+	return b[0] == 0xaa && b[1] == 0xaa && b[2] == 3 && !b[3] && !b[4] && (!b[5] || b[5] == 0xf8);
+}
+
+INLINE bool may_arp(const struct guarded *g, const struct packet *k)
+{
+	struct arp a;
+	be32 sender;
+
+	if (bpf_skb_load_bytes(g->skb, k->l3, &a, ARP_LENGTH))
+		return false;
+	if (a.hardware != HTONS(1) || a.protocol != HTONS(TYPE_IPV4) || a.hardware_length != 6 ||
+	    a.protocol_length != 4)
+		return false;
+	__builtin_memcpy(&sender, a.sender, 4);
+	if (!sender && a.operation == HTONS(ARP_REQUEST))
+		return true; /* a probe */
+	return owns_ipv4(g, sender);
+}
+
+INLINE u32 icmpv6_type(const struct packet *k)
+{
+	if (!(k->is & PACKET_IPV6) || k->is & PACKET_LATER || k->protocol != PROTOCOL_ICMPV6)
+		return 0;
+	return ((const u8 *)&k->ports)[2];
+}
+
+INLINE u32 udp_to(const struct packet *k)
+{
+	if (k->is & PACKET_LATER || k->protocol != PROTOCOL_UDP || !(k->is & PACKET_PORTS))
+		return 0;
+	return NTOHS(((const be16 *)&k->ports)[1]);
+}
+
+INLINE bool unreadable(const struct packet *k)
+{
+	if (!(k->is & (PACKET_IPV4 | PACKET_IPV6)) || k->is & PACKET_LATER)
+		return false;
+	if (k->protocol == PROTOCOL_UDP)
+		return !(k->is & PACKET_PORTS);
+	if (!(k->is & PACKET_IPV6))
+		return false;
+	return k->protocol == PROTOCOL_ICMPV6 ? !icmpv6_type(k) : is_extension(k->protocol);
+}
+
+INLINE bool may_send_ipv4(const struct guarded *g, const struct packet *k)
+{
+	const u8 *destination = (const u8 *)&k->addresses[1];
+
+	if (owns_ipv4(g, k->addresses[0]))
+		return true;
+	if (k->protocol == PROTOCOL_IGMP && destination[0] >> 4 == 14)
+		return true;
+	return !k->addresses[0] && !(k->is & PACKET_FRAGMENT) && udp_to(k) == DHCP_SERVER;
+}
+
+INLINE bool may_send_ipv6(const struct guarded *g, const struct packet *k)
+{
+	const u64 *source = (const u64 *)k->addresses;
+
+	if (owns_ipv6(g, (const u8 *)k->addresses))
+		return true;
+	if (k->is & PACKET_FRAGMENT)
+		return false;
+	switch (icmpv6_type(k)) {
+	case LISTENER_QUERY:
+	case LISTENER_REPORT:
+	case LISTENER_DONE:
+	case LISTENER_REPORT_2:
+		return *(const u8 *)&k->addresses[4] == 0xff;
+	case ROUTER_SOLICITATION:
+	case NEIGHBOUR_SOLICITATION:
+		return !source[0] && !source[1];
+	}
+	return false;
+}
+
+/* The target is behind type, code, checksum and flags. */
+INLINE bool may_advertise(const struct guarded *g, struct packet *k)
+{
+	u8 *target = k->head;
+
+	if (k->end < k->l4 + ND_ADVERTISEMENT_LENGTH || bpf_skb_load_bytes(g->skb, k->l4 + 8, target, 16))
+		return false;
+	return owns_ipv6(g, target);
+}
+
+INLINE enum reason guard_addresses_of(const struct guarded *g, struct packet *k)
+{
+	bool allowed;
+
+	if (k->type == TYPE_ARP)
+		return may_arp(g, k) ? REASON_NONE : REASON_ARP_SENDER_NOT_ALLOWED;
+	if (k->type != TYPE_IPV4 && k->type != TYPE_IPV6)
+		return REASON_NONE;
+	if (k->is & PACKET_IPV4)
+		allowed = may_send_ipv4(g, k);
+	else
+		allowed = k->is & PACKET_IPV6 && may_send_ipv6(g, k);
+	return allowed ? REASON_NONE : REASON_IP_SOURCE_NOT_ALLOWED;
+}
+
+INLINE enum reason hidden_reason(u32 rules)
+{
+	if (rules & RULE_GUARDS_ADDRESSES)
+		return REASON_IP_SOURCE_NOT_ALLOWED;
+	return rules & RULE_NO_ROUTER ? REASON_GUEST_ROUTER_ADVERTISEMENT : REASON_GUEST_DHCP_SERVER;
+}
+
+/* After know_packet. */
+SEPARATE u32 guard_reason(struct __sk_buff *skb, u32 half, u32 slot)
+{
+	struct guarded guarded = { .skb = skb, .in = port_at(half, slot), .half = half }, *g = &guarded;
+	struct packet *k = packet_of_cpu();
+	u32 rules, message, why;
+	bool closed;
+
+	if (!g->in || !k)
+		return REASON_IP_SOURCE_NOT_ALLOWED;
+	rules = g->in->rules;
+	if (hides_type(g, k))
+		return hidden_reason(rules);
+	if (rules & RULE_GUARDS_ADDRESSES) {
+		why = guard_addresses_of(g, k);
+		if (why)
+			return why;
+	}
+	closed = unreadable(k);
+	message = icmpv6_type(k);
+	if (k->is & PACKET_IPV6) {
+		if (rules & RULE_NO_ROUTER && (closed || message == ROUTER_ADVERTISEMENT))
+			return REASON_GUEST_ROUTER_ADVERTISEMENT;
+		if (rules & RULE_GUARDS_ADDRESSES &&
+		    (closed || (message == NEIGHBOUR_ADVERTISEMENT && !may_advertise(g, k))))
+			return REASON_ND_TARGET_NOT_ALLOWED;
+	}
+	if (rules & RULE_NO_DHCP_SERVER && (closed || udp_to(k) == (k->is & PACKET_IPV6 ? DHCP_CLIENT_6 : DHCP_CLIENT)))
+		return REASON_GUEST_DHCP_SERVER;
+	return REASON_NONE;
+}
+
+INLINE enum reason guard(struct frame *f)
+{
+	know_packet(f);
+	return guard_reason(f->skb, f->half, f->slot);
+}
