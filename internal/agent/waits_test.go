@@ -86,8 +86,8 @@ func TestS99_TheSourceIsSilentFromItsStopUntilItResumes(t *testing.T) {
 	}
 	q.says("running", resumeEvent)
 
-	// The STOP of a migration counts by itself: QEMU answers nothing until its last part is sent.
-	q.says("running", startedEvent, stopEvent)
+	// The STOP of a migration counts by itself. Whoever asks then is answered when the last part is sent, with this.
+	q.says("finish-migrate", startedEvent, stopEvent)
 	r.until("silent", func() bool {
 		return r.wait("vm").Left && !r.wait("vm").Awake && r.fact("vm").Waits() && !r.speaks("vm")
 	})
