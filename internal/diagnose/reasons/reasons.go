@@ -1,4 +1,4 @@
-// Package explain says in an operator's words what the dataplane's reasons mean: which policy causes each and how it is
+// Package reasons says in an operator's words what the dataplane's reasons mean: which policy causes each and how it is
 // changed. It is pure data beside internal/abi; the reference page and the commands that explain a drop read it.
 package reasons
 

@@ -1,4 +1,4 @@
-// Package flowing runs the metering of an agent: a goroutine of its own takes what was counted out of the kernel, keeps it, makes records
+// Package metering runs the metering of an agent: a goroutine of its own takes what was counted out of the kernel, keeps it, makes records
 // and has them exported, as the plan in force says, and answers who asks for flows. Nothing runs while nothing is metered.
 package metering
 

@@ -10,7 +10,7 @@ type Case struct {
 	Reason string
 }
 
-// The addresses of the guarded port, whose MAC is 02:00:00:00:00:01. It is a trunk of the VLANs 0 and 5.
+// Addresses are those of the guarded port, whose MAC is 02:00:00:00:00:01. It is a trunk of the VLANs 0 and 5.
 var Addresses = []string{"192.0.2.10", "198.51.100.0/28", "2001:db8::10", "2001:db8:1::/64"}
 
 const (

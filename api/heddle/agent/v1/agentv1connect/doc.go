@@ -1,0 +1,2 @@
+// Package agentv1connect has the services of the contract with an agent for Connect, generated from the schema.
+package agentv1connect

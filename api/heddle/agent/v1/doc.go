@@ -1,0 +1,2 @@
+// Package agentv1 has the messages of the contract between an agent and whoever talks to it, generated from the schema beside it.
+package agentv1
