@@ -101,7 +101,7 @@ func (r *run) saySibling(o *port) {
 // sayHostAnyway tells why the switch has no use for a frame that the host's stack gets all the same.
 func (r *run) sayHostAnyway(reason abi.Reason) {
 	if r.h.explain {
-		stage, why := r.whyUplinkDropped(reason)
+		stage, why := why{r}.whyUplinkDropped(reason)
 		r.say(stage, "not for any port (%s): %s", reason, why)
 	}
 }
@@ -123,7 +123,7 @@ func (r *run) sayRefusal(at plan.PortID, reason abi.Reason) {
 		return
 	}
 	if reason == abi.ReasonStormControl {
-		r.say(StageRules, "no copy for any port (%s): %s", reason, r.stormWords())
+		r.say(StageRules, "no copy for any port (%s): %s", reason, why{r}.stormWords())
 		return
 	}
 	if reason == abi.ReasonNoUplink {
@@ -132,10 +132,13 @@ func (r *run) sayRefusal(at plan.PortID, reason abi.Reason) {
 			r.from.ID, reason, t.Active.V, words(t.Active.From), t.Standby.V, words(t.Standby.From))
 		return
 	}
-	r.say(StageRules, "no copy for %s (%s): %s", at, reason, r.whyRefused(r.h.places[at], reason))
+	r.say(StageRules, "no copy for %s (%s): %s", at, reason, why{r}.whyRefused(r.h.places[at], reason))
 }
 
-func (r *run) whyRefused(at place, reason abi.Reason) string {
+// why finds the words for what a run decided against.
+type why struct{ *run }
+
+func (w why) whyRefused(at place, reason abi.Reason) string {
 	switch reason {
 	case abi.ReasonReceiverBlocked:
 		if at.port != nil {
@@ -152,11 +155,11 @@ func (r *run) whyRefused(at place, reason abi.Reason) string {
 			p.fact.SeenMAC, p.InitialMAC, answer(p.Policy.MACChanges))
 	case abi.ReasonReversePath:
 		return fmt.Sprintf("it came on uplink %s, and the port's %s teaming (%s) uses another one",
-			r.via.ID, at.port.teaming(), words(at.port.Policy.Teaming.Policy.From))
+			w.via.ID, at.port.teaming(), words(at.port.Policy.Teaming.Policy.From))
 	case abi.ReasonReflected:
-		return fmt.Sprintf("%s sent from this host within the last second: this is our own frame coming back", r.head.src)
+		return fmt.Sprintf("%s sent from this host within the last second: this is our own frame coming back", w.head.src)
 	case abi.ReasonUplinkVLAN:
-		return fmt.Sprintf("the uplink carries %s, not %s", setWords(at.uplink.VLANs), r.seg)
+		return fmt.Sprintf("the uplink carries %s, not %s", setWords(at.uplink.VLANs), w.seg)
 	case abi.ReasonMTUExceeded:
 		mtu := 0
 		if at.port != nil {
@@ -164,7 +167,7 @@ func (r *run) whyRefused(at place, reason abi.Reason) string {
 		} else {
 			mtu = at.uplink.fact.MTU
 		}
-		return fmt.Sprintf("%d bytes of layer 3 are more than its device's MTU of %d", r.head.layer3(), mtu)
+		return fmt.Sprintf("%d bytes of layer 3 are more than its device's MTU of %d", w.head.layer3(), mtu)
 	}
 	return "refused"
 }
@@ -174,12 +177,12 @@ func (r *run) sayFate() {
 	if !r.h.explain || r.res.Reason == abi.ReasonNone {
 		return
 	}
-	stage, why := r.whyDropped(r.res.Reason)
+	stage, why := why{r}.whyDropped(r.res.Reason)
 	r.say(stage, "dropped (%s): %s", r.res.Reason, why)
 }
 
-func (r *run) whyDropped(reason abi.Reason) (Stage, string) {
-	f := &r.head
+func (w why) whyDropped(reason abi.Reason) (Stage, string) {
+	f := &w.head
 	switch reason {
 	case abi.ReasonMalformed:
 		return StageAdmit, fmt.Sprintf("%d bytes are too few for its headers", len(f.raw))
@@ -188,39 +191,39 @@ func (r *run) whyDropped(reason abi.Reason) (Stage, string) {
 	case abi.ReasonSourceZero:
 		return StageAdmit, "the source address is zero"
 	case abi.ReasonUnknownUnicast:
-		return StageLookUp, fmt.Sprintf("no port of %s floods or is promiscuous, and there is no uplink to send by", r.seg)
+		return StageLookUp, fmt.Sprintf("no port of %s floods or is promiscuous, and there is no uplink to send by", w.seg)
 	case abi.ReasonStormControl:
-		return StageLookUp, r.stormWords()
+		return StageLookUp, w.stormWords()
 	case abi.ReasonNoReceiver:
-		return StageLookUp, fmt.Sprintf("nobody else is in %s", r.seg)
+		return StageLookUp, fmt.Sprintf("nobody else is in %s", w.seg)
 	case abi.ReasonOwnDestination:
 		return StageLookUp, "the destination is behind the port it came from"
 	}
-	if len(r.res.Refused) > 0 {
+	if len(w.res.Refused) > 0 {
 		return StageDeliver, "every receiver refused its copy"
 	}
-	if r.via != nil {
-		return r.whyUplinkDropped(reason)
+	if w.via != nil {
+		return w.whyUplinkDropped(reason)
 	}
-	return r.whyPortDropped(reason)
+	return w.whyPortDropped(reason)
 }
 
 const probeWords = "the frame is a probe that looks for loops: it is for the agent alone"
 
-func (r *run) whyUplinkDropped(reason abi.Reason) (Stage, string) {
+func (w why) whyUplinkDropped(reason abi.Reason) (Stage, string) {
 	switch reason {
 	case abi.ReasonPortBlocked:
-		return StageAdmit, fmt.Sprintf("uplink %s is blocked", r.via.ID)
+		return StageAdmit, fmt.Sprintf("uplink %s is blocked", w.via.ID)
 	case abi.ReasonLoopBlocked:
 		return StageAdmit, probeWords
 	case abi.ReasonMTUExceeded:
-		return StageAdmit, r.mtuWords()
+		return StageAdmit, w.mtuWords()
 	}
-	return StageClassify, fmt.Sprintf("uplink %s carries %s, not VLAN %d", r.via.ID, setWords(r.via.VLANs), r.head.vid())
+	return StageClassify, fmt.Sprintf("uplink %s carries %s, not VLAN %d", w.via.ID, setWords(w.via.VLANs), w.head.vid())
 }
 
-func (r *run) whyPortDropped(reason abi.Reason) (Stage, string) {
-	p, pol := r.from, r.from.Policy
+func (w why) whyPortDropped(reason abi.Reason) (Stage, string) {
+	p, pol := w.from, w.from.Policy
 	switch reason {
 	case abi.ReasonPortBlocked:
 		return StageAdmit, fmt.Sprintf("port %s is blocked, as set by the %s", p.ID, words(pol.Blocked.From))
@@ -232,19 +235,19 @@ func (r *run) whyPortDropped(reason abi.Reason) (Stage, string) {
 	case abi.ReasonGuestBPDU:
 		return StageAdmit, fmt.Sprintf("switch %s blocks spanning-tree frames of guests (checks.blockGuestBPDU)", p.ID.Switch)
 	case abi.ReasonGuestLinkControl:
-		return StageAdmit, fmt.Sprintf("%s is a link control address: what the %s lets port %s send there is %s", r.head.dst,
+		return StageAdmit, fmt.Sprintf("%s is a link control address: what the %s lets port %s send there is %s", w.head.dst,
 			words(pol.GuestLinkControl.From), p.ID, listWords(pol.GuestLinkControl.V))
 	case abi.ReasonIPSourceNotAllowed, abi.ReasonARPSenderNotAllowed, abi.ReasonNDTargetNotAllowed:
-		return StageAdmit, r.guardWords()
+		return StageAdmit, w.guardWords()
 	case abi.ReasonGuestDHCPServer:
 		return StageAdmit, fmt.Sprintf("port %s answers DHCP, and DHCP servers are %s", p.ID, answer(pol.DHCPServer))
 	case abi.ReasonGuestRouterAdvertisement:
 		return StageAdmit, fmt.Sprintf("port %s says that it is an IPv6 router, and router advertisements are %s", p.ID, answer(pol.RouterAdvertisements))
 	case abi.ReasonForgedTransmit:
 		return StageAdmit, fmt.Sprintf("the source %s is not port %s's MAC %s, and forged transmits are %s",
-			r.head.src, p.ID, p.mac, answer(pol.ForgedTransmits))
+			w.head.src, p.ID, p.mac, answer(pol.ForgedTransmits))
 	case abi.ReasonMTUExceeded:
-		return StageAdmit, r.mtuWords()
+		return StageAdmit, w.mtuWords()
 	case abi.ReasonGuestTagged:
 		return StageClassify, fmt.Sprintf("port %s is %s: its owner may not tag", p.ID, vlanWords(pol.VLAN))
 	case abi.ReasonVLANNotAllowed:
@@ -259,18 +262,18 @@ func (r *run) whyPortDropped(reason abi.Reason) (Stage, string) {
 	return StageDeliver, reason.String()
 }
 
-func (r *run) guardWords() string {
-	p := r.from
+func (w why) guardWords() string {
+	p := w.from
 	what := "the frame's IP address can't be read"
-	if a, ok := ClaimedAddress(r.head.raw); ok {
+	if a, ok := ClaimedAddress(w.head.raw); ok {
 		what = a.String() + " is not the port's"
 	}
 	return fmt.Sprintf("%s: the address guard (%s) lets port %s use %s", what, words(p.Policy.AddressGuard.Enabled.From), p.ID,
 		listWords(append(slices.Clone(p.Policy.AddressGuard.Addresses.V), p.Addresses...)))
 }
 
-func (r *run) mtuWords() string {
-	return fmt.Sprintf("%d bytes of layer 3 are more than switch %s's MTU of %d", r.head.layer3(), r.sw.plan.Name, r.sw.plan.MTU)
+func (w why) mtuWords() string {
+	return fmt.Sprintf("%d bytes of layer 3 are more than switch %s's MTU of %d", w.head.layer3(), w.sw.plan.Name, w.sw.plan.MTU)
 }
 
 func answer(v plan.Value[bool]) string {

@@ -70,8 +70,8 @@ func depth(rate int, burst time.Duration) int64 {
 	return max(1, int64(rate)*int64(burst)/int64(time.Second))
 }
 
-func (r *run) stormWords() string {
-	kind := [...]string{unicast: "frames for unknown destinations", multicast: "multicast frames", broadcast: "broadcast frames"}[r.head.class]
-	rate := r.stormRate()
-	return fmt.Sprintf("port %s has used up its storm control: %d %s per second, as set by the %s", r.from.ID, rate.V, kind, words(rate.From))
+func (w why) stormWords() string {
+	kind := [...]string{unicast: "frames for unknown destinations", multicast: "multicast frames", broadcast: "broadcast frames"}[w.head.class]
+	rate := w.stormRate()
+	return fmt.Sprintf("port %s has used up its storm control: %d %s per second, as set by the %s", w.from.ID, rate.V, kind, words(rate.From))
 }

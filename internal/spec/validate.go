@@ -143,7 +143,7 @@ func (v *validator) oneSwitch(a at, i int) {
 	}
 	v.lags(a, i)
 	v.duration(a, "upDelay", s.UpDelay, 0, MaxUpDelay, "100ms")
-	v.ipfix(a, i)
+	ipfixRules{v}.ipfix(a, i)
 	enum(v, a.field("discovery"), "lldp", s.Discovery.LLDP, LLDPNone, LLDPListen, LLDPAdvertise, LLDPBoth)
 	chain := []level{{at: a.field("defaults"), policy: &s.Defaults, kind: "switch", name: s.Name}}
 	v.policy(i, chain)

@@ -7,8 +7,11 @@ import (
 	"strings"
 )
 
+// ipfixRules checks what a switch says of its flow export.
+type ipfixRules struct{ *validator }
+
 // ipfix checks how the flows of switch i are timed, kept and exported.
-func (v *validator) ipfix(sw at, i int) {
+func (v ipfixRules) ipfix(sw at, i int) {
 	a, x := sw.field("ipfix"), &v.cfg.Switches[i].IPFIX
 	v.collectors(a.field("collectors"), x)
 	v.within(a, "observationDomainId", x.ObservationDomainID, 0, MaxObservationDomain, "an observation domain is 0–%d", MaxObservationDomain)
@@ -36,7 +39,7 @@ func (v *validator) within(a at, field string, n, least, most int, format string
 	}
 }
 
-func (v *validator) collectors(a at, x *IPFIX) {
+func (v ipfixRules) collectors(a at, x *IPFIX) {
 	if len(x.Collectors) > MaxCollectors {
 		v.fault(a.item(MaxCollectors, ""), "", "a switch has at most %d collectors, these are %d", MaxCollectors, len(x.Collectors))
 	}
@@ -57,7 +60,7 @@ func (v *validator) collectors(a at, x *IPFIX) {
 			v.within(at, "port", c.Port, 1, 65535, "a collector's port is 1–65535; leave it out for %d", Collector{Transport: c.Transport}.ActualPort())
 		}
 		v.transport(at, c)
-		enum(v, at, "shape", c.Shape, ShapeStandard, ShapeVDS)
+		enum(v.validator, at, "shape", c.Shape, ShapeStandard, ShapeVDS)
 		t := target{sameAddress(c.Address), c.ActualPort(), c.ActualTransport() == TransportUDP}
 		if other, dup := first[t]; dup && c.Address != "" {
 			v.fault(at, "", "this collector is listed already%s: give each address and port once", v.line(a.item(other, "")))
@@ -68,8 +71,8 @@ func (v *validator) collectors(a at, x *IPFIX) {
 }
 
 // transport checks how messages get to a collector, and that what is for TLS stands beside it alone.
-func (v *validator) transport(a at, c *Collector) {
-	enum(v, a, "transport", c.Transport, TransportUDP, TransportTCP, TransportTLS)
+func (v ipfixRules) transport(a at, c *Collector) {
+	enum(v.validator, a, "transport", c.Transport, TransportUDP, TransportTCP, TransportTLS)
 	for _, f := range []struct{ field, value string }{{"ca", c.CA}, {"certificate", c.Certificate}, {"key", c.Key}, {"serverName", c.ServerName}} {
 		switch {
 		case f.value == "" && !v.written(a, f.field):
@@ -101,7 +104,7 @@ func sameAddress(address string) string {
 }
 
 // switchIPAddress checks the source address of messages, which no IPv6 collector can be sent from.
-func (v *validator) switchIPAddress(a at, x *IPFIX) {
+func (v ipfixRules) switchIPAddress(a at, x *IPFIX) {
 	if x.SwitchIPAddress == "" && !v.written(a, "switchIpAddress") {
 		return
 	}
