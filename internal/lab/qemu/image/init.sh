@@ -91,13 +91,20 @@ answer() {
 }
 answer &
 
+# end PID: kill a command and all of its session. Before it has one, which a busy guest may take a while to give it, the command is alone.
+end() {
+	kill -KILL "-$1" 2>/dev/null && return
+	kill -KILL "$1" 2>/dev/null
+	kill -KILL "-$1" 2>/dev/null
+}
+
 # work ID: run the command of a job in a session of its own and report its end.
 work() {
 	job=/run/jobs/$1
 	setsid sh "$job/command" </dev/null >"$job/out" 2>"$job/err" 3>&- 4>&- &
 	pid=$!
 	echo $pid >"$job/pid"
-	[ -e "$job/killed" ] && kill -KILL -$pid
+	[ -e "$job/killed" ] && end $pid
 	wait $pid
 	echo "$1 $?" >&4
 }
@@ -115,7 +122,7 @@ while read -r verb id text <&3; do
 	kill)
 		if [ -d "$job" ]; then
 			: >"$job/killed"
-			[ -s "$job/pid" ] && kill -KILL "-$(cat "$job/pid")"
+			[ -s "$job/pid" ] && end "$(cat "$job/pid")"
 		fi
 		;;
 	esac
