@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"heddle/internal/diagnose"
 	"strings"
 
 	"heddle/internal/api"
@@ -18,14 +19,14 @@ import (
 const traceTries = 3
 
 // Trace says what would become of frames, on copies of the live tables: the loop only makes the copies.
-func (an *answers) Trace(ctx context.Context, q trace.Request) (*trace.Report, error) {
+func (an *answers) Trace(ctx context.Context, q diagnose.Request) (*diagnose.Report, error) {
 	select {
 	case an.tracing <- struct{}{}: // one at a time: each takes some 20 MB of the kernel while it lasts
 		defer func() { <-an.tracing }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	var r *trace.Report
+	var r *diagnose.Report
 	for range traceTries {
 		h, tables, err := an.tables(ctx)
 		if err != nil {
@@ -100,7 +101,7 @@ func (ps *ports) traceGroups() (groups []trace.Group) {
 }
 
 // traceOn answers on copies of tables.
-func traceOn(h *trace.Host, s *dataplane.Snapshot, q trace.Request) (r *trace.Report, err error) {
+func traceOn(h *trace.Host, s *dataplane.Snapshot, q diagnose.Request) (r *diagnose.Report, err error) {
 	h.Now = s.Now
 	for _, m := range s.Learned {
 		h.Learned = append(h.Learned, model.MAC{Port: m.Port, Segment: model.Segment{VLAN: m.VLAN, AD: m.AD}, MAC: m.MAC, Seen: m.Seen})

@@ -1,18 +1,18 @@
 package cli
 
 import (
+	"heddle/internal/diagnose"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"heddle/internal/api"
-	"heddle/internal/diagnose/trace"
 )
 
 func adviceOfTwo() api.Advice {
 	return api.Advice{MeasuredSeconds: 10.04, Rules: 22, Ports: 12, Uplinks: 2, More: map[string]int{"guest-tags": 3}, Findings: []api.Finding{
 		{Rule: "forged-transmits", Level: api.FindingWrong, Switch: "lab", Port: "vm1/eth0", Sign: strings.Repeat("measured words ", 12), Why: "it is lost", Change: "Let it.",
-			Edit: &trace.Edit{File: "/etc/heddle.yaml", Switch: "lab", Kind: trace.EditGroup, Name: "web", Set: "security: {forgedTransmits: accept}"}, Command: "heddle apply -f /etc/heddle.yaml"},
+			Edit: &diagnose.Edit{File: "/etc/heddle.yaml", Switch: "lab", Kind: diagnose.EditGroup, Name: "web", Set: "security: {forgedTransmits: accept}"}, Command: "heddle apply -f /etc/heddle.yaml"},
 		{Rule: "half-open", Level: api.FindingNote, Switch: "lab", Sign: "none", Why: "so", Change: "Do.", Command: "heddle uplink list"},
 	}}
 }

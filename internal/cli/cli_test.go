@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"heddle/internal/diagnose"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -16,7 +17,6 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"heddle/internal/api"
-	"heddle/internal/diagnose/trace"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -33,7 +33,7 @@ type standIn struct {
 	metrics  string
 	applied  api.Applied
 	events   []api.Events
-	trace    trace.Report
+	trace    diagnose.Report
 	advice   api.Advice
 	err      error
 	asked    []any
@@ -58,7 +58,7 @@ func (s *standIn) Stats(context.Context) ([]api.Stats, error) {
 }
 func (s *standIn) Metrics(context.Context) (string, error)             { return s.metrics, s.err }
 func (s *standIn) Accounts(context.Context) ([]api.PortAccount, error) { return s.accounts, s.err }
-func (s *standIn) Trace(_ context.Context, q trace.Request) (*trace.Report, error) {
+func (s *standIn) Trace(_ context.Context, q diagnose.Request) (*diagnose.Report, error) {
 	return &s.trace, s.note(q)
 }
 func (s *standIn) Advise(_ context.Context, q api.AdviseRequest) (*api.Advice, error) {

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"errors"
+	"heddle/internal/diagnose"
 	"strings"
 	"testing"
 	"unicode"
@@ -10,7 +11,6 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"heddle/internal/api"
-	"heddle/internal/diagnose/trace"
 	"heddle/internal/observe/event"
 )
 
@@ -41,7 +41,7 @@ func evilStandIn() *standIn {
 	s.macs[0].Port, s.stats[0].Drops[0].Reason = evil, evil
 	s.events = []api.Events{{Events: []event.Event{{Kind: event.Applied, Switch: "lab", Port: evil, Text: evil}}}}
 	s.applied = api.Applied{Changes: []api.Change{{Kind: api.Changed, Object: evil, Field: evil, Old: evil, New: evil}}, Effects: []string{evil}, Warnings: []string{evil}}
-	s.trace = trace.Report{Agree: true, Notes: []string{evil}, From: evil}
+	s.trace = diagnose.Report{Agree: true, Notes: []string{evil}, From: evil}
 	return s
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"heddle/internal/diagnose"
 	"io"
 	"os"
 	"strconv"
@@ -60,7 +61,7 @@ func newTrace(d Deps) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r, err := ask(c, t, func(ctx context.Context, s api.Service) (*trace.Report, error) { return s.Trace(ctx, q) })
+			r, err := ask(c, t, func(ctx context.Context, s api.Service) (*diagnose.Report, error) { return s.Trace(ctx, q) })
 			if err != nil {
 				return err
 			}
@@ -107,8 +108,8 @@ func fieldFlags() []string {
 }
 
 // request makes a request of the flags.
-func (f *traceFlags) request(d Deps, c *cobra.Command) (q trace.Request, notes []string, err error) {
-	q = trace.Request{From: f.from, To: f.to, Packet: f.packet}
+func (f *traceFlags) request(d Deps, c *cobra.Command) (q diagnose.Request, notes []string, err error) {
+	q = diagnose.Request{From: f.from, To: f.to, Packet: f.packet}
 	given := c.Flags().Changed
 	var fields []string
 	for _, name := range fieldFlags() {
@@ -176,7 +177,7 @@ func (f *traceFlags) readCapture(ctx context.Context, d Deps) ([][]byte, []strin
 		notes = append(notes, fmt.Sprintf("the file has only the beginning of %d frames: what is missing is taken as zero", n))
 	}
 	if got.More {
-		notes = append(notes, fmt.Sprintf("the file has more than %d frames: the others were left out", trace.MaxFrames))
+		notes = append(notes, fmt.Sprintf("the file has more than %d frames: the others were left out", diagnose.MaxFrames))
 	}
 	if f.packet > len(got.Frames) {
 		return nil, nil, fmt.Errorf("--packet %d: the file has %d", f.packet, len(got.Frames))
@@ -185,11 +186,11 @@ func (f *traceFlags) readCapture(ctx context.Context, d Deps) ([][]byte, []strin
 }
 
 // fields makes a frame of the flags that were given.
-func (f *traceFlags) fields(given func(string) bool) (*trace.Fields, error) {
+func (f *traceFlags) fields(given func(string) bool) (*diagnose.Fields, error) {
 	if given("ip") && given("ip6") {
 		return nil, errors.New("--ip and --ip6 exclude each other")
 	}
-	out := &trace.Fields{ICMP: f.icmp, Length: f.length}
+	out := &diagnose.Fields{ICMP: f.icmp, Length: f.length}
 	if given("length") && f.length < 14 {
 		return nil, fmt.Errorf("--length %d: a frame has at least 14 bytes", f.length)
 	}

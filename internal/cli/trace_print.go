@@ -2,11 +2,10 @@ package cli
 
 import (
 	"fmt"
+	"heddle/internal/diagnose"
 	"io"
 	"strings"
 	"unicode/utf8"
-
-	"heddle/internal/diagnose/trace"
 )
 
 // lines writes a report for people. Long sentences are broken at the width of a table.
@@ -34,7 +33,7 @@ func (l *lines) put(line string) {
 
 func (l *lines) blank() { l.add(0, "", 0, "") }
 
-func printTrace(d Deps, w io.Writer, r *trace.Report) error {
+func printTrace(d Deps, w io.Writer, r *diagnose.Report) error {
 	l := &lines{w: w, d: d}
 	switch {
 	case r.Talk != nil:
@@ -58,7 +57,7 @@ func printTrace(d Deps, w io.Writer, r *trace.Report) error {
 }
 
 // frame tells one frame in full.
-func (l *lines) frame(r *trace.Report, f *trace.Frame) {
+func (l *lines) frame(r *diagnose.Report, f *diagnose.Frame) {
 	which := ""
 	if r.Sent > 0 {
 		which = fmt.Sprintf("frame %d, ", f.Number)
@@ -82,7 +81,7 @@ func (l *lines) frame(r *trace.Report, f *trace.Frame) {
 	l.kernel(f.Kernel, f.Differences)
 }
 
-func (l *lines) outcome(f *trace.Frame) {
+func (l *lines) outcome(f *diagnose.Frame) {
 	if !f.Delivered {
 		l.add(0, "", 0, l.d.coloured(red, "dropped")+" ("+f.Reason+"): nobody gets it")
 		return
@@ -94,9 +93,9 @@ func (l *lines) outcome(f *trace.Frame) {
 }
 
 // copyWords: "uplink1 (uplink, device eno1): VLAN 10, 64 bytes".
-func copyWords(c trace.Copy) string {
+func copyWords(c diagnose.Copy) string {
 	what := string(c.Kind)
-	if c.Kind == trace.ToHost {
+	if c.Kind == diagnose.ToHost {
 		what = "the host's own stack"
 	}
 	if c.Device != "" {
@@ -105,7 +104,7 @@ func copyWords(c trace.Copy) string {
 	return fmt.Sprintf("%s (%s): %s, %d bytes", c.To, what, c.Tag, c.Length)
 }
 
-func (l *lines) causes(list []trace.Cause) {
+func (l *lines) causes(list []diagnose.Cause) {
 	for _, c := range list {
 		l.blank()
 		who := "why nobody"
@@ -146,7 +145,7 @@ func (l *lines) kernel(state string, differences []string) {
 }
 
 // summary tells each of several frames in a line.
-func (l *lines) summary(r *trace.Report) error {
+func (l *lines) summary(r *diagnose.Report) error {
 	tab := &table{head: []string{"PACKET", "BYTES", "OUTCOME", "TO", "FRAME"}, right: map[int]bool{0: true, 1: true}, keep: map[int]bool{2: true}}
 	var differ []string
 	for _, f := range r.Frames {
@@ -176,11 +175,11 @@ func (l *lines) summary(r *trace.Report) error {
 	return nil
 }
 
-func (l *lines) talk(r *trace.Report) error {
+func (l *lines) talk(r *diagnose.Report) error {
 	l.add(0, "", 0, fmt.Sprintf("%s and %s", r.From, r.To))
 	l.blank()
 	for _, p := range r.Talk.Protocols {
-		colour := map[trace.Verdict]string{trace.Yes: green, trace.No: red, trace.Unknown: yellow}[p.Verdict]
+		colour := map[diagnose.Verdict]string{diagnose.Yes: green, diagnose.No: red, diagnose.Unknown: yellow}[p.Verdict]
 		l.add(0, fmt.Sprintf("%-6s%s", p.Name, l.d.coloured(colour, fmt.Sprintf("%-9s", p.Verdict))), 15, p.Path)
 	}
 	l.blank()
@@ -188,7 +187,7 @@ func (l *lines) talk(r *trace.Report) error {
 	tab := &table{head: []string{"FRAME", "FROM", "TO", "ARRIVES", "PATH"}, keep: map[int]bool{0: true, 3: true}}
 	for _, h := range r.Talk.Hops {
 		path := h.Path
-		if h.Verdict != trace.Yes && h.Reason != "" {
+		if h.Verdict != diagnose.Yes && h.Reason != "" {
 			path = strings.TrimPrefix(path+"; "+h.Reason, "-; ")
 		}
 		tab.add(h.Protocol+" "+h.Frame, h.From, h.To, string(h.Verdict), path)

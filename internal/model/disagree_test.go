@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"heddle/internal/diagnose"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func (k asKernel) Frame(at plan.PortID, f []byte) (trace.Outcome, error) {
 }
 
 // traced traces a forged frame with a model that has a mistake, or none, beside the right one.
-func traced(t *testing.T, right difftest.Subject, fault string) *trace.Report {
+func traced(t *testing.T, right difftest.Subject, fault string) *diagnose.Report {
 	t.Helper()
 	cfg, err := spec.Parse("lab.yaml", []byte(disagreement))
 	if err != nil {
@@ -51,7 +52,7 @@ func traced(t *testing.T, right difftest.Subject, fault string) *trace.Report {
 		h.NewModel = model.NewFaulty(fault)
 	}
 	forged := plan.MAC{2, 0, 0, 0, 0, 9}
-	r, err := trace.Run(h, trace.Request{From: "vm1", To: "vm2", Frame: &trace.Fields{SrcMAC: &forged}})
+	r, err := trace.Run(h, diagnose.Request{From: "vm1", To: "vm2", Frame: &diagnose.Fields{SrcMAC: &forged}})
 	if err != nil {
 		t.Fatal(err)
 	}

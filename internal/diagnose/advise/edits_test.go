@@ -1,11 +1,11 @@
 package advise
 
 import (
+	"heddle/internal/diagnose"
 	"testing"
 
 	"go.yaml.in/yaml/v4"
 
-	"heddle/internal/diagnose/trace"
 	"heddle/internal/spec"
 )
 
@@ -33,7 +33,7 @@ func TestEveryRemedyThatEditsTheFileIsValid(t *testing.T) {
 }
 
 // edited carries an edit out on a configuration.
-func edited(t *testing.T, text string, e *trace.Edit) string {
+func edited(t *testing.T, text string, e *diagnose.Edit) string {
 	t.Helper()
 	var root, set map[string]any
 	if err := yaml.Unmarshal([]byte(text), &root); err != nil {
@@ -52,13 +52,13 @@ func edited(t *testing.T, text string, e *trace.Edit) string {
 		return nil
 	}
 	switch e.Kind {
-	case trace.EditPort:
+	case diagnose.EditPort:
 		merge(in(root, "ports", e.Name), set)
-	case trace.EditSwitch:
+	case diagnose.EditSwitch:
 		merge(in(root, "switches", e.Name), set)
-	case trace.EditGroup:
+	case diagnose.EditGroup:
 		merge(in(in(root, "switches", e.Switch), "portGroups", e.Name), set)
-	case trace.EditUplink:
+	case diagnose.EditUplink:
 		merge(in(in(root, "switches", e.Switch), "uplinks", e.Name), set)
 	}
 	out, err := yaml.Marshal(root)

@@ -2,6 +2,7 @@ package advise
 
 import (
 	"fmt"
+	"heddle/internal/diagnose"
 	"slices"
 	"strings"
 	"time"
@@ -123,7 +124,7 @@ func (l *look) eachUplink(visit func(*plan.Switch, *plan.Uplink, *counts)) {
 }
 
 // remedy makes a finding of what was measured and what causes it.
-func remedy(f api.Finding, c trace.Cause) api.Finding {
+func remedy(f api.Finding, c diagnose.Cause) api.Finding {
 	f.Change, f.Edit, f.Command = c.Change, c.Edit, c.Command
 	return f
 }

@@ -3,6 +3,7 @@ package trace
 import (
 	"encoding/binary"
 	"fmt"
+	"heddle/internal/diagnose"
 	"net/netip"
 
 	"heddle/internal/plan"
@@ -31,7 +32,7 @@ const minFrame = 60
 type packet struct {
 	dst, src plan.MAC
 	tags     []uint32 // type << 16 | TCI, outermost first
-	fields   *Fields
+	fields   *diagnose.Fields
 	reply    bool       // of ARP
 	target   netip.Addr // of an IPv6 neighbour solicitation; invalid for everything else
 }
@@ -156,7 +157,7 @@ func (p *packet) transport(data int, addresses []byte) (byte, []byte) {
 	return protoICMP, h
 }
 
-func ports(h []byte, p *Ports) {
+func ports(h []byte, p *diagnose.Ports) {
 	binary.BigEndian.PutUint16(h, p.Src)
 	binary.BigEndian.PutUint16(h[2:], p.Dst)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"heddle/internal/diagnose"
 	"net/netip"
 	"slices"
 
@@ -95,9 +96,9 @@ func (t *tracer) ownerOf(from *place, mac plan.MAC) *place {
 }
 
 // causes explains what was refused, the port asked about first.
-func (t *tracer) causes(from, to *place, b []byte, res *model.Result) []Cause {
+func (t *tracer) causes(from, to *place, b []byte, res *model.Result) []diagnose.Cause {
 	s := t.subject(from, to, b, res)
-	var list []Cause
+	var list []diagnose.Cause
 	if !res.Delivered && !slices.ContainsFunc(res.Refused, func(r model.Refusal) bool { return r.Reason == res.Reason }) {
 		list = append(list, s.explain(from, res.Reason))
 	}
@@ -136,7 +137,7 @@ func (s *subject) rank(r model.Refusal) int {
 }
 
 // notForTo says why the port asked about was not even considered; nil when it was.
-func (s *subject) notForTo() *Cause {
+func (s *subject) notForTo() *diagnose.Cause {
 	to := s.to
 	if to == nil || to == s.from {
 		return nil
@@ -157,16 +158,16 @@ func (s *subject) notForTo() *Cause {
 }
 
 // absent finds out why a place that got no copy was none of the receivers; nil when it is the frame that went nowhere.
-func (s *subject) absent(to *place) *Cause {
+func (s *subject) absent(to *place) *diagnose.Cause {
 	_, connected := s.Facts[to.id]
 	switch {
 	case to.sw != s.from.sw:
-		return &Cause{Reason: otherSwitch, Policy: "switch", From: "port " + to.id.Name, Value: to.id.Switch,
+		return &diagnose.Cause{Reason: otherSwitch, Policy: "switch", From: "port " + to.id.Name, Value: to.id.Switch,
 			Why:     fmt.Sprintf("it is on switch %s, and switches of a host have no way to each other", to.id.Switch),
 			Change:  "Connect one of the two to the other's switch, or have a router that is on both.",
 			Command: "heddle port show " + to.id.Name}
 	case !connected:
-		return &Cause{Reason: notConnected, Policy: "none: the device", From: "the host's devices", Why: s.connected(to).Error(),
+		return &diagnose.Cause{Reason: notConnected, Policy: "none: the device", From: "the host's devices", Why: s.connected(to).Error(),
 			Change: "Make the device, or correct its name.", Command: fmt.Sprintf("heddle %s show %s", to.kind(), to.id.Name)}
 	case !s.res.Placed:
 		return nil // dropped before anybody was looked for
@@ -180,16 +181,16 @@ func (s *subject) absent(to *place) *Cause {
 	case s.res.Reason == abi.ReasonMACLimit, s.res.Reason == abi.ReasonMACTableFull, s.res.Reason == abi.ReasonOwnDestination, s.res.Reason == abi.ReasonStormControl:
 		return nil
 	}
-	return &Cause{Reason: notAddressed, Policy: "none: the frame's destination", From: "the frame",
+	return &diagnose.Cause{Reason: notAddressed, Policy: "none: the frame's destination", From: "the frame",
 		Why:     fmt.Sprintf("the frame is for %s, and the port's MAC is %s; it neither floods nor is promiscuous", s.dst, s.model.MACOf(to.id)),
 		Change:  "Send to the port's address; for addresses behind the port, set `security: {macLearning: {enabled: true}}` on its port group.",
 		Command: "heddle mac list --port " + to.id.Name}
 }
 
 // explain says why a frame that came in at a place, or a copy for it, went no further.
-func (s *subject) explain(at *place, why abi.Reason) Cause {
+func (s *subject) explain(at *place, why abi.Reason) diagnose.Cause {
 	general, _ := reasons.Lookup(why)
-	c := Cause{Reason: why.String(), Policy: general.Policy, From: "always", Why: general.Meaning, Change: general.Change}
+	c := diagnose.Cause{Reason: why.String(), Policy: general.Policy, From: "always", Why: general.Meaning, Change: general.Change}
 	if at.port != nil {
 		c.Command = "heddle port show " + at.id.Name
 	} else {

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"heddle/internal/diagnose"
 	"strings"
 
 	"heddle/internal/plan"
@@ -34,12 +35,12 @@ func settings(p *plan.Port, list ...plan.Setting) remedy {
 }
 
 // set gives one field of the port's policy another value.
-func (s *subject) set(c *Cause, p *plan.Port, path, value string) {
+func (s *subject) set(c *diagnose.Cause, p *plan.Port, path, value string) {
 	s.mend(c, p, settings(p, plan.Setting{Path: path, Value: value}))
 }
 
 // setRow fills in a port's policy as it stands.
-func setRow(c *Cause, p *plan.Port, policy string) {
+func setRow(c *diagnose.Cause, p *plan.Port, policy string) {
 	for _, r := range p.Rows() {
 		if r.Policy == policy {
 			c.Policy, c.Value, c.From = r.Policy, r.Value, r.From
@@ -48,7 +49,7 @@ func setRow(c *Cause, p *plan.Port, policy string) {
 }
 
 // mend has a port's policy changed where the port gets it from, or where it can be changed for the fewest.
-func (s *subject) mend(c *Cause, p *plan.Port, r remedy) {
+func (s *subject) mend(c *diagnose.Cause, p *plan.Port, r remedy) {
 	setRow(c, p, r.policy)
 	own, connected := s.RunTime[p.ID.Name]
 	switch {
@@ -56,16 +57,16 @@ func (s *subject) mend(c *Cause, p *plan.Port, r remedy) {
 		c.Command = connectCommand(own, p.ID.Switch, r.flags)
 		c.Change = "Connect the port again with the other setting."
 	case r.level == plan.FromPort || r.portOnly:
-		s.edit(c, EditPort, p.ID.Name, r.set)
+		s.edit(c, diagnose.EditPort, p.ID.Name, r.set)
 	default:
-		s.edit(c, EditGroup, p.PortGroup, r.set)
+		s.edit(c, diagnose.EditGroup, p.PortGroup, r.set)
 		c.Edit.Switch = p.ID.Switch
 	}
 }
 
 // edit has the configuration file changed.
-func (s *subject) edit(c *Cause, kind EditObject, name, set string) {
-	c.Edit = &Edit{File: s.File, Switch: s.from.id.Switch, Kind: kind, Name: name, Set: set}
+func (s *subject) edit(c *diagnose.Cause, kind diagnose.EditObject, name, set string) {
+	c.Edit = &diagnose.Edit{File: s.File, Switch: s.from.id.Switch, Kind: kind, Name: name, Set: set}
 	c.Command = s.apply()
 }
 

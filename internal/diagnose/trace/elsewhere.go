@@ -2,16 +2,17 @@ package trace
 
 import (
 	"fmt"
+	"heddle/internal/diagnose"
 
 	"heddle/internal/model"
 	"heddle/internal/plan"
 )
 
 // elsewhere explains that the port asked about is not in the segment of the frame.
-func (s *subject) elsewhere(to *place) Cause {
+func (s *subject) elsewhere(to *place) diagnose.Cause {
 	p, seg := to.port, s.res.Segment
 	v := &p.Policy.VLAN
-	c := Cause{Reason: otherSegment, Why: fmt.Sprintf("the frame is in %s, and the port is %s, as set by the %s", seg, v.V, p.Origin(v.From)),
+	c := diagnose.Cause{Reason: otherSegment, Why: fmt.Sprintf("the frame is in %s, and the port is %s, as set by the %s", seg, v.V, p.Origin(v.From)),
 		Change: "Put the two into one VLAN, if they are meant to talk without a router."}
 	set, flags := inSegment(seg)
 	s.mend(&c, p, remedy{policy: "vlan", level: v.From, set: set, flags: flags})
@@ -45,8 +46,8 @@ func admits(v *plan.VLAN, seg model.Segment) bool {
 }
 
 // notThatUplink explains that the frame leaves by another uplink, or not at all.
-func (s *subject) notThatUplink(to *place) *Cause {
-	c := &Cause{Reason: otherUplink, Policy: "none: where the frame is from and for", From: "the switch",
+func (s *subject) notThatUplink(to *place) *diagnose.Cause {
+	c := &diagnose.Cause{Reason: otherUplink, Policy: "none: where the frame is from and for", From: "the switch",
 		Change: "Nothing: this is how a switch forwards.", Command: "heddle uplink show " + to.id.Name}
 	if s.from.uplink != nil {
 		c.Why = "what comes in by an uplink leaves by none"

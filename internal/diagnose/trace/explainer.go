@@ -2,6 +2,7 @@ package trace
 
 import (
 	"heddle/internal/abi"
+	"heddle/internal/diagnose"
 	"heddle/internal/model"
 	"heddle/internal/plan"
 )
@@ -22,10 +23,10 @@ type Known struct {
 }
 
 // Explain says why frames that came in at a port or uplink, or copies for it, were refused; false when there is no such port.
-func (e *Explainer) Explain(at plan.PortID, why abi.Reason, k Known) (Cause, bool) {
+func (e *Explainer) Explain(at plan.PortID, why abi.Reason, k Known) (diagnose.Cause, bool) {
 	p := e.t.places[at]
 	if p == nil {
-		return Cause{}, false
+		return diagnose.Cause{}, false
 	}
 	return e.subject(p, k).explain(p, why), true
 }
@@ -35,17 +36,17 @@ func (e *Explainer) subject(p *place, k Known) *subject {
 }
 
 // Mend has fields of a port's policy set where the port gets the first of them from, or where they can be set for the fewest.
-func (e *Explainer) Mend(p *plan.Port, change string, to ...plan.Setting) Cause {
+func (e *Explainer) Mend(p *plan.Port, change string, to ...plan.Setting) diagnose.Cause {
 	at := e.t.places[p.ID]
-	c := Cause{Change: change}
+	c := diagnose.Cause{Change: change}
 	e.subject(at, Known{}).mend(&c, p, settings(p, to...))
 	return c
 }
 
 // MendSwitch has a setting of a switch changed in the file.
-func (e *Explainer) MendSwitch(sw, change, set string) Cause {
-	c := Cause{Change: change}
+func (e *Explainer) MendSwitch(sw, change, set string) diagnose.Cause {
+	c := diagnose.Cause{Change: change}
 	s := &subject{tracer: e.t, from: &place{id: plan.PortID{Switch: sw}}}
-	s.edit(&c, EditSwitch, sw, set)
+	s.edit(&c, diagnose.EditSwitch, sw, set)
 	return c
 }

@@ -2,18 +2,19 @@ package trace
 
 import (
 	"fmt"
+	"heddle/internal/diagnose"
 	"net/netip"
 	"strconv"
 	"strings"
 )
 
 // ParseAddresses reads "DST" or "SRC,DST". family is 4 or 6.
-func ParseAddresses(text string, family int) (*Addresses, error) {
+func ParseAddresses(text string, family int) (*diagnose.Addresses, error) {
 	src, dst, both := strings.Cut(text, ",")
 	if !both {
 		src, dst = "", text
 	}
-	a := &Addresses{}
+	a := &diagnose.Addresses{}
 	for _, x := range []struct {
 		text string
 		to   *netip.Addr
@@ -34,7 +35,7 @@ func ParseAddresses(text string, family int) (*Addresses, error) {
 }
 
 // ParsePorts reads "DST" or "SRC,DST".
-func ParsePorts(text string) (*Ports, error) {
+func ParsePorts(text string) (*diagnose.Ports, error) {
 	src, dst, both := strings.Cut(text, ",")
 	if !both {
 		src, dst = "0", text
@@ -44,11 +45,11 @@ func ParsePorts(text string) (*Ports, error) {
 	if err1 != nil || err2 != nil || d == 0 || both && s == 0 {
 		return nil, fmt.Errorf("%q: give the destination port, or source and destination port with a comma between them, each 1–65535", text)
 	}
-	return &Ports{Src: uint16(s), Dst: uint16(d)}, nil
+	return &diagnose.Ports{Src: uint16(s), Dst: uint16(d)}, nil
 }
 
 // check says what does not fit together.
-func check(f *Fields) error {
+func check(f *diagnose.Fields) error {
 	n := 0
 	for _, given := range []bool{f.TCP != nil, f.UDP != nil, f.ICMP} {
 		if given {
@@ -74,8 +75,8 @@ func check(f *Fields) error {
 		return fmt.Errorf("type %#04x: Ethernet types begin at 0x0600", *f.EtherType)
 	case f.EtherType != nil && (*f.EtherType == typeQ || *f.EtherType == typeAD):
 		return fmt.Errorf("type %#04x is that of a VLAN tag: give it with --vlan or --qinq", *f.EtherType)
-	case f.Length < 0 || f.Length > MaxLength:
-		return fmt.Errorf("a frame of %d bytes: frames have up to %d", f.Length, MaxLength)
+	case f.Length < 0 || f.Length > diagnose.MaxLength:
+		return fmt.Errorf("a frame of %d bytes: frames have up to %d", f.Length, diagnose.MaxLength)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package trace
 import (
 	"errors"
 	"fmt"
+	"heddle/internal/diagnose"
 	"net/netip"
 
 	"heddle/internal/plan"
@@ -17,7 +18,7 @@ const (
 )
 
 // fill makes a frame of fields. It says what it filled in that the user did not give and may want to.
-func (t *tracer) fill(from, to *place, given *Fields) (frame []byte, assumed []string, err error) {
+func (t *tracer) fill(from, to *place, given *diagnose.Fields) (frame []byte, assumed []string, err error) {
 	if err := check(given); err != nil {
 		return nil, nil, err
 	}
@@ -37,7 +38,7 @@ func (t *tracer) fill(from, to *place, given *Fields) (frame []byte, assumed []s
 }
 
 // source is the address the sender would use.
-func (t *tracer) source(from *place, f *Fields, note func(string, ...any)) (plan.MAC, error) {
+func (t *tracer) source(from *place, f *diagnose.Fields, note func(string, ...any)) (plan.MAC, error) {
 	if f.SrcMAC != nil {
 		return *f.SrcMAC, nil
 	}
@@ -54,8 +55,8 @@ func (t *tracer) source(from *place, f *Fields, note func(string, ...any)) (plan
 }
 
 // addresses fills in the source of the packet, and of its ports.
-func (t *tracer) addresses(from *place, f *Fields, note func(string, ...any)) {
-	for _, a := range []**Addresses{&f.ARP, &f.IP} {
+func (t *tracer) addresses(from *place, f *diagnose.Fields, note func(string, ...any)) {
+	for _, a := range []**diagnose.Addresses{&f.ARP, &f.IP} {
 		if *a == nil || (*a).Src.IsValid() {
 			continue
 		}
@@ -70,9 +71,9 @@ func (t *tracer) addresses(from *place, f *Fields, note func(string, ...any)) {
 		}
 		*a = &c
 	}
-	for _, p := range []**Ports{&f.TCP, &f.UDP} {
+	for _, p := range []**diagnose.Ports{&f.TCP, &f.UDP} {
 		if *p != nil && (*p).Src == 0 {
-			*p = &Ports{Src: somePort, Dst: (*p).Dst}
+			*p = &diagnose.Ports{Src: somePort, Dst: (*p).Dst}
 		}
 	}
 }
@@ -144,7 +145,7 @@ func (t *tracer) nextHop(from *place, p *packet, note func(string, ...any)) {
 		question, p.target = "neighbour solicitation", dst
 		group := solicited(dst)
 		p.dst, _ = groupMAC(group)
-		p.fields.IP = &Addresses{Src: p.fields.IP.Src, Dst: group}
+		p.fields.IP = &diagnose.Addresses{Src: p.fields.IP.Src, Dst: group}
 	} else {
 		p.fields.ARP, p.fields.IP = p.fields.IP, nil
 	}

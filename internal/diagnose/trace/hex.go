@@ -3,6 +3,7 @@ package trace
 import (
 	"encoding/hex"
 	"fmt"
+	"heddle/internal/diagnose"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,8 +30,8 @@ func ParseHex(text string) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n+1, err)
 		}
-		if out = append(out, b...); len(out) > MaxLength {
-			return nil, fmt.Errorf("line %d: the frame is longer than %d bytes", n+1, MaxLength)
+		if out = append(out, b...); len(out) > diagnose.MaxLength {
+			return nil, fmt.Errorf("line %d: the frame is longer than %d bytes", n+1, diagnose.MaxLength)
 		}
 	}
 	if len(out) == 0 {

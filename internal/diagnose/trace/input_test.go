@@ -3,6 +3,7 @@ package trace
 import (
 	"bytes"
 	"encoding/hex"
+	"heddle/internal/diagnose"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,11 +46,11 @@ func TestHexThatIsNoFrameIsRefusedWithItsPlace(t *testing.T) {
 		"":     "there is no frame in it",
 		" \n ": "there is no frame in it",
 		"fff":  "line 1: 3 digits: a byte is two",
-		"words\n\t0x0000:  ffff\n\t0x0000:  0101": "line 3: a second frame begins: give one",
-		"\t0x0000:  ffff\n\t0x0010:  0101":        `line 2: "0x0010:" is not the offset 0x0002 that comes next`,
-		"ffff\n12zz":                              `line 2: "z" is not a hexadecimal digit`,
-		"12é4":                                    `line 1: "é" is not a hexadecimal digit`,
-		strings.Repeat("00", MaxLength+1):         "line 1: the frame is longer than 9200 bytes",
+		"words\n\t0x0000:  ffff\n\t0x0000:  0101":  "line 3: a second frame begins: give one",
+		"\t0x0000:  ffff\n\t0x0010:  0101":         `line 2: "0x0010:" is not the offset 0x0002 that comes next`,
+		"ffff\n12zz":                               `line 2: "z" is not a hexadecimal digit`,
+		"12é4":                                     `line 1: "é" is not a hexadecimal digit`,
+		strings.Repeat("00", diagnose.MaxLength+1): "line 1: the frame is longer than 9200 bytes",
 	} {
 		if got, err := ParseHex(text); err == nil || err.Error() != want {
 			t.Errorf("%.20q: %x, %v, want %s", text, got, err, want)
@@ -69,7 +70,7 @@ func FuzzHex(f *testing.F) {
 			}
 			return
 		}
-		if len(b) == 0 || len(b) > MaxLength {
+		if len(b) == 0 || len(b) > diagnose.MaxLength {
 			t.Fatalf("%d bytes", len(b))
 		}
 		again, err := ParseHex(hex.EncodeToString(b))
@@ -166,12 +167,12 @@ func TestDamagedCapturesAreRefusedWithTheirPlace(t *testing.T) {
 }
 
 func TestACaptureHasABound(t *testing.T) {
-	frames := make([][]byte, MaxFrames+1)
+	frames := make([][]byte, diagnose.MaxFrames+1)
 	for i := range frames {
 		frames[i] = make([]byte, 14)
 	}
 	got, err := ReadCapture(bytes.NewReader(captureFile(t, false, layers.LinkTypeEthernet, frames...)))
-	if err != nil || len(got.Frames) != MaxFrames || !got.More {
+	if err != nil || len(got.Frames) != diagnose.MaxFrames || !got.More {
 		t.Errorf("%v", err)
 	}
 }
@@ -189,11 +190,11 @@ func FuzzCapture(f *testing.F) {
 			}
 			return
 		}
-		if len(c.Frames) == 0 || len(c.Frames) > MaxFrames {
+		if len(c.Frames) == 0 || len(c.Frames) > diagnose.MaxFrames {
 			t.Fatalf("%d frames", len(c.Frames))
 		}
 		for _, frame := range c.Frames {
-			if len(frame) > MaxLength {
+			if len(frame) > diagnose.MaxLength {
 				t.Fatalf("a frame of %d bytes", len(frame))
 			}
 			_ = Describe(frame)
@@ -209,10 +210,10 @@ func FuzzTrace(f *testing.F) {
 	f.Add([]byte("\x02\x00\x00\x00\x00\x03\x02\x00\x00\x00\x00\x02\x81\x00\x00\x0a\x08\x00\x45\x00"), uint8(1))
 	f.Add([]byte("\x02\x00\x00\x00\x00\x01\x02\x00\x00\x00\x00\x09\x88\xa8\x00\x0a\x81\x00\x00\x0a\x86\xdd"), uint8(2))
 	f.Fuzz(func(t *testing.T, b []byte, from uint8) {
-		if len(b) > MaxLength {
+		if len(b) > diagnose.MaxLength {
 			return
 		}
-		r := run(t, h, Request{From: []string{"vm1", "vm2", "u1"}[int(from)%3], To: "vm3", Frames: [][]byte{b}})
+		r := run(t, h, diagnose.Request{From: []string{"vm1", "vm2", "u1"}[int(from)%3], To: "vm3", Frames: [][]byte{b}})
 		x := r.Frames[0]
 		if x.Delivered != (len(x.Copies) > 0) || x.Delivered != (x.Reason == "") || !x.Delivered && len(x.Causes) == 0 {
 			t.Fatalf("%+v", x)

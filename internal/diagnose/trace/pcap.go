@@ -3,6 +3,7 @@ package trace
 import (
 	"encoding/binary"
 	"fmt"
+	"heddle/internal/diagnose"
 	"io"
 )
 
@@ -79,12 +80,12 @@ func (c *captureReader) block(n uint32, what string) ([]byte, error) {
 // add takes in a frame of length bytes of which the file has those in b; full is false when no more is wanted.
 func (c *captureReader) add(b []byte, length uint32) (wanted bool, err error) {
 	switch {
-	case len(c.out.Frames) == MaxFrames:
+	case len(c.out.Frames) == diagnose.MaxFrames:
 		c.out.More = true
 		return false, nil
-	case length > MaxLength || len(b) > MaxLength:
+	case length > diagnose.MaxLength || len(b) > diagnose.MaxLength:
 		return false, fmt.Errorf("at byte %d: frame %d has %d bytes: the longest that can be traced has %d; one captured on a device with offloads is many frames in one (ethtool -K DEVICE gro off)",
-			c.at, len(c.out.Frames)+1, max(int(length), len(b)), MaxLength)
+			c.at, len(c.out.Frames)+1, max(int(length), len(b)), diagnose.MaxLength)
 	}
 	if int(length) > len(b) {
 		b = append(b, make([]byte, int(length)-len(b))...)

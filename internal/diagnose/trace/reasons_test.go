@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"heddle/internal/diagnose"
 	"net/netip"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ type fault struct {
 	config  string
 	change  func(*Host)
 	from    string // default vm1
-	frame   *Fields
+	frame   *diagnose.Fields
 	bytes   []byte
 	port    string // who is refused; "" = the frame
 	policy  string
@@ -39,8 +40,8 @@ func frameOf(dst, rest string) []byte {
 
 func ip6(s string) string { return string(netip.MustParseAddr(s).AsSlice()) }
 
-func addresses(src, dst string) *Addresses {
-	return &Addresses{Src: netip.MustParseAddr(src), Dst: netip.MustParseAddr(dst)}
+func addresses(src, dst string) *diagnose.Addresses {
+	return &diagnose.Addresses{Src: netip.MustParseAddr(src), Dst: netip.MustParseAddr(dst)}
 }
 
 func faults() []fault {
@@ -67,120 +68,120 @@ func faults() []fault {
 	}
 	return []fault{
 		{reason: "malformed", config: two, bytes: []byte("\xff\xff\xff\xff\xff\xff\x02\x00\x00\x00\x00\x01\x81\x00\x00\x0a"), policy: "IEEE 802.3, 802.1Q", setBy: "always", command: "heddle port show vm1"},
-		{reason: "port-blocked", config: config("", "{name: web, blocked: true}", "vm1 web", "vm2 web"), frame: to(mac(2), Fields{}),
+		{reason: "port-blocked", config: config("", "{name: web, blocked: true}", "vm1 web", "vm2 web"), frame: to(mac(2), diagnose.Fields{}),
 			policy: "blocked", setBy: "port group web", command: "heddle port unblock vm1"},
-		{reason: "port-blocked", name: "the port group keeps it", config: config("", "{name: web, blocked: true, overrides: {blocked: false}}", "vm1 web", "vm2 web"), frame: to(mac(2), Fields{}),
+		{reason: "port-blocked", name: "the port group keeps it", config: config("", "{name: web, blocked: true, overrides: {blocked: false}}", "vm1 web", "vm2 web"), frame: to(mac(2), diagnose.Fields{}),
 			policy: "blocked", setBy: "port group web", edit: "port group web of switch lab: blocked: false", command: apply},
-		{reason: "port-blocked", name: "an uplink", config: wire("uplinks: [{name: u1, device: p1, blocked: true}]"), from: "u1", frame: to(mac(2), Fields{}),
+		{reason: "port-blocked", name: "an uplink", config: wire("uplinks: [{name: u1, device: p1, blocked: true}]"), from: "u1", frame: to(mac(2), diagnose.Fields{}),
 			policy: "uplinks[].blocked", setBy: "uplink u1", edit: "uplink u1 of switch lab: blocked: false", command: apply},
-		{reason: "source-group", config: two, frame: to(mac(2), Fields{SrcMAC: &plan.MAC{3, 0, 0, 0, 0, 1}}), policy: "always on", setBy: "always", command: "heddle port show vm1"},
-		{reason: "source-zero", config: two, frame: to(mac(2), Fields{SrcMAC: &plan.MAC{}}), policy: "always on", setBy: "always", command: "heddle port show vm1"},
-		{reason: "guest-bpdu", config: two, frame: to(plan.MAC{1, 0x80, 0xc2}, Fields{}),
+		{reason: "source-group", config: two, frame: to(mac(2), diagnose.Fields{SrcMAC: &plan.MAC{3, 0, 0, 0, 0, 1}}), policy: "always on", setBy: "always", command: "heddle port show vm1"},
+		{reason: "source-zero", config: two, frame: to(mac(2), diagnose.Fields{SrcMAC: &plan.MAC{}}), policy: "always on", setBy: "always", command: "heddle port show vm1"},
+		{reason: "guest-bpdu", config: two, frame: to(plan.MAC{1, 0x80, 0xc2}, diagnose.Fields{}),
 			policy: "checks.blockGuestBPDU", setBy: "switch lab", edit: "switch lab: checks: {blockGuestBPDU: false}", command: apply},
-		{reason: "guest-link-control", config: two, frame: to(plan.MAC{1, 0x80, 0xc2, 0, 0, 0x0e}, Fields{EtherType: ptr(uint16(0x88cc))}),
+		{reason: "guest-link-control", config: two, frame: to(plan.MAC{1, 0x80, 0xc2, 0, 0, 0x0e}, diagnose.Fields{EtherType: ptr(uint16(0x88cc))}),
 			policy: "security.guestLinkControl", setBy: "built-in default", edit: "port group web of switch lab: security: {guestLinkControl: [lldp]}", command: apply},
 		{reason: "guest-link-control", name: "one protocol passes already",
-			config: config("", "{name: web, security: {guestLinkControl: [lldp]}}", "vm1 web", "vm2 web"), frame: to(plan.MAC{1, 0x80, 0xc2, 0, 0, 2}, Fields{EtherType: ptr(uint16(0x8809))}),
+			config: config("", "{name: web, security: {guestLinkControl: [lldp]}}", "vm1 web", "vm2 web"), frame: to(plan.MAC{1, 0x80, 0xc2, 0, 0, 2}, diagnose.Fields{EtherType: ptr(uint16(0x8809))}),
 			policy: "security.guestLinkControl", setBy: "port group web", edit: "port group web of switch lab: security: {guestLinkControl: [lldp, lacp]}", command: apply},
-		{reason: "guest-link-control", name: "PAUSE never passes", config: two, frame: to(plan.MAC{1, 0x80, 0xc2, 0, 0, 1}, Fields{EtherType: ptr(uint16(0x8808))}),
+		{reason: "guest-link-control", name: "PAUSE never passes", config: two, frame: to(plan.MAC{1, 0x80, 0xc2, 0, 0, 1}, diagnose.Fields{EtherType: ptr(uint16(0x8808))}),
 			policy: "security.guestLinkControl", setBy: "built-in default", command: "heddle port show vm1"},
-		{reason: "forged-transmit", config: two, frame: to(mac(2), Fields{SrcMAC: ptr(mac(9))}),
+		{reason: "forged-transmit", config: two, frame: to(mac(2), diagnose.Fields{SrcMAC: ptr(mac(9))}),
 			policy: "security.forgedTransmits", setBy: "built-in default", edit: "port group web of switch lab: security: {forgedTransmits: accept}", command: apply},
-		{reason: "forged-transmit", name: "set at the switch", config: config("defaults: {security: {forgedTransmits: reject}}", web, "vm1 web", "vm2 web"), frame: to(mac(2), Fields{SrcMAC: ptr(mac(9))}),
+		{reason: "forged-transmit", name: "set at the switch", config: config("defaults: {security: {forgedTransmits: reject}}", web, "vm1 web", "vm2 web"), frame: to(mac(2), diagnose.Fields{SrcMAC: ptr(mac(9))}),
 			policy: "security.forgedTransmits", setBy: "switch lab", edit: "port group web of switch lab: security: {forgedTransmits: accept}", command: apply},
-		{reason: "forged-transmit", name: "set at the port", config: config("", "{name: web, overrides: {security: true}}", "vm1 web security: {forgedTransmits: reject}", "vm2 web"), frame: to(mac(2), Fields{SrcMAC: ptr(mac(9))}),
+		{reason: "forged-transmit", name: "set at the port", config: config("", "{name: web, overrides: {security: true}}", "vm1 web security: {forgedTransmits: reject}", "vm2 web"), frame: to(mac(2), diagnose.Fields{SrcMAC: ptr(mac(9))}),
 			policy: "security.forgedTransmits", setBy: "port vm1", edit: "port vm1: security: {forgedTransmits: accept}", command: apply},
 		{reason: "forged-transmit", name: "set at a port connected by command", config: config("", "{name: web, overrides: {security: true}}", "vm1 web security: {forgedTransmits: reject, promiscuous: accept}", "vm2 web"),
 			change: func(h *Host) {
 				h.RunTime["vm1"] = spec.Port{Name: "vm1", PortGroup: "web", Device: "dev-vm1", Policy: spec.Policy{Security: spec.Security{ForgedTransmits: spec.Reject, Promiscuous: spec.Accept}}}
 			},
-			frame: to(mac(2), Fields{SrcMAC: ptr(mac(9))}), policy: "security.forgedTransmits", setBy: "port vm1",
+			frame: to(mac(2), diagnose.Fields{SrcMAC: ptr(mac(9))}), policy: "security.forgedTransmits", setBy: "port vm1",
 			command: "heddle port connect vm1 --replace --switch lab --port-group web --device dev-vm1 --promiscuous=accept --forged-transmits accept"},
-		{reason: "guest-tagged", config: config("", "{name: web, vlan: {access: 10}}", "vm1 web", "vm2 web"), frame: to(mac(2), Fields{VLAN: ptr(uint16(10))}),
+		{reason: "guest-tagged", config: config("", "{name: web, vlan: {access: 10}}", "vm1 web", "vm2 web"), frame: to(mac(2), diagnose.Fields{VLAN: ptr(uint16(10))}),
 			policy: "vlan", setBy: "port group web", edit: `port group web of switch lab: vlan: {trunk: ["10"]}`, command: apply},
-		{reason: "vlan-not-allowed", config: config("", `{name: web, vlan: {trunk: ["10-12"]}}`, "vm1 web", "vm2 web"), frame: to(mac(2), Fields{VLAN: ptr(uint16(30))}),
+		{reason: "vlan-not-allowed", config: config("", `{name: web, vlan: {trunk: ["10-12"]}}`, "vm1 web", "vm2 web"), frame: to(mac(2), diagnose.Fields{VLAN: ptr(uint16(30))}),
 			policy: "vlan", setBy: "port group web", edit: `port group web of switch lab: vlan: {trunk: ["10-12", "30"]}`, command: apply},
-		{reason: "vlan-not-allowed", name: "the other tag protocol", config: config("", `{name: web, vlan: {trunk: ["10"]}}`, "vm1 web", "vm2 web"), frame: to(mac(2), Fields{Outer: ptr(uint16(10)), VLAN: ptr(uint16(5))}),
+		{reason: "vlan-not-allowed", name: "the other tag protocol", config: config("", `{name: web, vlan: {trunk: ["10"]}}`, "vm1 web", "vm2 web"), frame: to(mac(2), diagnose.Fields{Outer: ptr(uint16(10)), VLAN: ptr(uint16(5))}),
 			policy: "vlan", setBy: "port group web", edit: `port group web of switch lab: vlan: {trunk: ["10"], outer: 802.1ad}`, command: apply},
-		{reason: "mac-limit", config: config("", learns, "vm1 web", "vm2 web"), frame: to(mac(2), Fields{SrcMAC: ptr(mac(9))}),
+		{reason: "mac-limit", config: config("", learns, "vm1 web", "vm2 web"), frame: to(mac(2), diagnose.Fields{SrcMAC: ptr(mac(9))}),
 			change: func(h *Host) { h.Learned = []model.MAC{{Port: id("vm1"), MAC: mac(8), Seen: h.Now}} },
 			policy: "security.macLearning.limit", setBy: "port group web", edit: "port group web of switch lab: security: {macLearning: {limit: 16}}", command: apply},
-		{reason: "mac-table-full", config: config("", learns, "vm1 web", "vm2 web"), frame: to(mac(2), Fields{SrcMAC: ptr(mac(9))}),
+		{reason: "mac-table-full", config: config("", learns, "vm1 web", "vm2 web"), frame: to(mac(2), diagnose.Fields{SrcMAC: ptr(mac(9))}),
 			change: func(h *Host) {
 				h.Plan.SetMACTable(1)
 				h.Learned = []model.MAC{{Port: id("vm1"), MAC: mac(8), Seen: h.Now}}
 			},
 			policy: "security.macLearning.limitPolicy", setBy: "built-in default", edit: "port group web of switch lab: security: {macLearning: {limitPolicy: allow}}", command: apply},
-		{reason: "ip-source-not-allowed", config: config("", guarded, "vm1 web", "vm2 web"), frame: to(mac(2), Fields{IP: addresses("192.0.2.11", "192.0.2.1")}),
+		{reason: "ip-source-not-allowed", config: config("", guarded, "vm1 web", "vm2 web"), frame: to(mac(2), diagnose.Fields{IP: addresses("192.0.2.11", "192.0.2.1")}),
 			policy: "security.addressGuard.enabled", setBy: "port group web", edit: "port vm1: security: {addressGuard: {addresses: [192.0.2.11]}}", command: apply},
 		{reason: "ip-source-not-allowed", name: "a port with addresses", config: config("", guarded, "vm1 web security: {addressGuard: {addresses: [192.0.2.10]}}", "vm2 web"),
-			frame: to(mac(2), Fields{IP: addresses("2001:db8::11", "2001:db8::1")}), policy: "security.addressGuard.enabled", setBy: "port group web",
+			frame: to(mac(2), diagnose.Fields{IP: addresses("2001:db8::11", "2001:db8::1")}), policy: "security.addressGuard.enabled", setBy: "port group web",
 			edit: "port vm1: security: {addressGuard: {addresses: [192.0.2.10, 2001:db8::11]}}", command: apply},
 		{reason: "ip-source-not-allowed", name: "its address is hidden", config: config("", guarded, "vm1 web", "vm2 web"),
 			bytes:  frameOf("\xff\xff\xff\xff\xff\xff", "\x00 \xaa\xaa\x03\x00\x00\x00\x08\x00"),
 			policy: "security.addressGuard.enabled", setBy: "port group web", command: "heddle capture vm1 --stage drop --reason ip-source-not-allowed --count 10"},
-		{reason: "arp-sender-not-allowed", config: config("", guarded, "vm1 web", "vm2 web"), frame: to(broadcast, Fields{ARP: addresses("192.0.2.11", "192.0.2.1")}),
+		{reason: "arp-sender-not-allowed", config: config("", guarded, "vm1 web", "vm2 web"), frame: to(broadcast, diagnose.Fields{ARP: addresses("192.0.2.11", "192.0.2.1")}),
 			policy: "security.addressGuard.enabled", setBy: "port group web", edit: "port vm1: security: {addressGuard: {addresses: [192.0.2.11]}}", command: apply},
 		{reason: "nd-target-not-allowed", config: config("", guarded, "vm1 web security: {addressGuard: {addresses: ['2001:db8::1']}}", "vm2 web"),
 			bytes:  frameOf("33\x00\x00\x00\x01", "\x86\xdd`\x00\x00\x00\x00\x18:\xff"+ip6("2001:db8::1")+ip6("ff02::1")+"\x88\x00\x00\x00 \x00\x00\x00"+ip6("2001:db8::2")),
 			policy: "security.addressGuard.enabled", setBy: "port group web", edit: "port vm1: security: {addressGuard: {addresses: [2001:db8::1, 2001:db8::2]}}", command: apply},
 		{reason: "guest-dhcp-server", config: config("", "{name: web, security: {dhcpServer: reject}}", "vm1 web", "vm2 web"),
-			frame: to(broadcast, Fields{IP: addresses("192.0.2.1", "255.255.255.255"), UDP: &Ports{Src: 67, Dst: 68}}), policy: "security.dhcpServer", setBy: "port group web",
+			frame: to(broadcast, diagnose.Fields{IP: addresses("192.0.2.1", "255.255.255.255"), UDP: &diagnose.Ports{Src: 67, Dst: 68}}), policy: "security.dhcpServer", setBy: "port group web",
 			edit: "port group web of switch lab: security: {dhcpServer: accept}", command: apply},
 		{reason: "guest-router-advertisement", config: config("defaults: {security: {routerAdvertisements: reject}}", web, "vm1 web", "vm2 web"),
 			bytes:  frameOf("33\x00\x00\x00\x01", "\x86\xdd`\x00\x00\x00\x00\x10:\xff"+ip6("fe80::1")+ip6("ff02::1")+"\x86\x00"+strings.Repeat("\x00", 14)),
 			policy: "security.routerAdvertisements", setBy: "switch lab", edit: "port group web of switch lab: security: {routerAdvertisements: accept}", command: apply},
-		{reason: "own-destination", config: two, frame: to(mac(1), Fields{}), policy: "security.macLearning", setBy: "always", command: "heddle mac show 02:00:00:00:00:01"},
-		{reason: "unknown-unicast", config: two, frame: to(mac(9), Fields{}), policy: "vlan", setBy: "built-in default", command: "heddle port list --switch lab"},
-		{reason: "no-receiver", config: one, frame: to(broadcast, Fields{}), policy: "vlan", setBy: "built-in default", command: "heddle port list --switch lab"},
-		{reason: "mtu-exceeded", name: "the switch's", config: two, frame: to(mac(2), Fields{Length: 1515}),
+		{reason: "own-destination", config: two, frame: to(mac(1), diagnose.Fields{}), policy: "security.macLearning", setBy: "always", command: "heddle mac show 02:00:00:00:00:01"},
+		{reason: "unknown-unicast", config: two, frame: to(mac(9), diagnose.Fields{}), policy: "vlan", setBy: "built-in default", command: "heddle port list --switch lab"},
+		{reason: "no-receiver", config: one, frame: to(broadcast, diagnose.Fields{}), policy: "vlan", setBy: "built-in default", command: "heddle port list --switch lab"},
+		{reason: "mtu-exceeded", name: "the switch's", config: two, frame: to(mac(2), diagnose.Fields{Length: 1515}),
 			policy: "mtu", setBy: "switch lab", edit: "switch lab: mtu: 1501", command: apply},
-		{reason: "mtu-exceeded", name: "the receiver's", config: two, change: mtu("vm2", 1400), frame: to(mac(2), Fields{Length: 1514}), port: "vm2",
+		{reason: "mtu-exceeded", name: "the receiver's", config: two, change: mtu("vm2", 1400), frame: to(mac(2), diagnose.Fields{Length: 1514}), port: "vm2",
 			policy: "the device's MTU", setBy: "device dev-vm2", command: "ip link set dev dev-vm2 mtu 1500"},
-		{reason: "mtu-exceeded", name: "a host port's", config: config("", web, "vm1 web", "vmk2 web role: host, mtu: 1400"), change: mtu("vmk2", 1400), frame: to(mac(2), Fields{Length: 1514}), port: "vmk2",
+		{reason: "mtu-exceeded", name: "a host port's", config: config("", web, "vm1 web", "vmk2 web role: host, mtu: 1400"), change: mtu("vmk2", 1400), frame: to(mac(2), diagnose.Fields{Length: 1514}), port: "vmk2",
 			policy: "ports[].mtu", setBy: "port vmk2", edit: "port vmk2: mtu: 1500", command: apply},
-		{reason: "mtu-exceeded", name: "the uplink's", config: single, change: mtu("u1", 1400), frame: to(mac(9), Fields{Length: 1514}), port: "u1",
+		{reason: "mtu-exceeded", name: "the uplink's", config: single, change: mtu("u1", 1400), frame: to(mac(9), diagnose.Fields{Length: 1514}), port: "u1",
 			policy: "the device's MTU", setBy: "device p1", command: "ip link set dev p1 mtu 1500"},
-		{reason: "uplink-vlan", name: "on the way out", config: config(`uplinks: [{name: u1, device: p1, vlans: ["0-19", "30"]}]`, "{name: web, vlan: {access: 20}}", "vm1 web"), frame: to(broadcast, Fields{}), port: "u1",
+		{reason: "uplink-vlan", name: "on the way out", config: config(`uplinks: [{name: u1, device: p1, vlans: ["0-19", "30"]}]`, "{name: web, vlan: {access: 20}}", "vm1 web"), frame: to(broadcast, diagnose.Fields{}), port: "u1",
 			policy: "uplinks[].vlans", setBy: "uplink u1", edit: `uplink u1 of switch lab: vlans: ["0-20", "30"]`, command: apply},
-		{reason: "uplink-vlan", name: "on the way in", config: wire(`uplinks: [{name: u1, device: p1, vlans: ["10"]}]`), from: "u1", frame: to(mac(2), Fields{}),
+		{reason: "uplink-vlan", name: "on the way in", config: wire(`uplinks: [{name: u1, device: p1, vlans: ["10"]}]`), from: "u1", frame: to(mac(2), diagnose.Fields{}),
 			policy: "uplinks[].vlans", setBy: "uplink u1", edit: `uplink u1 of switch lab: vlans: ["0", "10"]`, command: apply},
-		{reason: "no-uplink", config: single, change: down("u1"), frame: to(mac(9), Fields{}), policy: "teaming.active", setBy: "built-in default", command: "heddle uplink list"},
-		{reason: "no-uplink", name: "the teaming names none", config: wire("uplinks: [{name: u1, device: p1}]\ndefaults: {teaming: {active: []}}"), frame: to(mac(9), Fields{}),
+		{reason: "no-uplink", config: single, change: down("u1"), frame: to(mac(9), diagnose.Fields{}), policy: "teaming.active", setBy: "built-in default", command: "heddle uplink list"},
+		{reason: "no-uplink", name: "the teaming names none", config: wire("uplinks: [{name: u1, device: p1}]\ndefaults: {teaming: {active: []}}"), frame: to(mac(9), diagnose.Fields{}),
 			policy: "teaming.active", setBy: "switch lab", edit: "port group web of switch lab: teaming: {active: [u1]}", command: apply},
-		{reason: "receiver-blocked", config: config("", web, "vm1 web", "vm2 web blocked: true"), frame: to(mac(2), Fields{}), port: "vm2",
+		{reason: "receiver-blocked", config: config("", web, "vm1 web", "vm2 web blocked: true"), frame: to(mac(2), diagnose.Fields{}), port: "vm2",
 			policy: "blocked", setBy: "port vm2", command: "heddle port unblock vm2"},
-		{reason: "receiver-blocked", name: "an uplink", config: wire("uplinks: [{name: u1, device: p1, blocked: true}]"), frame: to(mac(9), Fields{}), port: "u1",
+		{reason: "receiver-blocked", name: "an uplink", config: wire("uplinks: [{name: u1, device: p1, blocked: true}]"), frame: to(mac(9), diagnose.Fields{}), port: "u1",
 			policy: "uplinks[].blocked", setBy: "uplink u1", edit: "uplink u1 of switch lab: blocked: false", command: apply},
-		{reason: "receiver-down", config: two, change: down("vm2"), frame: to(mac(2), Fields{}), port: "vm2", policy: "none: the device's state", setBy: "the device's state", command: "ip link set dev dev-vm2 up"},
-		{reason: "receiver-waiting", config: two, frame: to(broadcast, Fields{}), port: "vm2", policy: "none: the guest's migration", setBy: "the guest's migration",
+		{reason: "receiver-down", config: two, change: down("vm2"), frame: to(mac(2), diagnose.Fields{}), port: "vm2", policy: "none: the device's state", setBy: "the device's state", command: "ip link set dev dev-vm2 up"},
+		{reason: "receiver-waiting", config: two, frame: to(broadcast, diagnose.Fields{}), port: "vm2", policy: "none: the guest's migration", setBy: "the guest's migration",
 			change:  func(h *Host) { f := h.Facts[id("vm2")]; f.Wait = 1; h.Facts[id("vm2")] = f },
 			command: "heddle port activate vm2"},
-		{reason: "mac-change", config: two, frame: to(mac(2), Fields{}), port: "vm2",
+		{reason: "mac-change", config: two, frame: to(mac(2), diagnose.Fields{}), port: "vm2",
 			change: func(h *Host) { h.Facts[id("vm2")] = plan.Fact{Up: true, MTU: 1500, SeenMAC: mac(7)} },
 			policy: "security.macChanges", setBy: "built-in default", edit: "port group web of switch lab: security: {macChanges: accept}", command: apply},
-		{reason: "storm-control", config: config("", "{name: web, stormControl: {broadcast: 500}}", "vm1 web", "vm2 web"), frame: to(broadcast, Fields{}),
+		{reason: "storm-control", config: config("", "{name: web, stormControl: {broadcast: 500}}", "vm1 web", "vm2 web"), frame: to(broadcast, diagnose.Fields{}),
 			change: spent(abi.ClassBroadcast, 500),
 			policy: "stormControl.broadcast", setBy: "port group web", edit: "port group web of switch lab: stormControl: {broadcast: 1000}", command: apply},
-		{reason: "storm-control", name: "multicast", config: config("", "{name: web, overrides: {stormControl: true}}", "vm1 web stormControl: {multicast: 10}", "vm2 web"), frame: to(plan.MAC{0x33, 0x33, 0, 0, 0, 1}, Fields{}),
+		{reason: "storm-control", name: "multicast", config: config("", "{name: web, overrides: {stormControl: true}}", "vm1 web stormControl: {multicast: 10}", "vm2 web"), frame: to(plan.MAC{0x33, 0x33, 0, 0, 0, 1}, diagnose.Fields{}),
 			change: spent(abi.ClassMulticast, 10),
 			policy: "stormControl.multicast", setBy: "port vm1", edit: "port vm1: stormControl: {multicast: 20}", command: apply},
-		{reason: "storm-control", name: "the way out stays open", config: config("uplinks: [{name: u1, device: p1}]\ndefaults: {stormControl: {unknownUnicast: 1}}", learns, "vm1 web", "vm2 web"), frame: to(mac(9), Fields{}),
+		{reason: "storm-control", name: "the way out stays open", config: config("uplinks: [{name: u1, device: p1}]\ndefaults: {stormControl: {unknownUnicast: 1}}", learns, "vm1 web", "vm2 web"), frame: to(mac(9), diagnose.Fields{}),
 			change: spent(abi.ClassUnicast, 1),
 			policy: "stormControl.unknownUnicast", setBy: "switch lab", edit: "port group web of switch lab: stormControl: {unknownUnicast: 2}", command: apply},
-		{reason: "loop-blocked", config: two, frame: to(broadcast, Fields{}),
+		{reason: "loop-blocked", config: two, frame: to(broadcast, diagnose.Fields{}),
 			change: func(h *Host) {
 				h.Facts[id("vm1")] = plan.Fact{Up: true, MTU: 1500, LoopBlocked: "a loop goes through it"}
 			},
 			policy: "security.loopDetection", setBy: "built-in default", command: "heddle port unblock vm1"},
-		{reason: "loop-blocked", name: "a receiver", config: two, frame: to(broadcast, Fields{}), port: "vm2",
+		{reason: "loop-blocked", name: "a receiver", config: two, frame: to(broadcast, diagnose.Fields{}), port: "vm2",
 			change: func(h *Host) {
 				h.Facts[id("vm2")] = plan.Fact{Up: true, MTU: 1500, LoopBlocked: "a loop goes through it"}
 			},
 			policy: "security.loopDetection", setBy: "built-in default", command: "heddle port unblock vm2"},
-		{reason: "reverse-path", config: dual, from: "u2", frame: to(broadcast, Fields{}), port: "vm1",
+		{reason: "reverse-path", config: dual, from: "u2", frame: to(broadcast, diagnose.Fields{}), port: "vm1",
 			policy: "checks.reversePath", setBy: "switch lab", edit: "switch lab: checks: {reversePath: false}", command: apply},
-		{reason: "reflected", config: single, from: "u1", frame: to(broadcast, Fields{SrcMAC: ptr(mac(2))}), port: "vm1",
+		{reason: "reflected", config: single, from: "u1", frame: to(broadcast, diagnose.Fields{SrcMAC: ptr(mac(2))}), port: "vm1",
 			change: func(h *Host) { h.Sent = []model.Sent{{Switch: "lab", MAC: mac(2), At: h.Now - time.Second/2}} },
 			policy: "checks.reversePath", setBy: "switch lab", edit: "switch lab: checks: {reversePath: false}", command: apply},
 	}
@@ -208,7 +209,7 @@ func (f fault) test(t *testing.T) {
 	if f.change != nil {
 		f.change(h)
 	}
-	q := Request{From: f.from, Frame: f.frame}
+	q := diagnose.Request{From: f.from, Frame: f.frame}
 	if q.From == "" {
 		q.From = "vm1"
 	}
@@ -245,9 +246,9 @@ func (f fault) test(t *testing.T) {
 }
 
 // find is the cause of that reason.
-func (f fault) find(r *Report) *Cause {
+func (f fault) find(r *diagnose.Report) *diagnose.Cause {
 	list := r.Frames[0].Causes
-	i := slices.IndexFunc(list, func(c Cause) bool { return c.Reason == f.reason && c.Port == f.port })
+	i := slices.IndexFunc(list, func(c diagnose.Cause) bool { return c.Reason == f.reason && c.Port == f.port })
 	if i < 0 {
 		return nil
 	}

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"heddle/internal/diagnose"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,18 +14,18 @@ import (
 )
 
 // blocked: the port, or the uplink, lets nothing pass.
-func (s *subject) blocked(c *Cause, at *place) {
+func (s *subject) blocked(c *diagnose.Cause, at *place) {
 	if at.uplink != nil {
 		c.Policy, c.Value, c.From = "uplinks[].blocked", "true", "uplink "+at.id.Name
 		c.Why, c.Change = "the uplink is blocked", "Unblock the uplink."
-		s.edit(c, EditUplink, at.id.Name, "blocked: false")
+		s.edit(c, diagnose.EditUplink, at.id.Name, "blocked: false")
 		return
 	}
 	setRow(c, at.port, "blocked")
 	c.Why = fmt.Sprintf("port %s is blocked, as set by the %s", at.id.Name, c.From)
 	if from := at.port.Policy.Blocked.From; from != plan.FromPort && !s.overrides(at.port).AllowsBlocked() {
 		c.Change = "Unblock the port group: it does not let a single port be unblocked."
-		s.edit(c, EditGroup, at.port.PortGroup, "blocked: false")
+		s.edit(c, diagnose.EditGroup, at.port.PortGroup, "blocked: false")
 		return
 	}
 	c.Change = "Unblock the port."
@@ -32,20 +33,20 @@ func (s *subject) blocked(c *Cause, at *place) {
 }
 
 // check: one of the switch's guards.
-func (s *subject) check(c *Cause, name, when string) {
+func (s *subject) check(c *diagnose.Cause, name, when string) {
 	c.Policy, c.Value, c.From = "checks."+name, "true", "switch "+s.from.id.Switch
 	c.Change = fmt.Sprintf("Switch the check off, if %s.", when)
-	s.edit(c, EditSwitch, s.from.id.Switch, "checks: {"+name+": false}")
+	s.edit(c, diagnose.EditSwitch, s.from.id.Switch, "checks: {"+name+": false}")
 }
 
-func (s *subject) forged(c *Cause, p *plan.Port) {
+func (s *subject) forged(c *diagnose.Cause, p *plan.Port) {
 	c.Why = fmt.Sprintf("the source %s is not the port's MAC %s", s.src, s.model.MACOf(p.ID))
 	c.Change = "Let the port send with other addresses, if a hypervisor, bridge or router is behind it; else correct the sender's address."
 	s.set(c, p, "security.forgedTransmits", string(spec.Accept))
 }
 
 // linkControl: the guest speaks a protocol of the link that its port does not let pass.
-func (s *subject) linkControl(c *Cause, p *plan.Port) {
+func (s *subject) linkControl(c *diagnose.Cause, p *plan.Port) {
 	pass := p.Policy.GuestLinkControl
 	name := model.LinkControl(s.dst, s.inner)
 	if name == "" && !s.dst.IsZero() {
@@ -66,7 +67,7 @@ func (s *subject) linkControl(c *Cause, p *plan.Port) {
 }
 
 // guarded: the guest uses an address that is not listed at its port.
-func (s *subject) guarded(c *Cause, p *plan.Port) {
+func (s *subject) guarded(c *diagnose.Cause, p *plan.Port) {
 	const path = "security.addressGuard.addresses"
 	guard := &p.Policy.AddressGuard
 	own := strings.Join(slices.Concat(guard.Addresses.V, p.Addresses), ", ")
@@ -100,7 +101,7 @@ func (s *subject) frameTag() string {
 }
 
 // tagged: the frame's tag, or its lack of one, is not what the port passes.
-func (s *subject) tagged(c *Cause, p *plan.Port, why abi.Reason) {
+func (s *subject) tagged(c *diagnose.Cause, p *plan.Port, why abi.Reason) {
 	v := &p.Policy.VLAN
 	c.Why = fmt.Sprintf("the frame is %s, and the port is %s", s.frameTag(), v.V)
 	trunk, outer := []string{}, ""
@@ -134,7 +135,7 @@ func (s *subject) tagged(c *Cause, p *plan.Port, why abi.Reason) {
 	s.mend(c, p, remedy{policy: "vlan", level: v.From, set: set, flags: flags})
 }
 
-func (s *subject) limit(c *Cause, p *plan.Port) {
+func (s *subject) limit(c *diagnose.Cause, p *plan.Port) {
 	l := &p.Policy.Learning
 	c.Why = fmt.Sprintf("%s is a new address, and the port holds as many as it may: %d", s.src, l.Limit.V)
 	if more := min(max(2*l.Limit.V, 16), spec.MaxMACs); more > l.Limit.V {
@@ -147,7 +148,7 @@ func (s *subject) limit(c *Cause, p *plan.Port) {
 }
 
 // tableFull: the host's table has no more room for the port.
-func (s *subject) tableFull(c *Cause, p *plan.Port) {
+func (s *subject) tableFull(c *diagnose.Cause, p *plan.Port) {
 	l := &p.Policy.Learning
 	c.Why = fmt.Sprintf("%s is a new address, and the port holds its share of the host's table: %d of %d (its own limit is %d)", s.src, p.MACShare, s.Plan.MACTable, l.Limit.V)
 	c.Change = "Set a larger `host: {macTable: …}` and restart the agent; or lower the limits of ports that need fewer; or let frames of addresses beyond it pass unlearned."
@@ -155,7 +156,7 @@ func (s *subject) tableFull(c *Cause, p *plan.Port) {
 }
 
 // storm: the port has sent more of such frames than it may.
-func (s *subject) storm(c *Cause, p *plan.Port) {
+func (s *subject) storm(c *diagnose.Cause, p *plan.Port) {
 	storm := &p.Policy.StormControl
 	rate, name, what := storm.UnknownUnicast, "unknownUnicast", "frames for unknown destinations"
 	switch {
@@ -170,7 +171,7 @@ func (s *subject) storm(c *Cause, p *plan.Port) {
 }
 
 // nobody: there is no receiver in the segment.
-func (s *subject) nobody(c *Cause, at *place, why abi.Reason) {
+func (s *subject) nobody(c *diagnose.Cause, at *place, why abi.Reason) {
 	c.Why = fmt.Sprintf("nobody else is in %s", s.res.Segment)
 	if why == abi.ReasonUnknownUnicast {
 		c.Why = fmt.Sprintf("%s is not known in %s, and nobody there takes frames for unknown destinations", s.dst, s.res.Segment)
@@ -192,7 +193,7 @@ func (s *subject) nobody(c *Cause, at *place, why abi.Reason) {
 }
 
 // tooLong: the packet is longer than the switch's MTU, or than the receiver's.
-func (s *subject) tooLong(c *Cause, at *place) {
+func (s *subject) tooLong(c *diagnose.Cause, at *place) {
 	if s.layer3 > at.sw.MTU {
 		c.Policy, c.Value, c.From = "mtu", strconv.Itoa(at.sw.MTU), "switch "+at.id.Switch
 		c.Why = fmt.Sprintf("the packet has %d bytes, and the switch's MTU is %d", s.layer3, at.sw.MTU)
@@ -201,7 +202,7 @@ func (s *subject) tooLong(c *Cause, at *place) {
 			c.Change = fmt.Sprintf("Lower the MTU at the sender: no switch carries more than %d bytes.", spec.MaxMTU)
 			return
 		}
-		s.edit(c, EditSwitch, at.id.Switch, fmt.Sprintf("mtu: %d", s.layer3))
+		s.edit(c, diagnose.EditSwitch, at.id.Switch, fmt.Sprintf("mtu: %d", s.layer3))
 		return
 	}
 	mtu := s.Facts[at.id].MTU
@@ -215,16 +216,16 @@ func (s *subject) tooLong(c *Cause, at *place) {
 	}
 }
 
-func (s *subject) mendHostMTU(c *Cause, p *plan.Port) {
+func (s *subject) mendHostMTU(c *diagnose.Cause, p *plan.Port) {
 	if own, ok := s.RunTime[p.ID.Name]; ok {
 		own.MTU = 0
 		c.Command = connectCommand(own, p.ID.Switch, fmt.Sprintf("--mtu %d", s.layer3))
 		return
 	}
-	s.edit(c, EditPort, p.ID.Name, fmt.Sprintf("mtu: %d", s.layer3))
+	s.edit(c, diagnose.EditPort, p.ID.Name, fmt.Sprintf("mtu: %d", s.layer3))
 }
 
-func (s *subject) uplinkVLAN(c *Cause, at *place) {
+func (s *subject) uplinkVLAN(c *diagnose.Cause, at *place) {
 	vid := s.vid
 	if s.res.Placed {
 		vid = s.res.Segment.VLAN
@@ -238,7 +239,7 @@ func (s *subject) uplinkVLAN(c *Cause, at *place) {
 	c.Why = fmt.Sprintf("the uplink carries %s, and not %s", none(carried.String()), what)
 	c.Change = "Add the VLAN to the uplink's list; the port of the physical switch must carry it as well."
 	carried.AddRange(vid, vid)
-	s.edit(c, EditUplink, at.id.Name, fmt.Sprintf(`vlans: ["%s"]`, strings.ReplaceAll(carried.String(), ",", `", "`)))
+	s.edit(c, diagnose.EditUplink, at.id.Name, fmt.Sprintf(`vlans: ["%s"]`, strings.ReplaceAll(carried.String(), ",", `", "`)))
 }
 
 func none(s string) string {
@@ -249,7 +250,7 @@ func none(s string) string {
 }
 
 // noUplink: none of those that the port's teaming names can be used.
-func (s *subject) noUplink(c *Cause, at *place) {
+func (s *subject) noUplink(c *diagnose.Cause, at *place) {
 	team := &at.port.Policy.Teaming
 	setRow(c, at.port, "teaming.active")
 	var states []string
@@ -284,7 +285,7 @@ func (s *subject) inLAG(sw *plan.Switch, team *plan.Teaming, uplink string) bool
 	})
 }
 
-func (s *subject) changedMAC(c *Cause, p *plan.Port) {
+func (s *subject) changedMAC(c *diagnose.Cause, p *plan.Port) {
 	seen := s.Facts[p.ID].SeenMAC
 	c.Why = fmt.Sprintf("its adapter uses %s and not the port's %s", seen, p.InitialMAC)
 	if p.Policy.MACChanges.V {
@@ -298,7 +299,7 @@ func (s *subject) changedMAC(c *Cause, p *plan.Port) {
 }
 
 // loop: the guards against copies of what came in from outside.
-func (s *subject) loop(c *Cause, at *place, why abi.Reason) {
+func (s *subject) loop(c *diagnose.Cause, at *place, why abi.Reason) {
 	name := "reversePath"
 	if !s.dst.IsGroup() {
 		name = "reversePathPromiscuous"
@@ -313,7 +314,7 @@ func (s *subject) loop(c *Cause, at *place, why abi.Reason) {
 }
 
 // looped: Heddle has blocked the port, or the frame is one that looks for loops.
-func (s *subject) looped(c *Cause, at *place) {
+func (s *subject) looped(c *diagnose.Cause, at *place) {
 	why := s.Facts[at.id].LoopBlocked
 	if at.port == nil || why == "" {
 		c.Why = "the frame is a probe that looks for loops: it is for the agent alone"

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"heddle/internal/diagnose"
 	"strings"
 	"testing"
 	"time"
@@ -77,7 +78,7 @@ func config(sw, groups string, ports ...string) string {
 }
 
 // edited carries an edit out on a configuration.
-func edited(t *testing.T, text string, e *Edit) string {
+func edited(t *testing.T, text string, e *diagnose.Edit) string {
 	t.Helper()
 	var root, set map[string]any
 	if err := yaml.Unmarshal([]byte(text), &root); err != nil {
@@ -97,13 +98,13 @@ func edited(t *testing.T, text string, e *Edit) string {
 	}
 	var object map[string]any
 	switch e.Kind {
-	case EditPort:
+	case diagnose.EditPort:
 		object = in(root, "ports", e.Name)
-	case EditSwitch:
+	case diagnose.EditSwitch:
 		object = in(root, "switches", e.Name)
-	case EditGroup:
+	case diagnose.EditGroup:
 		object = in(in(root, "switches", e.Switch), "portGroups", e.Name)
-	case EditUplink:
+	case diagnose.EditUplink:
 		object = in(in(root, "switches", e.Switch), "uplinks", e.Name)
 	}
 	merge(object, set)
@@ -127,7 +128,7 @@ func merge(into, set map[string]any) {
 	}
 }
 
-func run(t testing.TB, h *Host, q Request) *Report {
+func run(t testing.TB, h *Host, q diagnose.Request) *diagnose.Report {
 	t.Helper()
 	r, err := Run(h, q)
 	if err != nil {
@@ -137,7 +138,7 @@ func run(t testing.TB, h *Host, q Request) *Report {
 }
 
 // fields makes a request of a frame to a MAC.
-func to(dst plan.MAC, f Fields) *Fields {
+func to(dst plan.MAC, f diagnose.Fields) *diagnose.Fields {
 	f.DstMAC = &dst
 	return &f
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"heddle/internal/diagnose"
 
 	"heddle/internal/abi"
 	"heddle/internal/model"
@@ -11,13 +12,13 @@ import (
 )
 
 // Run answers a request. Errors are of the request, or a NotFoundError or KernelError.
-func Run(h *Host, q Request) (*Report, error) {
+func Run(h *Host, q diagnose.Request) (*diagnose.Report, error) {
 	t := newTracer(h)
 	from, to, err := t.ends(q)
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{From: from.id.String(), Agree: true}
+	r := &diagnose.Report{From: from.id.String(), Agree: true}
 	if why := h.Waiting[from.id]; why != "" {
 		r.Notes = append(r.Notes, fmt.Sprintf("frames of %s %s do not reach the switch at present: %s", from.kind(), from.id.Name, why))
 	}
@@ -34,12 +35,12 @@ func Run(h *Host, q Request) (*Report, error) {
 }
 
 // ends are where frames enter and whom they are meant for, nil when that was not said.
-func (t *tracer) ends(q Request) (from, to *place, err error) {
+func (t *tracer) ends(q diagnose.Request) (from, to *place, err error) {
 	if q.Frame != nil && len(q.Frames) > 0 {
 		return nil, nil, errors.New("give a frame by its fields or by its bytes, not both")
 	}
-	if len(q.Frames) > MaxFrames {
-		return nil, nil, fmt.Errorf("%d frames: at most %d are traced at a time", len(q.Frames), MaxFrames)
+	if len(q.Frames) > diagnose.MaxFrames {
+		return nil, nil, fmt.Errorf("%d frames: at most %d are traced at a time", len(q.Frames), diagnose.MaxFrames)
 	}
 	if from, err = t.find(q.From); err != nil {
 		return nil, nil, err
@@ -59,7 +60,7 @@ func (t *tracer) ends(q Request) (from, to *place, err error) {
 	return from, to, nil
 }
 
-func (t *tracer) frames(r *Report, from, to *place, q Request) error {
+func (t *tracer) frames(r *diagnose.Report, from, to *place, q diagnose.Request) error {
 	list, assumed := q.Frames, []string(nil)
 	if q.Frame != nil {
 		b, a, err := t.fill(from, to, q.Frame)
@@ -75,8 +76,8 @@ func (t *tracer) frames(r *Report, from, to *place, q Request) error {
 		list, r.Sent = list[:q.Packet], q.Packet
 	}
 	for i, b := range list {
-		if len(b) > MaxLength {
-			return fmt.Errorf("frame %d has %d bytes: the longest that can be traced has %d", i+1, len(b), MaxLength)
+		if len(b) > diagnose.MaxLength {
+			return fmt.Errorf("frame %d has %d bytes: the longest that can be traced has %d", i+1, len(b), diagnose.MaxLength)
 		}
 		f, err := t.one(from, to, b)
 		if err != nil {
@@ -96,17 +97,17 @@ func (t *tracer) frames(r *Report, from, to *place, q Request) error {
 }
 
 // one sends one frame.
-func (t *tracer) one(from, to *place, b []byte) (Frame, error) {
-	f := Frame{Summary: Describe(b), Length: len(b), Bytes: hex.EncodeToString(b)}
+func (t *tracer) one(from, to *place, b []byte) (diagnose.Frame, error) {
+	f := diagnose.Frame{Summary: Describe(b), Length: len(b), Bytes: hex.EncodeToString(b)}
 	res := t.model.Frame(from.id, short(b), t.Now)
 	for _, s := range res.Steps {
-		f.Steps = append(f.Steps, Step{Stage: string(s.Stage), Text: s.Text})
+		f.Steps = append(f.Steps, diagnose.Step{Stage: string(s.Stage), Text: s.Text})
 	}
 	f.Delivered = res.Delivered
 	if !res.Delivered {
 		f.Reason = res.Reason.String()
 	}
-	f.Copies = []Copy{}
+	f.Copies = []diagnose.Copy{}
 	for _, c := range res.Copies {
 		f.Copies = append(f.Copies, t.copy(c))
 	}
@@ -124,16 +125,16 @@ func short(b []byte) []byte {
 	return append(append([]byte{}, b[:KernelBytes]...), make([]byte, len(b)-KernelBytes)...)
 }
 
-func (t *tracer) copy(c model.Copy) Copy {
+func (t *tracer) copy(c model.Copy) diagnose.Copy {
 	at := t.places[c.To]
-	kind := ToPort
+	kind := diagnose.ToPort
 	switch {
 	case c.HostStack:
-		kind = ToHost
+		kind = diagnose.ToHost
 	case at.uplink != nil:
-		kind = ToUplink
+		kind = diagnose.ToUplink
 	}
-	return Copy{To: c.To.Name, Kind: kind, Device: at.device(), Tag: outerTag(c.Frame), Length: len(c.Frame)}
+	return diagnose.Copy{To: c.To.Name, Kind: kind, Device: at.device(), Tag: outerTag(c.Frame), Length: len(c.Frame)}
 }
 
 // What is said of the kernel program.

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"heddle/internal/diagnose"
 	"net/netip"
 	"slices"
 	"strings"
@@ -27,21 +28,21 @@ type station struct {
 // exchanges are what two stations have to get through to talk, both ways.
 func exchanges() []exchange {
 	request := func(s, d station) *packet {
-		return &packet{dst: broadcast, fields: &Fields{ARP: &Addresses{Src: s.v4, Dst: d.v4}}}
+		return &packet{dst: broadcast, fields: &diagnose.Fields{ARP: &diagnose.Addresses{Src: s.v4, Dst: d.v4}}}
 	}
 	reply := func(s, d station) *packet {
-		return &packet{dst: d.mac, reply: true, fields: &Fields{ARP: &Addresses{Src: s.v4, Dst: d.v4}}}
+		return &packet{dst: d.mac, reply: true, fields: &diagnose.Fields{ARP: &diagnose.Addresses{Src: s.v4, Dst: d.v4}}}
 	}
 	ipv4 := func(s, d station) *packet {
-		return &packet{dst: d.mac, fields: &Fields{IP: &Addresses{Src: s.v4, Dst: d.v4}}}
+		return &packet{dst: d.mac, fields: &diagnose.Fields{IP: &diagnose.Addresses{Src: s.v4, Dst: d.v4}}}
 	}
 	ipv6 := func(s, d station) *packet {
-		return &packet{dst: d.mac, fields: &Fields{IP: &Addresses{Src: s.v6, Dst: d.v6}}}
+		return &packet{dst: d.mac, fields: &diagnose.Fields{IP: &diagnose.Addresses{Src: s.v6, Dst: d.v6}}}
 	}
 	solicit := func(s, d station) *packet {
 		group := solicited(d.v6)
 		m, _ := groupMAC(group)
-		return &packet{dst: m, target: d.v6, fields: &Fields{IP: &Addresses{Src: s.v6, Dst: group}}}
+		return &packet{dst: m, target: d.v6, fields: &diagnose.Fields{IP: &diagnose.Addresses{Src: s.v6, Dst: group}}}
 	}
 	return []exchange{
 		{"ARP", "request", false, request}, {"ARP", "reply", true, reply}, {"ARP", "request", true, request}, {"ARP", "reply", false, reply},
@@ -57,7 +58,7 @@ func solicited(a netip.Addr) netip.Addr {
 }
 
 // talk finds out whether two places can talk, and over what path.
-func (t *tracer) talk(r *Report, from, to *place) error {
+func (t *tracer) talk(r *diagnose.Report, from, to *place) error {
 	if err := t.connected(to); err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (t *tracer) talk(r *Report, from, to *place) error {
 	if err != nil {
 		return err
 	}
-	r.Talk = &Talk{}
+	r.Talk = &diagnose.Talk{}
 	for _, x := range exchanges() {
 		src, dst := a, b
 		if x.back {
@@ -112,7 +113,7 @@ func (t *tracer) station(at *place, n byte) (station, error) {
 }
 
 // hop sends one frame and enters what becomes of it.
-func (t *tracer) hop(r *Report, x exchange, src, dst station) error {
+func (t *tracer) hop(r *diagnose.Report, x exchange, src, dst station) error {
 	p := x.fields(src, dst)
 	p.src = src.sends
 	t.tags(src.at, dst.at, p, func(string, ...any) {})
@@ -124,7 +125,7 @@ func (t *tracer) hop(r *Report, x exchange, src, dst station) error {
 	if err != nil {
 		return err
 	}
-	h := Hop{Protocol: x.protocol, Frame: x.name, From: src.at.id.Name, To: dst.at.id.Name, Reason: f.Reason, Kernel: f.Kernel, Differ: f.Differences}
+	h := diagnose.Hop{Protocol: x.protocol, Frame: x.name, From: src.at.id.Name, To: dst.at.id.Name, Reason: f.Reason, Kernel: f.Kernel, Differ: f.Differences}
 	r.Agree = r.Agree && len(f.Differences) == 0
 	for _, c := range f.Causes {
 		if c.Port != "" && c.Port != dst.at.id.Name {
@@ -133,7 +134,7 @@ func (t *tracer) hop(r *Report, x exchange, src, dst station) error {
 		if h.Reason == "" {
 			h.Reason = c.Reason
 		}
-		if !slices.ContainsFunc(r.Talk.Causes, func(o Cause) bool { return same(&o, &c) }) {
+		if !slices.ContainsFunc(r.Talk.Causes, func(o diagnose.Cause) bool { return same(&o, &c) }) {
 			r.Talk.Causes = append(r.Talk.Causes, c)
 		}
 	}
@@ -143,54 +144,54 @@ func (t *tracer) hop(r *Report, x exchange, src, dst station) error {
 }
 
 // same says whether two causes tell the operator the same.
-func same(c, o *Cause) bool {
+func same(c, o *diagnose.Cause) bool {
 	return c.Reason == o.Reason && c.Port == o.Port && c.Policy == o.Policy && c.From == o.From && c.Command == o.Command
 }
 
 // judge says whether the frame arrives, and how.
-func judge(h *Hop, f *Frame, to *place) {
+func judge(h *diagnose.Hop, f *diagnose.Frame, to *place) {
 	var left []string
 	for _, c := range f.Copies {
-		if c.To == to.id.Name && c.Kind != ToHost {
-			h.Verdict, h.Path, h.Reason = Yes, "on this host", ""
+		if c.To == to.id.Name && c.Kind != diagnose.ToHost {
+			h.Verdict, h.Path, h.Reason = diagnose.Yes, "on this host", ""
 			if to.uplink != nil {
 				h.Path = leaves(c)
 			}
 			return
 		}
-		if c.Kind == ToUplink {
+		if c.Kind == diagnose.ToUplink {
 			left = append(left, leaves(c))
 		}
 	}
-	h.Verdict, h.Path = No, "-"
+	h.Verdict, h.Path = diagnose.No, "-"
 	if len(left) > 0 && f.Delivered {
-		h.Verdict, h.Path = Unknown, strings.Join(left, "; ")
+		h.Verdict, h.Path = diagnose.Unknown, strings.Join(left, "; ")
 	}
 	for _, c := range f.Causes { // refused here is refused, whatever leaves
-		if c.Port == to.id.Name && h.Verdict == Unknown && c.Reason != otherSwitch {
-			h.Verdict = No
+		if c.Port == to.id.Name && h.Verdict == diagnose.Unknown && c.Reason != otherSwitch {
+			h.Verdict = diagnose.No
 		}
 	}
 }
 
-func leaves(c Copy) string {
+func leaves(c diagnose.Copy) string {
 	return fmt.Sprintf("leaves by %s, %s", c.To, c.Tag)
 }
 
 // sum says what the hops come to for each protocol: the worst of them.
-func sum(t *Talk) {
+func sum(t *diagnose.Talk) {
 	for _, h := range t.Hops {
-		i := slices.IndexFunc(t.Protocols, func(p Protocol) bool { return p.Name == h.Protocol })
+		i := slices.IndexFunc(t.Protocols, func(p diagnose.Protocol) bool { return p.Name == h.Protocol })
 		if i < 0 {
-			t.Protocols = append(t.Protocols, Protocol{Name: h.Protocol, Verdict: Yes})
+			t.Protocols = append(t.Protocols, diagnose.Protocol{Name: h.Protocol, Verdict: diagnose.Yes})
 			i = len(t.Protocols) - 1
 		}
 		p := &t.Protocols[i]
-		if h.Verdict == No || h.Verdict == Unknown && p.Verdict == Yes {
+		if h.Verdict == diagnose.No || h.Verdict == diagnose.Unknown && p.Verdict == diagnose.Yes {
 			p.Verdict = h.Verdict
 		}
 		text := h.Path
-		if h.Verdict == No {
+		if h.Verdict == diagnose.No {
 			text = fmt.Sprintf("%s from %s: %s", h.Frame, h.From, h.Reason)
 		}
 		if !strings.Contains(p.Path, text) {
@@ -200,14 +201,14 @@ func sum(t *Talk) {
 }
 
 // limits says what the answer rests on and what cannot be known here.
-func (t *tracer) limits(r *Report, from, to *place) {
+func (t *tracer) limits(r *diagnose.Report, from, to *place) {
 	add := func(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
-	if slices.ContainsFunc(r.Talk.Hops, func(h Hop) bool { return h.Verdict == Unknown }) {
+	if slices.ContainsFunc(r.Talk.Hops, func(h diagnose.Hop) bool { return h.Verdict == diagnose.Unknown }) {
 		add("what leaves by an uplink: whether the physical network, or a router beyond it, brings it to %s cannot be known on this host", to.id.Name)
 	} else if from.uplink != nil || to.uplink != nil {
 		add("beyond the uplink: whether the physical network carries the VLAN and knows the way cannot be known on this host")
 	}
-	if len(from.sw.Uplinks) > 0 && slices.ContainsFunc(r.Talk.Causes, func(c Cause) bool { return c.Reason == otherSegment }) {
+	if len(from.sw.Uplinks) > 0 && slices.ContainsFunc(r.Talk.Causes, func(c diagnose.Cause) bool { return c.Reason == otherSegment }) {
 		add("from one VLAN to another packets go by a router: whether there is one beyond the uplinks cannot be known on this host")
 	}
 	for _, end := range []*place{from, to} {

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"heddle/internal/diagnose"
 	"slices"
 	"strings"
 	"testing"
@@ -10,7 +11,7 @@ import (
 )
 
 // answer is a talk in short: each protocol's verdict, the reasons of the causes, and the notes.
-func answer(r *Report) (verdicts string, reasons []string) {
+func answer(r *diagnose.Report) (verdicts string, reasons []string) {
 	var parts []string
 	for _, p := range r.Talk.Protocols {
 		parts = append(parts, fmt.Sprintf("%s %s", p.Name, p.Verdict))
@@ -46,7 +47,7 @@ func TestWhetherTwoPortsCanTalk(t *testing.T) {
 		{"u1", "vm3", allYes, nil, "on this host; leaves by u1, VLAN 20", "u1 stands for a station beyond it"},
 		{"vm1", "u2", allNo, []string{"u2 other-uplink", "vm1 reverse-path"}, "packet from vm1: other-uplink; on this host", ""},
 	} {
-		r := run(t, host(t, text), Request{From: x.from, To: x.to})
+		r := run(t, host(t, text), diagnose.Request{From: x.from, To: x.to})
 		got, causes := answer(r)
 		if got != x.want || !slices.Equal(causes, x.causes) || r.Talk.Protocols[1].Path != x.path {
 			t.Errorf("%s and %s: %s, %q, %q\nwant %s, %q, %q", x.from, x.to, got, causes, r.Talk.Protocols[1].Path, x.want, x.causes, x.path)
@@ -70,7 +71,7 @@ func TestWhatLeavesTheHostIsUnknown(t *testing.T) {
 		h.Facts[o.Plan.Switches[0].Ports[id].ID] = plan.Fact{Up: true, MTU: 1500}
 	}
 	h.Facts[o.Plan.Switches[0].Uplinks[0].ID] = plan.Fact{Up: true, MTU: 1500, DeviceMAC: mac(0xb1)}
-	r := run(t, h, Request{From: "vm1", To: "vm2"})
+	r := run(t, h, diagnose.Request{From: "vm1", To: "vm2"})
 	if got, _ := answer(r); got != allUnknown {
 		t.Errorf("%s: %+v", got, r.Talk.Hops)
 	}
@@ -81,7 +82,7 @@ func TestWhatLeavesTheHostIsUnknown(t *testing.T) {
 
 func TestTalkNeedsTwoThatAreThere(t *testing.T) {
 	text := config("uplinks: [{name: u1, device: p1}, {name: u2, device: p2}]", "{name: web}", "vm1 web", "vm2 web")
-	for want, q := range map[string]Request{
+	for want, q := range map[string]diagnose.Request{
 		"u1 and u2 are both uplinks: nothing goes from uplink to uplink": {From: "u1", To: "u2"},
 		"port vm2 is not connected: no device is bound to it":            {From: "vm1", To: "vm2"},
 	} {
@@ -108,7 +109,7 @@ func TestTalkUnderAViolation(t *testing.T) {
 	} {
 		h := host(t, text)
 		h.Facts[id(x.from)] = plan.Fact{Up: true, MTU: 1500, SeenMAC: mac(0x77)}
-		r := run(t, h, Request{From: x.from, To: "vm2"})
+		r := run(t, h, diagnose.Request{From: x.from, To: "vm2"})
 		got, causes := answer(r)
 		if got != x.want || !slices.Equal(causes, x.causes) || r.Talk.Protocols[1].Path != x.path {
 			t.Errorf("%s: %s, %q, %q\nwant %s, %q, %q", x.from, got, causes, r.Talk.Protocols[1].Path, x.want, x.causes, x.path)

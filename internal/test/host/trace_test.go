@@ -3,6 +3,7 @@ package host
 import (
 	"encoding/json"
 	"fmt"
+	"heddle/internal/diagnose"
 	"net"
 	"os"
 	"regexp"
@@ -15,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heddle/internal/api"
-	"heddle/internal/diagnose/trace"
 	"heddle/internal/lab/netns"
 	"heddle/internal/test/testkit"
 )
@@ -100,9 +100,9 @@ func emit(t *testing.T, from *netns.NS, frame []byte) {
 }
 
 // traced runs a trace with JSON.
-func (h *host) traced(args []string) *trace.Report {
+func (h *host) traced(args []string) *diagnose.Report {
 	h.t.Helper()
-	r := &trace.Report{}
+	r := &diagnose.Report{}
 	if err := json.Unmarshal([]byte(h.must(append(slices.Clone(args), "-o", "json")...)), r); err != nil {
 		h.t.Fatal(err)
 	}
@@ -189,15 +189,15 @@ func (f seeded) solve(t *testing.T, h *host, command []string, text string) stri
 }
 
 // cause is the cause of the fault's reason.
-func (f seeded) cause(r *trace.Report) *trace.Cause {
-	var all []trace.Cause
+func (f seeded) cause(r *diagnose.Report) *diagnose.Cause {
+	var all []diagnose.Cause
 	if r.Talk != nil {
 		all = r.Talk.Causes
 	}
 	for _, x := range r.Frames {
 		all = append(all, x.Causes...)
 	}
-	if i := slices.IndexFunc(all, func(c trace.Cause) bool { return c.Reason == f.reason }); i >= 0 {
+	if i := slices.IndexFunc(all, func(c diagnose.Cause) bool { return c.Reason == f.reason }); i >= 0 {
 		return &all[i]
 	}
 	return nil
