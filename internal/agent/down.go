@@ -101,15 +101,14 @@ func giveAllBack(st *state.State, name string, warn func(string)) error {
 	return instance.In(path, func() error { return giveBackHere(st, name, true, warn) })
 }
 
-// inHand finds the devices of ports and uplinks that are still the ones the state has in hand.
-func inHand(dev Devices, st *state.State) uplinks.Find {
+// remembered finds the devices of ports and uplinks that are still the ones the state has in hand.
+func remembered(dev Devices, st *state.State) uplinks.Find {
 	return func(id plan.PortID) (hostdev.Device, bool, error) {
 		h := st.Of(id)
 		if h == nil {
 			return hostdev.Device{}, false, nil
 		}
-		d, ok, err := dev.DeviceAt(h.Index)
-		return d, ok && err == nil && h.Is(d), err
+		return stillHeld(dev, *h)
 	}
 }
 
@@ -119,7 +118,7 @@ func giveBackHere(st *state.State, name string, recorded bool, warn func(string)
 		return err
 	}
 	defer dev.Close()
-	err = errors.Join(uplinks.SayGoodbye(inHand(dev, st), &st.Memory), forgetHeld(dev, st))
+	err = errors.Join(uplinks.SayGoodbye(remembered(dev, st), &st.Memory), forgetHeld(dev, st))
 	left, errPairs := removePairs(dev, st, name, recorded)
 	for _, text := range left {
 		warn(text)

@@ -19,7 +19,7 @@ func (hd *holding) releaseAll() error {
 		if slices.ContainsFunc(hd.state.Held, func(other state.Held) bool { return other.Index == h.Index }) {
 			continue
 		}
-		if d, ok, err := hd.dev.DeviceAt(h.Index); err == nil && (!ok || !h.Is(d)) {
+		if _, still, err := stillHeld(hd.dev, h); err == nil && !still {
 			hd.depart(h)
 		}
 		if err := giveBack(hd.dev, h); err != nil {
@@ -33,10 +33,16 @@ func (hd *holding) releaseAll() error {
 	return errors.Join(errs...)
 }
 
+// stillHeld is the device in hand as it is now; false when it is gone, or another one has its index.
+func stillHeld(dev Devices, h state.Held) (d hostdev.Device, still bool, err error) {
+	d, there, err := dev.DeviceAt(h.Index)
+	return d, err == nil && there && h.Is(d), err
+}
+
 // giveBack undoes what prepare did, also when the device has another name by now.
 func giveBack(dev Devices, h state.Held) error {
-	d, ok, err := dev.DeviceAt(h.Index)
-	if err != nil || !ok || !h.Is(d) {
+	d, still, err := stillHeld(dev, h)
+	if err != nil || !still {
 		return err
 	}
 	if h.Made {

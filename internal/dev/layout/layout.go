@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os/exec"
 	"slices"
 	"strings"
@@ -120,12 +121,8 @@ func faults(packages []Package, rules map[string]Rule) (out []string) {
 			out = append(out, "the model knows the dataplane: each has to find the other's mistakes")
 		}
 	}
-	there := map[string]bool{}
-	for _, p := range packages {
-		there[p.Path] = true
-	}
-	for path := range rules {
-		if !there[path] {
+	for _, path := range slices.Sorted(maps.Keys(rules)) {
+		if !slices.ContainsFunc(packages, func(p Package) bool { return p.Path == path }) {
 			out = append(out, path+" is in internal/dev/layout/rooms.go, and there is no such package")
 		}
 	}
