@@ -52,6 +52,9 @@ func iperf(ctx context.Context, p traffic.Pair, d time.Duration) (iperfResult, e
 	if err == nil {
 		res, err = iperfClient(ctx, p.Client.NS, p.Addr.String(), d)
 	}
+	if ctx.Err() != nil { // what the ends say then only follows from it
+		res, err = iperfResult{}, ctx.Err()
+	}
 	if err != nil {
 		cancel() // a server without client would wait for ever
 	}
@@ -99,9 +102,6 @@ func iperfClient(ctx context.Context, ns *netns.NS, addr string, d time.Duration
 		return iperfResult{}, fmt.Errorf("start the iperf3 client: %w", err)
 	}
 	waitErr := client.Wait()
-	if ctx.Err() != nil {
-		return iperfResult{}, ctx.Err()
-	}
 	res, err := parseIperf(out.Bytes())
 	if err == nil && waitErr != nil {
 		err = waitErr
