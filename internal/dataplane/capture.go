@@ -57,7 +57,7 @@ type Captures struct {
 	users   int
 
 	mu      sync.Mutex
-	places  slots
+	places  Slots
 	running [abi.MaxCaptures]*Capture
 }
 

@@ -11,7 +11,7 @@ func (k *Kernel) Counters() (map[plan.PortID]observe.Counters, error) {
 	return readCounters(&k.objects.vswitchMaps, k.slots)
 }
 
-func readCounters(m *vswitchMaps, s *slots) (map[plan.PortID]observe.Counters, error) {
+func readCounters(m *vswitchMaps, s *Slots) (map[plan.PortID]observe.Counters, error) {
 	r := newCounterReader(m, s)
 	out := make(map[plan.PortID]observe.Counters, len(r.slots))
 	for id := range r.slots {

@@ -116,19 +116,19 @@ func (f *Flows) setControl(c abi.MeterControl) error {
 }
 
 // prepare makes room for the flows of a plan that is about to come into force.
-func (f *Flows) prepare(p *plan.Plan, s *slots) error {
+func (f *Flows) prepare(p *plan.Plan, s *Slots) error {
 	for _, sw := range p.Switches {
-		r, pool := roomOf(sw), abi.FlowPools+uint32(s.switches[sw.Name])
-		if err := f.setRoom(pool, r.shared, 0); err != nil {
+		r, pool := RoomOf(sw), abi.FlowPools+uint32(s.Switches[sw.Name])
+		if err := f.setRoom(pool, r.Shared, 0); err != nil {
 			return err
 		}
-		for id := range membersOf(sw) {
-			if err := f.setRoom(s.ports[id], r.own, pool); err != nil {
+		for id := range MembersOf(sw) {
+			if err := f.setRoom(s.Ports[id], r.Own, pool); err != nil {
 				return err
 			}
 		}
 	}
-	if flowsOf(p) == 0 {
+	if FlowsOf(p) == 0 {
 		return nil
 	}
 	limit := f.limitOf(p)
@@ -176,7 +176,7 @@ func (f *Flows) limitOf(p *plan.Plan) uint32 {
 	if f.fixed > 0 {
 		return f.fixed
 	}
-	return flowsOf(p)
+	return FlowsOf(p)
 }
 
 // setRoom writes the limit beside the word that the program counts in.
@@ -187,10 +187,10 @@ func (f *Flows) setRoom(i, limit, pool uint32) error {
 }
 
 // note gives slots their points.
-func (f *Flows) note(points map[plan.PortID]flow.Point, s *slots) {
+func (f *Flows) note(points map[plan.PortID]flow.Point, s *Slots) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for id, slot := range s.ports {
+	for id, slot := range s.Ports {
 		if p, ok := points[id]; ok {
 			f.points[uint16(slot)] = p
 		}

@@ -6,7 +6,7 @@ import "heddle/internal/binding"
 // devices of the last Change. It returns at the instant that they are in force, without waiting for what Change waits for; the
 // next change of the tables does.
 func (k *Kernel) Reteam(d binding.Desired) (Instant, error) {
-	img, err := compile(d, k.slots, k.hz)
+	img, err := Tables(d, k.slots, k.hz)
 	if err != nil {
 		return Instant{}, err
 	}
