@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heddle/internal/binding"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/flow"
 	"heddle/internal/plan"
 )
@@ -50,7 +51,7 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 	if err != nil {
 		return Instant{}, err
 	}
-	points := sync.OnceValue(func() map[plan.PortID]flow.Point { return Points(d) })
+	points := sync.OnceValue(func() map[plan.PortID]flow.Point { return compile.Points(d) })
 	k.bare = false
 	at, err := k.putInForce(d, a, points, ready)
 	if err != nil {
@@ -88,8 +89,8 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 	return at, k.captures.follow(k.slots)
 }
 
-func (k *Kernel) putInForce(d binding.Desired, a *Assignment, points func() map[plan.PortID]flow.Point, ready func() error) (Instant, error) {
-	img, err := Tables(d, k.slots, k.hz)
+func (k *Kernel) putInForce(d binding.Desired, a *compile.Assignment, points func() map[plan.PortID]flow.Point, ready func() error) (Instant, error) {
+	img, err := compile.Tables(d, k.slots, k.hz)
 	if err != nil {
 		return Instant{}, err
 	}
@@ -136,7 +137,7 @@ func (k *Kernel) wantedLinks(d binding.Desired) map[uint32]uint32 {
 		}
 	}
 	for _, sw := range d.Plan.Switches {
-		for id := range MembersOf(sw) {
+		for id := range compile.MembersOf(sw) {
 			add(id)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"heddle/internal/abi"
+	"heddle/internal/dataplane/compile"
 )
 
 // compile makes the kernel's form of a selection, with the places ports have now.
@@ -52,10 +53,10 @@ func (c *Captures) where(s Selection) (ports [abi.MaxPorts / 64]uint64, switchNu
 }
 
 // follow takes in where ports and switches are now; a place that was given up is captured no more before another port gets it.
-func (c *Captures) follow(s *Slots) error {
+func (c *Captures) follow(s *compile.Slots) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.places = Slots{Ports: maps.Clone(s.Ports), Switches: maps.Clone(s.Switches)}
+	c.places = compile.Slots{Ports: maps.Clone(s.Ports), Switches: maps.Clone(s.Switches)}
 	var errs []error
 	for id, run := range c.running {
 		if run == nil {

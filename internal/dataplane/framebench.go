@@ -12,6 +12,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/binding"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
@@ -21,7 +22,7 @@ import (
 type FrameBench struct {
 	objects vswitchObjects
 	tables  *planTables
-	slots   *Slots
+	slots   *compile.Slots
 	hz      uint64
 	control *ebpf.Memory
 	frames  *ebpf.Memory
@@ -40,7 +41,7 @@ func NewFrameBench(frames int) (*FrameBench, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &FrameBench{slots: NewSlots(), room: frames}
+	b := &FrameBench{slots: compile.NewSlots(), room: frames}
 	if b.hz, err = jiffiesPerSecond(spec.Copy()); err != nil {
 		return nil, err
 	}
@@ -105,7 +106,7 @@ func (b *FrameBench) Apply(d binding.Desired) error {
 	if err != nil {
 		return err
 	}
-	img, err := Tables(d, b.slots, b.hz)
+	img, err := compile.Tables(d, b.slots, b.hz)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/rlimit"
+
+	"heddle/internal/dataplane/compile"
 )
 
 // Kernel is a loaded dataplane. Its methods are for one goroutine.
@@ -18,7 +20,7 @@ type Kernel struct {
 	log      *slog.Logger
 	objects  vswitchObjects
 	tables   *planTables
-	slots    *Slots
+	slots    *compile.Slots
 	register *register // of slots, from the time the tables are there
 	links    *links
 	egress   *links
@@ -63,7 +65,7 @@ func open(o Options, t tweak) (*Kernel, error) {
 			return nil, fmt.Errorf("create pin directory: %w", err)
 		}
 	}
-	k := &Kernel{dir: o.PinDir, log: o.Log, slots: NewSlots(), tweak: t}
+	k := &Kernel{dir: o.PinDir, log: o.Log, slots: compile.NewSlots(), tweak: t}
 	k.captures = &Captures{kernel: k}
 	if err := k.load(o.MACTable); err != nil {
 		return nil, errors.Join(err, k.Close())

@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"heddle/internal/abi"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/flow"
 	"heddle/internal/plan"
 )
@@ -31,7 +32,7 @@ func portID(n abi.PortName) plan.PortID {
 
 // register has which slot of the tables is which port's, in the process and in the kernel.
 type register struct {
-	*Slots
+	*compile.Slots
 	maps  *vswitchMaps
 	flows *Flows // may keep a slot for a while
 }
@@ -66,7 +67,7 @@ func (r *register) adopt() error {
 }
 
 // write notes new ports and switches in the kernel and gives their counters a fresh start.
-func (r *register) write(a *Assignment, p map[plan.PortID]flow.Point) error {
+func (r *register) write(a *compile.Assignment, p map[plan.PortID]flow.Point) error {
 	zero := make([]abi.Counters, ebpf.MustPossibleCPU())
 	for id, slot := range a.NewPorts {
 		var n abi.PortName
@@ -113,7 +114,7 @@ func (r *register) write(a *Assignment, p map[plan.PortID]flow.Point) error {
 }
 
 // forget removes what left. A port at which flows may have been counted keeps its place until those are drained.
-func (r *register) forget(a *Assignment) error {
+func (r *register) forget(a *compile.Assignment) error {
 	for id, slot := range a.GoneSlots {
 		if r.flows.leave(uint16(slot)) {
 			if err := r.leaves(id, slot); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/binding"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
@@ -20,7 +21,7 @@ import (
 type Recorder struct {
 	objects vswitchObjects
 	tables  *planTables
-	slots   *Slots
+	slots   *compile.Slots
 	ids     map[uint32]plan.PortID
 	control *ebpf.Memory
 	records *ebpf.Memory
@@ -99,7 +100,7 @@ func newRecorder(hz uint64, macs uint32, build any, keep func(*vswitchObjects)) 
 	}
 	spec.Maps["records"].MaxEntries = abi.MaxRecords
 	spec.Maps["macs"].MaxEntries = macs
-	r := &Recorder{slots: NewSlots(), ids: map[uint32]plan.PortID{}}
+	r := &Recorder{slots: compile.NewSlots(), ids: map[uint32]plan.PortID{}}
 	if err := spec.LoadAndAssign(build, nil); err != nil {
 		return nil, errors.Join(explainLoad(err), r.Close())
 	}
@@ -156,7 +157,7 @@ func (r *Recorder) SetPlan(p *plan.Plan, facts plan.Facts, now time.Duration) er
 	if err != nil {
 		return err
 	}
-	img, err := Tables(d, r.slots, 1000)
+	img, err := compile.Tables(d, r.slots, 1000)
 	if err != nil {
 		r.slots.Undo(a)
 		return err
@@ -164,7 +165,7 @@ func (r *Recorder) SetPlan(p *plan.Plan, facts plan.Facts, now time.Duration) er
 	if err := r.flows.prepare(p, r.slots); err != nil {
 		return err
 	}
-	r.flows.note(Points(d), r.slots)
+	r.flows.note(compile.Points(d), r.slots)
 	zero := make([]abi.Counters, ebpf.MustPossibleCPU())
 	for id, slot := range a.NewPorts {
 		r.ids[slot] = id

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/plan"
 )
 
@@ -17,7 +18,7 @@ type Shared struct {
 
 // SharedMACs lists them, as the kernel decides (docs/reference/frame-rules.md section 4).
 func SharedMACs(sw *plan.Switch, facts plan.Facts, speakers []Speaker) (list []Shared) {
-	own := EffectiveMACs(sw, facts)
+	own := compile.EffectiveMACs(sw, facts)
 	by := map[plan.MAC][]*plan.Port{}
 	for i, p := range sw.Ports {
 		if f, connected := facts[p.ID]; connected && !own[i].MAC.IsZero() && p.Family() != "" && !f.Waits() {

@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"heddle/internal/abi"
+	"heddle/internal/dataplane/compile"
 )
 
 // planTables are the memory-mapped tables that exist in two halves.
@@ -60,7 +61,7 @@ func (t *planTables) inForce() (abi.Control, error) {
 }
 
 // write fills the idle half with the image and returns the control record that would put it in force.
-func (t *planTables) write(img *Image) (abi.Control, error) {
+func (t *planTables) write(img *compile.Image) (abi.Control, error) {
 	if t.reading {
 		if err := t.awaitGrace(); err != nil {
 			return abi.Control{}, err

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heddle/internal/abi"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/plan"
 )
 
@@ -82,7 +83,7 @@ type Told struct {
 }
 
 // named are the ports that are told of; they are few, and a host has a thousand.
-func named(s *Slots, batch []Tell) map[uint32]plan.PortID {
+func named(s *compile.Slots, batch []Tell) map[uint32]plan.PortID {
 	told := make(map[uint32]bool, 2*len(batch))
 	for _, t := range batch {
 		told[t.Slot] = true

@@ -1,4 +1,7 @@
-package dataplane
+// Package compile turns a plan that is bound to devices into the contents of the tables that the switch program reads: which slot each
+// port has, its record, the members of every segment, teams and owned MACs. It is pure: loading, writing and reading back is
+// dataplane's.
+package compile
 
 import (
 	"fmt"
