@@ -209,7 +209,12 @@ func (a *Agent) serve(ctx context.Context, o Options) error {
 	<-ctx.Done()
 	a.supervisor().Stopping(a.commands.ordered.Load())
 	err := g.Wait()
-	a.log.Info("stopped; the kernel goes on forwarding", "agent", a.name)
+	// After "heddle down" the switch is about to be removed.
+	text := "stopped; the kernel goes on forwarding"
+	if a.commands.ordered.Load() {
+		text = "stopped by a command"
+	}
+	a.log.Info(text, "agent", a.name)
 	return err
 }
 

@@ -17,11 +17,13 @@ import (
 func newAdvise(d Deps) *cobra.Command {
 	t, o, q := &target{}, &output{}, api.AdviseRequest{}
 	c := &cobra.Command{
-		Use: "advise", Short: "Say what is misconfigured, by what is measured, and the command that mends it",
-		Long: "Read the plan, the counters, the MAC tables, the events and what LACP and LLDP tell, and say what is misconfigured: each finding\n" +
-			"with the measured sign, what comes of it, and the command or the lines of the configuration that mend it. It changes nothing.\n" +
-			"Without --for it takes what was counted since each port was connected, which may be long ago; with --for what is counted from\n" +
-			"now on. The exit status is 1 when something is wrong; notes leave it 0.",
+		Use: "advise", Short: "Find misconfigurations by live measurements, and their fix",
+		Long: "Find misconfigurations from the plan, the counters, the MAC tables, the events and what LACP and " +
+			"LLDP report. Each finding has the measured sign, its consequence, and the command or the lines of " +
+			"the configuration that fix it. Nothing is changed.\n\n" +
+			"Without --for it uses the counters since each port was connected, which may be long ago. With --for " +
+			"it measures from now on, for that long. The exit status is 1 when something is wrong; notes leave it " +
+			"0.",
 		Example: "  heddle advise\n  heddle advise --for 10s\n  heddle advise -o json", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
@@ -45,7 +47,7 @@ func newAdvise(d Deps) *cobra.Command {
 	}
 	t.flags(d, c)
 	o.flag(c)
-	c.Flags().DurationVar(&q.For, "for", 0, "measure from now on for this long; 0 takes what was counted so far")
+	c.Flags().DurationVar(&q.For, "for", 0, "measure from now on, for this long; 0 uses the counters so far")
 	return c
 }
 
@@ -61,9 +63,9 @@ func advice(c *cobra.Command, t *target, q api.AdviseRequest) (*api.Advice, erro
 }
 
 func writeAdvice(w io.Writer, d Deps, a *api.Advice) error {
-	period := "since the ports were connected"
+	period := "counters since each port was connected"
 	if a.MeasuredSeconds > 0 {
-		period = "in " + time.Duration(a.MeasuredSeconds*float64(time.Second)).Round(100*time.Millisecond).String()
+		period = "measurements of " + time.Duration(a.MeasuredSeconds*float64(time.Second)).Round(100*time.Millisecond).String()
 	}
 	var b strings.Builder
 	for i := range a.Findings {
@@ -72,19 +74,17 @@ func writeAdvice(w io.Writer, d Deps, a *api.Advice) error {
 	for _, rule := range slices.Sorted(maps.Keys(a.More)) {
 		fmt.Fprintf(&b, "and %d more of %s\n\n", a.More[rule], rule)
 	}
-	said := fmt.Sprintf("%d findings", len(a.Findings))
-	switch len(a.Findings) {
-	case 0:
-		said = "nothing to say"
-	case 1:
-		said = "1 finding"
+	found := "No problems found"
+	if n := len(a.Findings); n > 0 {
+		found = count(n, "finding", "findings")
 	}
-	fmt.Fprintf(&b, "%s: %d rules, %d ports, %d uplinks, by what was counted %s\n", said, a.Rules, a.Ports, a.Uplinks, period)
+	fmt.Fprintf(&b, "%s. Checked %s on %s and %s, using %s.\n", found, count(a.Rules, "rule", "rules"),
+		count(a.Ports, "port", "ports"), count(a.Uplinks, "uplink", "uplinks"), period)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// writeFinding writes one finding: what and where, then the sign, what comes of it, and what to do, each wrapped. Commands and lines
+// writeFinding writes one finding: what and where, then the sign, the consequence, and the remedy, each wrapped. Commands and lines
 // of the configuration are never broken.
 func writeFinding(b *strings.Builder, d Deps, f *api.Finding) {
 	colour := map[api.FindingLevel]string{api.FindingWrong: red, api.FindingNote: yellow}[f.Level]

@@ -23,13 +23,16 @@ func newAgent(d Deps) *cobra.Command {
 	verbose := false
 	c := &cobra.Command{
 		Use: "agent", Short: "Run the agent in the foreground",
-		Long: "Run the agent of this host, or network namespace, in the foreground. It puts the configuration into the kernel, follows the\n" +
-			"devices and answers commands. It may be stopped, killed and started again at any time: the kernel goes on forwarding, and the\n" +
-			"next start adopts what is there. \"heddle down\" removes everything.\n\n" +
-			"--config is read at start and on SIGHUP. At start it counts when it was edited since it was last read; otherwise what\n" +
-			"\"heddle apply\" put into force last counts. A file that is empty or has only comments in it counts as none.\n\n" +
-			"Under a service manager (NOTIFY_SOCKET) it tells when it is ready, reloading and stopping, feeds the watchdog, and ends with status 3\n" +
-			"when a command stopped it, as \"heddle down\" does, and 78 when the configuration is wrong: then it is not to be started again.",
+		Long: "Run the agent of this host, or network namespace, in the foreground. It puts the configuration into " +
+			"the kernel, follows the devices and answers commands. It may be stopped, killed and started again at " +
+			"any time: the kernel goes on forwarding, and the next start adopts what is there. \"heddle down\" " +
+			"removes everything.\n\n" +
+			"--config is read at start and on SIGHUP. At start the file is applied if it was edited since it was " +
+			"last read; otherwise what \"heddle apply\" applied last stays active. A file that is empty or holds " +
+			"only comments counts as no file.\n\n" +
+			"Under a service manager (NOTIFY_SOCKET) the agent reports when it is ready, reloading and stopping, " +
+			"and feeds the watchdog. It ends with status 3 when a command stopped it, as \"heddle down\" does, and " +
+			"with 78 when the configuration is wrong: in both cases it should not be started again.",
 		Example: "  heddle agent --config heddle.yaml\n  heddle agent --name host2 --config host2.yaml", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			level := slog.LevelInfo
@@ -118,9 +121,10 @@ func newDown(d Deps) *cobra.Command {
 	var purge bool
 	c := &cobra.Command{
 		Use: "down", Short: "Remove everything the agent put into the kernel, and nothing else",
-		Long: "Remove everything the agent put into the kernel, and nothing else: programs, tables, the host interfaces it made. Devices\n" +
-			"are given back as they were. A running agent is asked to stop first. The configuration and the ports connected by command are\n" +
-			"kept for the next start, unless --purge is given.",
+		Long: "Remove everything the agent put into the kernel, and nothing else: programs, tables, and the host " +
+			"interfaces it made. Devices get back the settings they had before. A running agent is asked to stop " +
+			"first. The configuration and the ports connected by command are kept for the next start, unless " +
+			"--purge is given.",
 		Example: "  heddle down\n  heddle down --agent host2 --purge", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			progress, done := d.detaching()

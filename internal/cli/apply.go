@@ -18,14 +18,17 @@ func newApply(d Deps) *cobra.Command {
 	var dry, yes bool
 	var window api.Window
 	c := &cobra.Command{
-		Use: "apply -f FILE", Short: "Put a configuration file into force, all or nothing",
-		Long: "Put a configuration file into force, all or nothing, and print what changed. What the file declares, apply adds, changes and\n" +
-			"removes; ports connected by command are never touched. The agent keeps the file's content: a restart comes back with it.\n" +
-			"A file that declares no switch removes them all: on a terminal apply asks first, elsewhere it needs --yes.\n\n" +
-			"Lines with +, - and ~ are what comes, goes and changes in the file; lines with => are what that means for ports.\n\n" +
-			"A change that concerns the way to this host's own addresses is tried: gateways, TCP connections and neighbours that answered\n" +
-			"before it are asked again after it, and everything goes back within 30 seconds when they do not answer. Where nobody can be\n" +
-			"asked, --confirm-within is needed, and \"heddle confirm\".",
+		Use: "apply -f FILE", Short: "Apply a configuration file (all or nothing)",
+		Long: "Apply a configuration file (all or nothing) and print what changed. What the file declares, apply " +
+			"adds, changes and removes; ports connected by command are never touched. The agent keeps the file's " +
+			"content and applies it again after a restart. A file that declares no switch removes them all: on a " +
+			"terminal apply asks first, elsewhere it needs --yes.\n\n" +
+			"Lines with +, - and ~ show what is added, removed and changed in the file; lines with => show what " +
+			"that means for ports.\n\n" +
+			"A change that affects the way to this host's own addresses is tried first: gateways, TCP connections " +
+			"and neighbours that answered before the change are asked again after it. If they do not answer " +
+			"within 30 seconds, everything goes back. Where there is nobody to ask, --confirm-within is needed, " +
+			"and \"heddle confirm\".",
 		Example: "  heddle apply -f heddle.yaml --dry-run\n  heddle apply -f heddle.yaml", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {

@@ -78,10 +78,11 @@ func newBenchSwitch(d Deps) *cobra.Command {
 	opts := bench.SwitchOptions{Now: time.Now}
 	c := &cobra.Command{
 		Use:   "switch",
-		Short: "Compare Heddle with a direct cable, macvlan, a Linux bridge and Open vSwitch",
-		Long: "Joins two guests on this machine in each of these ways and measures them in turns: one TCP stream, requests\n" +
-			"on one TCP connection (rr), a connection per request (crr), and the rate of 18-byte UDP packets.\n" +
-			"Needs root. What it makes is in network namespaces of its own and goes with it.",
+		Short: "Compare with a cable, macvlan, a Linux bridge and Open vSwitch",
+		Long: "Joins two guests on this machine in each of these ways and measures them in turns: one TCP stream, " +
+			"requests on one TCP connection (rr), a connection per request (crr), and the rate of 18-byte UDP " +
+			"packets. Needs root. Everything it makes is in network namespaces of its own and is removed with " +
+			"them.",
 		Example: "  heddle bench switch\n  heddle bench switch --quick --only direct,heddle -o json --check",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {

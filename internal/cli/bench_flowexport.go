@@ -21,11 +21,12 @@ func newBenchFlowExport(d Deps) *cobra.Command {
 	opts.Default()
 	c := &cobra.Command{
 		Use:   "flow-export",
-		Short: "Measure what metering and export of flows cost, beside the published figures of a VDS",
-		Long: "Builds two hosts with an agent each, whose VMs exchange traffic: UDP packets of three sizes, a TCP connection per request in one and\n" +
-			"four sessions, and TCP streams, between one pair of VMs and between eight. Each is measured without metering, with what leaves\n" +
-			"the switch metered, and with both directions, each also beside 5,000 flows of a port scan. Needs root. What it makes is in\n" +
-			"network namespaces of its own and goes with it.",
+		Short: "Measure the cost of metering and export, beside VDS figures",
+		Long: "Builds two hosts, each with an agent, whose VMs exchange traffic: UDP packets of three sizes, a TCP " +
+			"connection per request in one and four sessions, and TCP streams; between one pair of VMs and " +
+			"between eight. Each is measured without metering, with metering of what leaves the switch, and with " +
+			"metering of both directions; and each of these again beside a port scan of 5,000 flows. Needs root. " +
+			"Everything it makes is in network namespaces of its own and is removed with them.",
 		Example: "  heddle bench flow-export\n  heddle bench flow-export --quick --check\n  heddle bench flow-export --cells udp-18,crr-4 --pairs 1 -o json",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -53,16 +54,16 @@ func newBenchFlowExport(d Deps) *cobra.Command {
 	}
 	flags.add(c)
 	f := c.Flags()
-	f.IntVar(&opts.Rounds, "rounds", opts.Rounds, "how often a cell is visited at most")
-	f.Float64Var(&opts.Resolution, "resolution", opts.Resolution, "visit a cell no more once the standard error of all of its ratios is so small, or its budget is clear; 0: all rounds")
-	f.DurationVar(&opts.Duration, "duration", opts.Duration, "measured interval; that of transactions is twice as long")
+	f.IntVar(&opts.Rounds, "rounds", opts.Rounds, "how often a cell is measured at most")
+	f.Float64Var(&opts.Resolution, "resolution", opts.Resolution, "stop measuring a cell when the standard error of all its ratios is this small, or its budget is clearly met or missed; 0: all rounds")
+	f.DurationVar(&opts.Duration, "duration", opts.Duration, "measured interval; twice as long for transactions")
 	f.DurationVar(&opts.Warmup, "warmup", opts.Warmup, "time before each measured interval")
 	f.DurationVar(&opts.Settle, "settle", opts.Settle, "warm-up of metered transactions, whose flows are exported up to three seconds after their end; others take 2.2s of it at most")
-	f.DurationVar(&opts.Limit, "limit", opts.Limit, "visit no cell any more that would be done later than this")
-	f.BoolVar(&quick, "quick", false, "take at most a minute: few cells, long enough to tell 2 %")
-	f.StringSliceVar(&opts.Loads, "cells", nil, fmt.Sprintf("`cells` to measure, of %s (default: all)", strings.Join(flowexport.LoadNames(), ",")))
+	f.DurationVar(&opts.Limit, "limit", opts.Limit, "start no cell that would end later than this")
+	f.BoolVar(&quick, "quick", false, "take at most a minute: few cells, long enough to resolve 2 %")
+	f.StringSliceVar(&opts.Loads, "cells", nil, fmt.Sprintf("`cells` to measure, of %s (default: all)", strings.Join(flowexport.LoadNames(), ", ")))
 	f.IntSliceVar(&opts.Pairs, "pairs", nil, "`numbers` of pairs of VMs (default: 1, and 8 for udp-18, crr-4 and stream)")
-	f.StringSliceVar(&opts.Configurations, "configurations", nil, fmt.Sprintf("`configurations` to measure beside their baselines, of %s (default: all that meter; baseline-again shows what the method cannot tell apart)", strings.Join(flowexport.ConfigurationNames(), ",")))
+	f.StringSliceVar(&opts.Configurations, "configurations", nil, fmt.Sprintf("`configurations` to measure beside their baselines, of %s (default: all that meter; baseline-again shows what the method cannot tell apart)", strings.Join(flowexport.ConfigurationNames(), ", ")))
 	f.IntVar(&opts.Flows, "flows", opts.Flows, "how many flows the background has")
 	f.Float64Var(&opts.FlowRate, "flow-rate", opts.FlowRate, "how many packets per second the background sends each way")
 	f.StringVar(&opts.RunDir, "run-dir", d.env("HEDDLE_RUN_DIR", defaultRunDir), "run directory, where the lab's record is kept (environment HEDDLE_RUN_DIR)")

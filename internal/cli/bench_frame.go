@@ -18,9 +18,9 @@ func newBenchFrame(d Deps) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "frame",
 		Short: "Measure the kernel time of the switch program per frame",
-		Long: "Runs the switch program in the kernel on known, learned, unknown and broadcast frames, on a small switch and on one\n" +
-			"with 1,000 ports and 100,000 learned MACs. Needs root. What it makes is in a network namespace of its own and goes\n" +
-			"with it; switches that run on this host are not touched.",
+		Long: "Runs the switch program in the kernel on known, learned, unknown and broadcast frames, on a small " +
+			"switch and on one with 1,000 ports and 100,000 learned MACs. Needs root. Everything it makes is in a " +
+			"network namespace of its own and is removed with it; switches that run on this host are not touched.",
 		Example: "  heddle bench frame\n  heddle bench frame --quick -o json --check",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -16,10 +16,11 @@ func newBenchIPFIXCodec(d Deps) *cobra.Command {
 	opts := bench.CodecOptions{Now: time.Now}
 	c := &cobra.Command{
 		Use:   "ipfix-codec",
-		Short: "Measure how many flow records a second a core writes, sends and reads",
-		Long: "Writes flow records of every shape as IPFIX messages, reads them again, sends them over UDP, and has them go through an agent\n" +
-			"from what was counted to what is sent, on one core, by the CPU time that takes. As root, flows come out of tables of the\n" +
-			"kernel, which are those of no switch. Nothing leaves the machine.",
+		Short: "Measure how many flow records per second one core handles",
+		Long: "Writes flow records of every shape as IPFIX messages, reads them again, sends them over UDP, and " +
+			"passes them through an agent from the counters to the message, on one core. The CPU time of each " +
+			"step is measured. As root, the flows come out of kernel tables that belong to no switch. Nothing " +
+			"leaves the machine.",
 		Example: "  heddle bench ipfix-codec\n  heddle bench ipfix-codec --quick -o json --check",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {

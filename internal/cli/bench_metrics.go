@@ -17,9 +17,10 @@ func newBenchMetrics(d Deps) *cobra.Command {
 	opts := bench.MetricsOptions{Now: time.Now}
 	c := &cobra.Command{
 		Use:   "metrics",
-		Short: "Measure how long a scrape of the metrics of 1,000 ports takes",
-		Long: "Starts an agent with 1,000 ports in a network namespace of its own, without devices, and asks it for its metrics again and again.\n" +
-			"Needs root. What it makes goes with it; switches that run on this host are not touched.",
+		Short: "Measure how long a scrape of 1,000 ports takes",
+		Long: "Starts an agent with 1,000 ports, without devices, in a network namespace of its own, and reads its " +
+			"metrics again and again. Needs root. Everything it makes is removed afterwards; switches that run on " +
+			"this host are not touched.",
 		Example: "  heddle bench metrics\n  heddle bench metrics --rounds 100 -o json --check",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {

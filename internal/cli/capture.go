@@ -39,11 +39,13 @@ type capture struct {
 func newCapture(d Deps) *cobra.Command {
 	t, f := &target{}, &capture{d: d, compile: compileFilter}
 	c := &cobra.Command{
-		Use: "capture [PORT [FILTER…]]", Short: "Show or record the frames of ports: as they enter, are delivered, or are dropped, and why",
-		Long: "Shows every frame that enters the switch by a port or is handed to it, and what is dropped with the reason, one line\n" +
-			"each, until interrupted; or writes them to a file that Wireshark opens. PORT is a port or an uplink, \"any\" is all of them.\n" +
-			"FILTER is an expression of pcap-filter(7), as tcpdump takes it, and needs tcpdump to be installed.\n" +
-			"Arrows: → enters by the port, ← is handed to its owner, ✗ goes no further.\n" +
+		Use: "capture [PORT [FILTER…]]", Short: "Show or record frames: received, delivered, or dropped and why",
+		Long: "Shows every frame that enters the switch by a port, every frame that is handed to a port, and every " +
+			"dropped frame with the reason. Prints one line per frame until it is interrupted, or writes a file " +
+			"that Wireshark opens.\n\n" +
+			"PORT is a port or an uplink; \"any\" is all of them. FILTER is an expression of pcap-filter(7), the " +
+			"language of tcpdump, and needs tcpdump to be installed.\n\n" +
+			"Arrows: → enters by the port, ← is handed to its owner, ✗ is dropped.\n\n" +
 			"Stages: " + strings.Join(api.Stages(), ", ") + ". Reasons: see docs/reference/reasons.md.",
 		Example: "  heddle capture vm1/eth0\n  heddle capture vm1/eth0 tcp port 443\n  heddle capture vm1/eth0 -w vm1.pcapng\n" +
 			"  heddle capture any --stage drop\n  heddle capture --segment 10 --reason forged-transmit\n  heddle capture uplink1 -w - | tshark -r -",

@@ -64,7 +64,8 @@ func newCheck(d Deps) *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use: "check -f FILE", Short: "Check a configuration file; needs neither root nor an agent",
-		Long:    "Check a configuration file and print its faults with their lines: the first 200, and how many more there are. The exit status is 2 when there is one.",
+		Long: "Check a configuration file and print its faults with their lines: the first 200, and how many more " +
+			"there are. The exit status is 2 if there is any fault.",
 		Example: "  heddle check -f heddle.yaml", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			b, err := readFile(c.Context(), d, file)

@@ -330,7 +330,7 @@ func TestApplyPrintsADifferenceAPersonCanRead(t *testing.T) {
 		t.Errorf("%s\n%s", d, errs)
 	}
 	s.applied = api.Applied{InForceMs: 4.25, InForceAt: &api.Instant{Before: 1, After: 2}, Changes: s.applied.Changes[:1]}
-	if out, _, _ := c.run("apply", "-f", "-"); out != "- port old\nin force after 4.2 ms, for all ports at one instant\n" {
+	if out, _, _ := c.run("apply", "-f", "-"); out != "- port old\nactive after 4.2 ms, for all ports at one instant\n" {
 		t.Errorf("put into force: %q", out)
 	}
 	if out, _, _ := c.run("port", "move", "p", "--port-group", "g", "-o", "json"); !strings.Contains(out, `"inForceMs": 4.25`) {

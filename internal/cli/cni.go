@@ -12,8 +12,9 @@ const CNIName = "heddle-cni"
 func newCNI() *cobra.Command {
 	return &cobra.Command{
 		Use: "cni", Short: "Connect containers, as a CNI plugin",
-		Long: "Be a CNI plugin (specification 1.0 and 1.1): the command comes in CNI_COMMAND, the network's configuration on standard input, the\n" +
-			"answer goes to standard output. The program does the same when it is called " + CNIName + ".",
+		Long: "Act as a CNI plugin (specification 1.0 and 1.1): the command is read from CNI_COMMAND and the " +
+			"network's configuration from standard input; the answer is written to standard output. The program " +
+			"does the same when it is called by the name " + CNIName + ".",
 		Example: "  CNI_COMMAND=VERSION heddle cni </dev/null", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := cni.Main(c.Context(), "Heddle CNI plugin "+buildVersion().Version); err != nil {

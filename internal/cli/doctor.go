@@ -19,11 +19,13 @@ func newDoctor(d Deps) *cobra.Command {
 	t, o := &target{}, &output{}
 	w := doctor.Where{}
 	c := &cobra.Command{
-		Use: "doctor", Short: "Look at the host for what keeps a switch from working well, and say what to do",
-		Long: "Look at the host for what keeps a switch from working, or from working well, and say what to do about each finding: kernel,\n" +
-			"bpf file system, devices and their offloads, MTU along the way, other owners of a device, the agent and its configuration. It\n" +
-			"changes nothing and needs no agent. Devices are looked at in the agent's network namespace, wherever it is called. Without root\n" +
-			"it says what it could not look at. The exit status is 1 when something is wrong.",
+		Use: "doctor", Short: "Check the host for what keeps a switch from working well",
+		Long: "Check the host for what keeps a switch from working, or from working well, and print what to do " +
+			"about each finding: kernel, bpf file system, devices and their offloads, MTU along the way, other " +
+			"programs that use a device, the agent and its configuration.\n\n" +
+			"Nothing is changed, and no agent is needed. Devices are looked up in the agent's network namespace, " +
+			"wherever the command runs. Without root it lists what it could not check. The exit status is 1 when " +
+			"something is wrong.",
 		Example: "  heddle doctor\n  heddle doctor -o json", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {

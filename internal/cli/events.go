@@ -32,8 +32,8 @@ func newEvents(d Deps) *cobra.Command {
 	t, f, format := &target{}, &follower{d: d}, ""
 	kinds := eventKinds()
 	c := &cobra.Command{
-		Use: "events", Short: "Follow what happens: links, failovers, learned and moved MACs, violations, changes",
-		Long: "Prints the last events and follows what comes, also across restarts of the agent, until interrupted.\n" +
+		Use: "events", Short: "Follow events: links, failovers, MACs, violations, changes",
+		Long: "Prints the last events and then new ones as they happen, also across restarts of the agent, until interrupted.\n\n" +
 			"Kinds: " + strings.Join(kinds, ", ") + ".",
 		Example: "  heddle events\n  heddle events --kind failover,link\n  heddle events --last 100 --no-follow -o json",
 		Args:    exactly(),
@@ -58,7 +58,7 @@ func newEvents(d Deps) *cobra.Command {
 	c.Flags().StringSliceVar(&f.kinds, "kind", nil, "only events of these kinds")
 	c.Flags().StringVar(&f.port, "port", "", "only events of this port or uplink")
 	c.Flags().IntVar(&f.last, "last", 10, "how many past events to begin with; -1 is all that are kept")
-	c.Flags().BoolVar(&f.once, "no-follow", false, "end with the events there are")
+	c.Flags().BoolVar(&f.once, "no-follow", false, "print the events so far and end")
 	_ = c.RegisterFlagCompletionFunc("kind", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return kinds, cobra.ShellCompDirectiveNoFileComp
 	})

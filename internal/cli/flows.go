@@ -20,7 +20,7 @@ import (
 
 func newFlows(d Deps) *cobra.Command {
 	t := &target{}
-	c := group("flows", "Show who talks to whom: the flows of metered ports, live and as records",
+	c := group("flows", "Show who talks to whom: the flows of metered ports",
 		"  heddle flows list\n  heddle flows top --port vm1/eth0\n  heddle flows watch -o json\n  heddle flows status")
 	c.Long = "Flows are metered where monitoring says so, at ports and uplinks (monitoring: {ipfix: true}). Each is what was seen at one port, in\n" +
 		"one direction, with the same addresses, protocol and ports. Ingress is from the port's owner into the switch. No collector is\n" +
@@ -49,7 +49,7 @@ func flowFilterFlags(c *cobra.Command, f *api.FlowFilter) {
 func newFlowsList(d Deps, t *target) *cobra.Command {
 	o, q, by := &output{}, api.FlowQuery{}, ""
 	c := &cobra.Command{
-		Use: "list", Short: "List the flows there are, the largest first",
+		Use: "list", Short: "List the current flows, the largest first",
 		Example: "  heddle flows list --address 192.0.2.0/24\n  heddle flows list --port vm1/eth0 --protocol tcp --l4port 443 --sort last\n" +
 			"  heddle flows list --by conversation --port-group web\n  heddle flows list --by address --sort packets --limit 10\n  heddle flows list --limit 20000 -o json",
 		Args: exactly(),

@@ -16,7 +16,7 @@ import (
 func newFlowsStatus(d Deps, t *target) *cobra.Command {
 	o := &output{}
 	c := &cobra.Command{
-		Use: "status", Short: "Show how metering and export do: tables, losses, collectors",
+		Use: "status", Short: "Show the state of metering and export: tables, losses, collectors",
 		Example: "  heddle flows status\n  heddle flows status -o json", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {

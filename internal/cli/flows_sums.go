@@ -169,7 +169,7 @@ func watchSums(ctx context.Context, d Deps, client api.Service, asJSON bool, q a
 			if asJSON {
 				return json.NewEncoder(d.Stdout).Encode(&s)
 			}
-			if _, err := fmt.Fprintf(d.Stdout, "%s  %d flows told of in %v\n", s.Time.Local().Format("2006-01-02 15:04:05"), s.Total.Flows, q.Interval); err != nil {
+			if _, err := fmt.Fprintf(d.Stdout, "%s  %d flows reported in %v\n", s.Time.Local().Format("2006-01-02 15:04:05"), s.Total.Flows, q.Interval); err != nil {
 				return err
 			}
 			if err := sumTable(d.Stdout, &s); err != nil {

@@ -108,7 +108,7 @@ func TestFlowsWatchSumsUpEveryInterval(t *testing.T) {
 	s := &standIn{flows: flowAnswers{sums: []api.FlowSums{someSums(api.ByProtocol), someSums(api.ByProtocol)}}}
 	s.flows.sums[1].Missed = 3
 	out, errs := s.watch(t, "--by", "protocol", "--interval", "5m", "--address", "192.0.2.0/24")
-	if strings.Count(out, "13 flows told of in 5m0s") != 2 || strings.Count(out, "PROTOCOL") != 2 || !strings.Contains(out, "3 records came faster") || !strings.Contains(errs, "the agent has ended") {
+	if strings.Count(out, "13 flows reported in 5m0s") != 2 || strings.Count(out, "PROTOCOL") != 2 || !strings.Contains(out, "3 records came faster") || !strings.Contains(errs, "the agent has ended") {
 		t.Errorf("%s%s", out, errs)
 	}
 	want := api.FlowSumQuery{FlowFilter: api.FlowFilter{Address: "192.0.2.0/24"}, By: api.ByProtocol, Of: api.SumsOfRecords, Sort: "bytes", Limit: 20, Interval: 5 * time.Minute}

@@ -31,9 +31,11 @@ func newFlowsTop(d Deps, t *target) *cobra.Command {
 	v, by := &flowTop{d: d, t: t}, ""
 	c := &cobra.Command{
 		Use: "top", Short: "Show flows by rate, live",
-		Long: "Show the flows with the highest rates, live. ^ marks an uplink; in is from the port's owner into the switch.\n" +
-			"Each row is what one port saw. The sum above counts each packet once, though it may be seen where it comes in and where it goes out. Keys: " + top.FlowHelp() + ".\n\n" +
-			"Without a terminal, or with --batch, the view is printed instead, --count times.",
+		Long: "Show the flows with the highest rates, live. ^ marks an uplink; in is from the port's owner into the " +
+			"switch. Each row is what one port saw. The total above the table counts each packet once, though a " +
+			"packet may be seen both where it enters and where it leaves the switch.\n\n" +
+			"Keys: " + top.FlowHelp() + ".\n\n" +
+			"Without a terminal, or with --batch, the view is printed --count times instead.",
 		Example: "  heddle flows top\n  heddle flows top --port-group web --sort packets\n  heddle flows top --by service\n  heddle flows top --once --limit 5\n  heddle flows top -o json -n 3", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := v.valid(); err != nil {

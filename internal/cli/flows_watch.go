@@ -17,10 +17,11 @@ func newFlowsWatch(d Deps, t *target) *cobra.Command {
 	f, format, q := api.FlowFilter{}, "", api.FlowSumQuery{Of: api.SumsOfRecords, Limit: 20}
 	c := &cobra.Command{
 		Use: "watch", Short: "Follow the flow records as they are made",
-		Long: "Prints every flow record when it is made, also across restarts of the agent, until interrupted: when a flow ended\n" +
-			"(idle, end), again and again while it lasts (active), when its port goes or metering stops (forced), and when\n" +
-			"the agent's table had no room for it (no-resources). Counts are those since the flow's record before.\n" +
-			"With --by, what the records of an interval tell is summed up, and printed when it ends.",
+		Long: "Prints every flow record when it is made, also across restarts of the agent, until interrupted. A " +
+			"record is made when a flow ends (idle, end), repeatedly while it lasts (active), when its port goes " +
+			"or metering stops (forced), and when the agent's table is full (no-resources). Counts are those " +
+			"since the flow's previous record.\n\n" +
+			"With --by, the records of each interval are summed up and printed when it ends.",
 		Example: "  heddle flows watch\n  heddle flows watch --port vm1/eth0 -o json\n  heddle flows watch --by address --interval 5m", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if format != "text" && format != "json" {
@@ -46,7 +47,7 @@ func newFlowsWatch(d Deps, t *target) *cobra.Command {
 	c.Flags().StringVarP(&format, "output", "o", "text", "output format: text, or json: one object a line")
 	flowFilterFlags(c, &f)
 	byFlag(c, &q.By)
-	c.Flags().DurationVar(&q.Interval, "interval", time.Minute, "with --by, the time of which the records are summed up")
+	c.Flags().DurationVar(&q.Interval, "interval", time.Minute, "with --by, how long records are summed up")
 	c.Flags().StringVar(&q.Sort, "sort", "bytes", "with --by, what comes first: the most "+strings.Join(api.FlowSumSorts(), ", "))
 	c.Flags().IntVar(&q.Limit, "limit", 20, fmt.Sprintf("with --by, how many rows at most: 1–%d", api.MaxFlowTop))
 	return c

@@ -113,10 +113,11 @@ func newHostPortAdopt(d Deps, t *target) *cobra.Command {
 	q := api.Adopt{}
 	c := &cobra.Command{
 		Use:   "adopt DEVICE",
-		Short: "Move the addresses of an uplink's device to a host port, and back unless that is confirmed",
-		Long: "Move addresses, routes, policy rules, fixed neighbours and the MAC of an uplink's device to a host port, in one step. The agent moves\n" +
-			"everything back by itself when a gateway does not answer in time, when \"heddle host-port confirm\" is not given in time, or\n" +
-			"when a step fails, also when the connection over which the command was given is lost.",
+		Short: "Move the addresses of an uplink's device to a host port",
+		Long: "Move addresses, routes, policy rules, fixed neighbours and the MAC of an uplink's device to a host " +
+			"port, in one step. The agent moves everything back by itself when a gateway does not answer in time, " +
+			"when \"heddle host-port confirm\" is not given in time, or when a step fails. This also works when the " +
+			"connection over which the command was given is lost.",
 		Example: "  heddle host-port adopt eno1 --dry-run\n  heddle host-port adopt eno1 --port-group management --confirm-within 5m\n  heddle host-port confirm",
 		Args:    exactly("DEVICE"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -142,11 +143,11 @@ func newHostPortAdopt(d Deps, t *target) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&q.PortGroup, "port-group", "", "port group of the host port; may be left out where only one is untagged and uses the uplink")
 	f.StringVar(&q.Name, "name", "", "name of the host port and its interface; default: the first free vmkN")
-	f.StringSliceVar(&q.Gateways, "gateway", nil, "address that has to answer ARP or neighbour discovery; default: a default gateway of each address family. May be repeated: each has to answer")
+	f.StringSliceVar(&q.Gateways, "gateway", nil, "address that must answer ARP or neighbour discovery; default: a default gateway of each address family; may be repeated, then each must answer")
 	f.DurationVar(&q.GatewayWithin, "gateway-within", 30*time.Second, "how long the gateway has to answer")
 	f.DurationVar(&q.ConfirmWithin, "confirm-within", 2*time.Minute, "how long you have to confirm")
 	f.BoolVar(&q.DryRun, "dry-run", false, "show what would be done")
-	f.BoolVar(&q.Force, "force", false, "do it though a network manager or DHCP client manages the device")
+	f.BoolVar(&q.Force, "force", false, "do it even if a network manager or DHCP client manages the device")
 	o.flag(c)
 	return c
 }

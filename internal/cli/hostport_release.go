@@ -16,8 +16,9 @@ func newHostPortRelease(d Deps, t *target) *cobra.Command {
 	q := api.Release{}
 	c := &cobra.Command{
 		Use: "release PORT", Short: "Move everything back to the device it was adopted from", Example: "  heddle host-port release vmk0", Args: exactly("PORT"),
-		Long: "Move everything back to the device it was adopted from. The gateway is asked by the device then. When it does not answer in the time\n" +
-			"that it had for the adoption, the agent moves everything to the host port again.",
+		Long: "Move everything back to the device it was adopted from. Then the gateway is asked by way of the " +
+			"device. If it does not answer in the time it had for the adoption, the agent moves everything to the " +
+			"host port again.",
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -36,7 +37,7 @@ func newHostPortRelease(d Deps, t *target) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().BoolVar(&q.Force, "force", false, "leave everything at the device, whether the gateway answers by it or not")
+	c.Flags().BoolVar(&q.Force, "force", false, "leave everything at the device, even if the gateway does not answer")
 	o.flag(c)
 	return c
 }
@@ -59,7 +60,7 @@ func awaitRelease(c *cobra.Command, t *target, name string) (*api.Adoption, erro
 		case a.State == api.AdoptionReverted:
 			return a, nil
 		case a.State == api.AdoptionConfirmed:
-			return nil, fmt.Errorf("host port %s has the addresses of %s again: %s. Mend the way by %s, or use --force", a.Name, a.Device, a.Reason, a.Device)
+			return nil, fmt.Errorf("host port %s has the addresses of %s again: %s. Fix the way by %s, or use --force", a.Name, a.Device, a.Reason, a.Device)
 		}
 		select {
 		case <-poll.C:

@@ -25,8 +25,8 @@ import (
 func newLab(d Deps) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lab",
-		Short: "Build hosts, VMs and a physical network on this machine, and run experiments in them",
-		Long: "A lab is a set of hypervisors, virtual machines, physical switches and routers made of network\n" +
+		Short: "Build hosts, VMs and a physical network here, and run experiments",
+		Long: "A lab is a set of hypervisors, virtual machines, physical switches and routers made of network " +
 			"namespaces on this machine, described by one scenario file. Every host runs the real agent.",
 		Example: "  heddle lab list\n  heddle lab run nested-mac-learning",
 		Args:    noSubcommand,
@@ -46,8 +46,9 @@ func newLabUp(d Deps, runDir *string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "up SCENARIO",
 		Short: "Build a lab and leave it running",
-		Long: "Builds the lab of a built-in scenario, of a row of an experiment (EXPERIMENT/ROW) or of a scenario file,\n" +
-			"waits until everything in it is ready, and leaves it running. \"heddle lab list\" shows what there is.",
+		Long: "Builds the lab of a built-in scenario, of a row of an experiment (EXPERIMENT/ROW) or of a scenario " +
+			"file, waits until everything in it is ready, and leaves it running. \"heddle lab list\" shows the " +
+			"scenarios and experiments.",
 		Example: "  heddle lab up nested-mac-learning\n  heddle lab up nested-mac-learning/promiscuous-dual\n  heddle lab up ./mylab.yaml --name mine",
 		Args:    exactly("SCENARIO"),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -29,7 +29,7 @@ func newLabList(d Deps, runDir *string) *cobra.Command {
 	var out output
 	c := &cobra.Command{
 		Use:     "list",
-		Short:   "Show the labs there are, the built-in scenarios and the experiments",
+		Short:   "List the labs that run, the built-in scenarios and the experiments",
 		Example: "  heddle lab list\n  heddle lab list -o json",
 		Args:    exactly(),
 		RunE: func(*cobra.Command, []string) error {

@@ -39,12 +39,12 @@ func newLabRun(d Deps, runDir *string) *cobra.Command {
 	f := labRun{runDir: runDir}
 	c := &cobra.Command{
 		Use:   "run EXPERIMENT",
-		Short: "Run an experiment on real traffic, or simulate it, and print its table",
-		Long: "Runs an experiment: builds the lab of every row, measures, removes the lab, and prints the table with what\n" +
-			"it shows. With --simulate nothing is built: the model of a switch and a simulated network say how often a\n" +
-			"ping is answered and which links its frames take, exactly and without root; throughput is left out.\n" +
-			"There are: " + strings.Join(append(experiment.Names(), live.Name, outage.Name, outage.TeamingName, hostile.Name, attack.Name, msgsize.Name), ", ") + ".\n" +
-			"Those of placement and nested hosts can be simulated; the others are of real traffic only.",
+		Short: "Run an experiment, on real traffic or simulated",
+		Long: "Runs an experiment: builds the lab of every row, measures, removes the lab, and prints a table and the " +
+			"conclusions. With --simulate nothing is built: the model of a switch and a simulated network compute how " +
+			"often a ping is answered and which links its frames take, exactly and without root, but no throughput.\n\n" +
+			"Experiments: " + strings.Join(append(experiment.Names(), live.Name, outage.Name, outage.TeamingName, hostile.Name, attack.Name, msgsize.Name), ", ") + ". " +
+			"nested-mac-learning and placement-paths can be simulated; the others need real traffic.",
 		Example: "  heddle lab run nested-mac-learning\n  heddle lab run nested-mac-learning --simulate\n  heddle lab run placement-paths --quick -o json\n  heddle lab run failover --report failover.html",
 		Args:    exactly("EXPERIMENT"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -197,9 +197,10 @@ func (f *labRun) show(d Deps, r *report.Report) error {
 func newLabCheck(d Deps) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
-		Short: "Say whether this machine can build labs",
-		Long: "Loads the switch program into the kernel and makes, in a network namespace of its own that it removes again,\n" +
-			"every kind of device that labs consist of. Exits with 1 and the reason when something is missing.",
+		Short: "Check whether this machine can run labs",
+		Long: "Loads the switch program into the kernel and makes every kind of device that labs consist of, in a " +
+			"network namespace of its own that it removes again. Exits with status 1 and the reason when " +
+			"something is missing.",
 		Example: "  heddle lab check || heddle lab run nested-mac-learning --simulate",
 		Args:    exactly(),
 		RunE: func(*cobra.Command, []string) error {

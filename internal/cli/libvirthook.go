@@ -17,10 +17,11 @@ func newLibvirtHook(d Deps) *cobra.Command {
 	var fail string
 	c := &cobra.Command{
 		Use:   "libvirt-hook DOMAIN OPERATION SUB-OPERATION EXTRA",
-		Short: "Connect and disconnect a libvirt domain's adapters; libvirt runs it",
-		Long: "Connect the adapters of a libvirt domain when it starts, to the port groups that its metadata or portgroup= names, and\n" +
-			"disconnect them when it stops. libvirt runs it as its qemu hook, with the domain's XML on standard input. A domain that\n" +
-			"names no port group of Heddle's is left alone. See docs/how-to/libvirt.md.",
+		Short: "Connect a libvirt domain's adapters; libvirt runs it",
+		Long: "Connect the adapters of a libvirt domain when it starts, to the port groups that its metadata or " +
+			"portgroup= names, and disconnect them when it stops. libvirt runs this command as its qemu hook, " +
+			"with the domain's XML on standard input. A domain that names no port group of Heddle is left alone. " +
+			"See docs/how-to/libvirt.md.",
 		Example: "  virsh dumpxml vm1 | heddle libvirt-hook vm1 attach begin -    # by hand, after virsh attach-device",
 		Args:    exactly("DOMAIN", "OPERATION", "SUB-OPERATION", "EXTRA"),
 		RunE: func(c *cobra.Command, args []string) error {

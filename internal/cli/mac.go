@@ -47,9 +47,10 @@ func newMACList(d Deps, t *target) *cobra.Command {
 	o, sw, port, learned := &output{}, "", "", false
 	c := &cobra.Command{
 		Use: "list", Short: "List the addresses of ports and the learned ones",
-		Long: "List the addresses of ports and the learned ones. Kinds: port, a port's own address; learned; and where the ports\n" +
-			"of one guest share addresses, as a bond has them do, standby for a port's own address that the guest uses at another\n" +
-			"port now, and sibling for another port's address that it uses here.", Example: "  heddle mac list --switch lab --learned", Args: exactly(),
+		Long: "List the addresses of ports and the learned addresses. Kinds: \"port\" is a port's own address; " +
+			"\"learned\" was learned behind a port. Where several ports of one guest share addresses, as with a " +
+			"bond in the guest, \"standby\" is a port's own address that the guest uses at another port now, and " +
+			"\"sibling\" is another port's address that it uses at this port.", Example: "  heddle mac list --switch lab --learned", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -65,7 +66,7 @@ func newMACList(d Deps, t *target) *cobra.Command {
 	}
 	o.flag(c)
 	switchFlag(c, &sw)
-	c.Flags().StringVar(&port, "port", "", "only of this port")
+	c.Flags().StringVar(&port, "port", "", "only addresses at this port")
 	c.Flags().BoolVar(&learned, "learned", false, "only learned addresses")
 	return c
 }

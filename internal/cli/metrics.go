@@ -14,8 +14,8 @@ func newMetrics(d Deps) *cobra.Command {
 	t := &target{}
 	c := &cobra.Command{
 		Use: "metrics", Short: "Print the agent's metrics in Prometheus' text format",
-		Long: "Print the agent's metrics in Prometheus' text format, as \"heddle agent --metrics\" serves them: for a look, for a collector of text\n" +
-			"files, and where no port shall be open.",
+		Long: "Print the agent's metrics in Prometheus' text format, the same that \"heddle agent --metrics\" serves: " +
+			"for a quick look, for the textfile collector, or when you do not want an open port.",
 		Example: "  heddle metrics\n  heddle metrics | promtool check metrics", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			text, err := ask(c, t, func(ctx context.Context, s api.Service) (string, error) { return s.Metrics(ctx) })

@@ -40,7 +40,7 @@ func newPortList(d Deps, t *target) *cobra.Command {
 func newPortShow(d Deps, t *target) *cobra.Command {
 	o := &output{}
 	c := &cobra.Command{
-		Use: "show PORT", Short: "Show one port: its state, its owner's adapter, what was set on it by command", Example: "  heddle port show vm1/eth0", Args: exactly("PORT"),
+		Use: "show PORT", Short: "Show one port: its state, its owner's adapter, its own settings", Example: "  heddle port show vm1/eth0", Args: exactly("PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -85,7 +85,8 @@ func newPortBlock(d Deps, t *target, blocked bool) *cobra.Command {
 	}
 	c := &cobra.Command{
 		Use: use + " PORT", Short: short, Example: "  heddle port " + use + " vm7/eth0", Args: exactly("PORT"),
-		Long: short + ". It holds until the opposite command or, where the port group resets its ports, until the\nport's owner disconnects. The port group must let a single port be blocked (overrides.blocked, on by default).",
+		Long: short + ". This lasts until the opposite command or, where the port group resets its ports, until the port's " +
+			"owner disconnects. The port group must allow single ports to be blocked (overrides.blocked, on by default).",
 		RunE: func(c *cobra.Command, args []string) error {
 			q := api.Block{Port: args[0], Blocked: blocked, ReadAt: readAt(), Window: window}
 			return changePort(d, c, t, o, window, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Block(ctx, q) })
@@ -129,8 +130,9 @@ func newPortMove(d Deps, t *target) *cobra.Command {
 	var q api.Move
 	o := &output{}
 	c := &cobra.Command{
-		Use: "move PORT", Short: "Put a port into another port group of its switch", Example: "  heddle port move vm7/eth0 --port-group quarantine", Args: exactly("PORT"),
-		Long: "Put a port into another port group of its switch, while it runs. A port of the configuration file keeps that until it is\nmoved back or, where the port group resets its ports, until its owner disconnects.",
+		Use: "move PORT", Short: "Move a port to another port group of its switch", Example: "  heddle port move vm7/eth0 --port-group quarantine", Args: exactly("PORT"),
+		Long: "Move a port to another port group of its switch while it runs. A port of the configuration file stays there until " +
+			"it is moved back or, where the port group resets its ports, until its owner disconnects.",
 		RunE: func(c *cobra.Command, args []string) error {
 			if q.PortGroup == "" {
 				return usagef("say which port group to move to, with --port-group")

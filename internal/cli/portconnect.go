@@ -19,9 +19,10 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "connect PORT",
 		Short: "Connect a port, as when a virtual machine starts",
-		Long: "Connect a port. It stays until it is disconnected, through restarts and reboots, and is never removed by \"heddle apply\".\n" +
-			"A device that is not there yet is connected when it appears. What the port sets for itself — VLAN, security, teaming,\n" +
-			"monitoring, storm control — its port group must allow (overrides).",
+		Long: "Connect a port. It stays connected until it is disconnected, through restarts and reboots, and is " +
+			"never removed by \"heddle apply\". If the device does not exist yet, it is attached when it appears.\n\n" +
+			"What the port sets for itself (VLAN, security, teaming, monitoring, storm control) must be allowed " +
+			"by its port group (overrides).",
 		Example: "  heddle port connect vm7/eth0 --switch lab --port-group web --device tap7 --mac 02:00:00:00:07:00\n" +
 			"  heddle port connect vm7/eth1 --port-group lab --device tap8 --trunk 0,10-20 --mac-learning --forged-transmits accept",
 		Args: exactly("PORT"),
@@ -49,7 +50,7 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 	own.flags(c)
 	windowFlag(c, &window)
 	o.flag(c)
-	c.Flags().BoolVar(&replace, "replace", false, "for scripts that run when a guest starts: a run-time port that has this name or this device gives way")
+	c.Flags().BoolVar(&replace, "replace", false, "for scripts that run when a guest starts: replace a run-time port that has this name or this device")
 	c.Flags().BoolVar(&incoming, "incoming", false, "for scripts: as --replace, for a guest that is to arrive by a migration. The port waits for its first\n"+
 		"frame, and takes the place of a port of this name that serves the guest until then")
 	return c
@@ -58,7 +59,7 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 // portFlags are what a port is, but for the policies it sets for itself.
 func portFlags(c *cobra.Command, p *spec.Port) {
 	f := c.Flags()
-	f.StringVar(&p.Switch, "switch", "", "switch; may be left out where there is one only")
+	f.StringVar(&p.Switch, "switch", "", "switch; may be left out if there is only one")
 	f.StringVar(&p.PortGroup, "port-group", "", "port group")
 	f.StringVar(&p.Device, "device", "", "the host's end: a veth or tap; for a host port the interface's name")
 	f.StringVar(&p.MAC, "mac", "", "MAC address of the adapter; default: the one the adapter has, where it can be seen")
@@ -77,8 +78,9 @@ func newPortDisconnect(d Deps, t *target) *cobra.Command {
 	var window api.Window
 	c := &cobra.Command{
 		Use: "disconnect [PORT]", Short: "Remove a port that was connected by command",
-		Long: "Remove a port that was connected by command. Where its port group keeps what a port sets for itself\n" +
-			"(overrides: {resetAtDisconnect: false}), the port has that again when it is connected to the same port group anew.",
+		Long: "Remove a port that was connected by command. Where its port group keeps what a port sets for itself " +
+			"(overrides: {resetAtDisconnect: false}), the port gets these settings back when it is connected to " +
+			"the same port group again.",
 		Example: "  heddle port disconnect vm7/eth0\n  heddle port disconnect --device tap7 --if-connected",
 		Args: func(c *cobra.Command, args []string) error {
 			if device == "" {
@@ -106,10 +108,10 @@ func newPortDisconnect(d Deps, t *target) *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringVar(&device, "device", "", "the port that has this device, in place of a port's name")
+	c.Flags().StringVar(&device, "device", "", "the port that has this device, instead of a port's name")
 	windowFlag(c, &window)
-	c.Flags().BoolVar(&reset, "reset", false, "forget what the port has set for itself, also where its port group keeps it")
-	c.Flags().BoolVar(&ifConnected, "if-connected", false, "for scripts: no such port is no error")
+	c.Flags().BoolVar(&reset, "reset", false, "forget the port's own settings, even where its port group keeps them")
+	c.Flags().BoolVar(&ifConnected, "if-connected", false, "for scripts: a missing port is not an error")
 	return c
 }
 

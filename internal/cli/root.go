@@ -36,6 +36,8 @@ type Deps struct {
 	Asking bool
 	// Watched says whether Stderr is a terminal, where a line may be written over.
 	Watched bool
+	// Width is the width of the terminal that Stdout is, in characters; 0 when it is none.
+	Width int
 
 	// raw is Stdout for what is no text: binary files, full screens, the programs that a command runs.
 	raw io.Writer
@@ -58,6 +60,7 @@ func FromOS() Deps {
 		Colour:  isTerminal(os.Stdout) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
 		Asking:  isTerminal(os.Stdin) && isTerminal(os.Stderr),
 		Watched: isTerminal(os.Stderr) && os.Getenv("TERM") != "dumb",
+		Width:   terminalWidth(os.Stdout),
 	}
 }
 
@@ -104,6 +107,7 @@ func NewRoot(d Deps) *cobra.Command {
 	root.AddCommand(newTraffic())
 	root.AddCommand(newBench(d))
 	root.AddCommand(newLab(d))
+	wrapHelp(root, d.Width)
 	return root
 }
 

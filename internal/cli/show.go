@@ -9,7 +9,7 @@ import (
 
 func newShow(d Deps) *cobra.Command {
 	t := &target{}
-	c := group("show", "Explain what is in force", "  heddle show effective vm1/eth0")
+	c := group("show", "Explain what is active", "  heddle show effective vm1/eth0")
 	t.flags(d, c)
 	c.AddCommand(newShowEffective(d, t))
 	return c
@@ -18,7 +18,7 @@ func newShow(d Deps) *cobra.Command {
 func newShowEffective(d Deps, t *target) *cobra.Command {
 	o := &output{}
 	c := &cobra.Command{
-		Use: "effective PORT", Short: "Show a port's effective policy, value by value, and the level each came from",
+		Use: "effective PORT", Short: "Show a port's effective policy and where each value comes from",
 		Example: "  heddle show effective vm1/eth0\n  heddle show effective vm1/eth0 -o yaml", Args: exactly("PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {

@@ -34,12 +34,15 @@ func newStats(d Deps) *cobra.Command {
 	q := &statsQuery{d: d}
 	c := &cobra.Command{
 		Use: "stats [PORT]", Short: "Show the counters of ports, port groups and switches",
-		Long: "Show the counters of all ports and uplinks, one line each, or all counters of one: the 18 of a distributed switch under their\n" +
-			"names, frames dropped and copies refused by reason. In is from the port's owner into the switch. Counters that are 0 are left\n" +
-			"out of tables unless --zero is given. Frames to a guest in another namespace do not show in the host device's own counters;\n" +
-			"what the devices at both ends lost by their own account is LOST.\n\n" +
-			"--check holds the counters against what must be true of them: a frame received was delivered, or dropped with one reason. At\n" +
-			"rest that is exact. While frames pass, those without a fate lie between two bounds that the readings leave.",
+		Long: "Show the counters of all ports and uplinks, one line each, or all counters of one port: the 18 " +
+			"counters of a vSphere distributed switch under the same names, and frames dropped and copies refused " +
+			"by reason. In is from the port's owner into the switch. Counters that are 0 are left out of tables " +
+			"unless --zero is given.\n\n" +
+			"Frames to a guest in another namespace are missing in the host device's own counters. LOST is what " +
+			"the devices at both ends lost by their own counters.\n\n" +
+			"--check tests the counters: each received frame must be delivered, or dropped with one reason. For " +
+			"ports without traffic the test is exact. While frames pass, the readings only bound the number of " +
+			"frames without a fate.",
 		Example: "  heddle stats\n  heddle stats vm1/eth0\n  heddle stats --by portgroup --rates\n  heddle stats --watch --interval 2s\n  heddle stats --check",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -66,8 +69,8 @@ func newStats(d Deps) *cobra.Command {
 	f := c.Flags()
 	f.BoolVar(&q.zero, "zero", false, "show counters that are 0, too")
 	f.StringVar(&q.by, "by", string(stats.Port), "one line for each: "+strings.Join(stats.Kinds(), ", "))
-	f.BoolVar(&q.check, "check", false, "say whether the counters add up; exit with status 1 when they do not")
-	f.BoolVar(&q.rates, "rates", false, "measure for an interval and show what passed a second")
+	f.BoolVar(&q.check, "check", false, "check that the counters add up; exit with status 1 if they do not")
+	f.BoolVar(&q.rates, "rates", false, "measure for an interval and show rates per second")
 	f.BoolVar(&q.watch, "watch", false, "show rates every interval, until interrupted; with -o json one document a line")
 	f.DurationVar(&q.interval, "interval", time.Second, "time between two readings")
 	f.IntVar(&q.count, "count", 0, "with --watch, how often; 0 is without end")

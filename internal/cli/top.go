@@ -31,9 +31,10 @@ func newTop(d Deps) *cobra.Command {
 	v := &topView{d: d}
 	c := &cobra.Command{
 		Use: "top", Short: "Show ports by rate and drops, live",
-		Long: "Show ports and uplinks by rate and drops, live, with the reason of the last drop that was seen and how long ago. In is from the\n" +
-			"port's owner into the switch; ^ marks an uplink. Keys: " + strings.ReplaceAll(top.Help(), "; / ", ";\n/ ") + ".\n\n" +
-			"Without a terminal, or with --batch, the view is printed instead, --count times.",
+		Long: "Show ports and uplinks by rate and drops, live, with the reason of the last drop that was seen and " +
+			"how long ago it was. In is from the port's owner into the switch; ^ marks an uplink.\n\n" +
+			"Keys: " + top.Help() + ".\n\n" +
+			"Without a terminal, or with --batch, the view is printed --count times instead.",
 		Example: "  heddle top\n  heddle top --sort drop-rate --filter vm1\n  heddle top -b -n 3 --interval 5s\n  heddle top --once -o json", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := v.valid(); err != nil {
@@ -47,7 +48,7 @@ func newTop(d Deps) *cobra.Command {
 	f := c.Flags()
 	f.DurationVar(&v.model.Interval, "interval", time.Second, "time between two readings")
 	f.StringVar(&v.sort, "sort", "in-bits", "sort by: "+strings.Join(top.Columns(), ", "))
-	f.BoolVar(&v.model.Up, "reverse", false, "sort the other way round")
+	f.BoolVar(&v.model.Up, "reverse", false, "reverse the order")
 	f.StringVar(&v.model.Filter, "filter", "", "show only ports with this text in their name, port group or last reason")
 	f.BoolVarP(&v.batch, "batch", "b", false, "print the view instead of showing it")
 	f.IntVarP(&v.count, "count", "n", 0, "with --batch, how often; 0 is without end")

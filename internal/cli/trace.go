@@ -18,16 +18,16 @@ import (
 	"heddle/internal/plan"
 )
 
-const traceLong = `Say what the switch would do with a frame, on the plan and the tables in force: stage by stage, who would get it, on which
-uplink with which tag, and for a refusal the policy that causes it, the level that set it and the command that changes it.
-Both the model and the kernel program, in recording mode, answer; should they differ, that is said and the status is 1.
-Nothing is sent, and no table, counter or event changes.
+const traceLong = `Trace a frame on the active plan and tables: where it would go, or why it is dropped. The answer shows, stage by stage,
+who would get the frame, on which uplink and with which tag. For a refusal it shows the policy that causes it, the level
+that set this policy, and the command that changes it. Both the model and the kernel program, in recording mode, compute
+the answer; if they differ, this is reported and the status is 1. Nothing is sent, and no table, counter or event changes.
 
-With --from and --to alone: can the two talk, and over what path, for ARP, IPv4 and IPv6, both ways.
+With only --from and --to it checks whether the two can talk, and over what path: ARP, IPv4 and IPv6, in both directions.
 
-A frame is given by its fields, in hexadecimal, or in a capture file. What is left out of the fields is filled in as the
-sender would: its MAC, the receiver's (--to), the tag of a trunk. --from also takes an uplink: a frame as the physical network
-would bring it.`
+A frame is given by its fields, in hexadecimal, or in a capture file. Fields that are left out are filled in as the sender
+would: its own MAC, the receiver's MAC (--to), the tag of a trunk. --from also takes an uplink: then the frame comes from
+the physical network.`
 
 const traceExample = `  heddle trace --from vm1/eth0 --to vm2/eth0
   heddle trace --from vm1/eth0 --to vm2/eth0 --ip 192.0.2.1,192.0.2.2 --tcp 443
@@ -50,7 +50,7 @@ type traceFlags struct {
 func newTrace(d Deps) *cobra.Command {
 	t, o, f := &target{}, &output{}, &traceFlags{}
 	c := &cobra.Command{
-		Use: "trace --from PORT [--to PORT] [FRAME]", Short: "Say where a frame would go, and why not further", Long: traceLong, Example: traceExample, Args: exactly(),
+		Use: "trace --from PORT [--to PORT] [FRAME]", Short: "Trace a frame: where it would go, or why it is dropped", Long: traceLong, Example: traceExample, Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -84,7 +84,7 @@ func newTrace(d Deps) *cobra.Command {
 func (f *traceFlags) flags(c *cobra.Command) {
 	s := c.Flags()
 	s.StringVar(&f.from, "from", "", "where the frame enters: a port, an uplink, or SWITCH/UPLINK")
-	s.StringVar(&f.to, "to", "", "the port it is meant for: fills in its MAC, and says why it gets nothing")
+	s.StringVar(&f.to, "to", "", "the port the frame is meant for: fills in its MAC, and explains why it gets nothing")
 	s.StringVar(&f.dstMAC, "dst-mac", "", "destination MAC")
 	s.StringVar(&f.srcMAC, "src-mac", "", "source MAC; default: the port's own")
 	s.Uint16Var(&f.vlan, "vlan", 0, "802.1Q tag the frame carries, 0–4094 (0 = priority tag); default: none, or what --to asks for on a trunk")
@@ -98,8 +98,8 @@ func (f *traceFlags) flags(c *cobra.Command) {
 	s.BoolVar(&f.icmp, "icmp", false, "an echo request (ping), as without --tcp and --udp")
 	s.IntVar(&f.length, "length", 0, "length of the frame in bytes, with its tags and without FCS; default: what its headers need, at least 60")
 	s.StringVar(&f.hex, "hex", "", "the frame in hexadecimal, or - to read it from standard input")
-	s.StringVar(&f.pcap, "pcap", "", "capture file, pcap or pcapng, or - for standard input: its frames are sent one after the other")
-	s.IntVar(&f.packet, "packet", 0, "with --pcap: tell this one in full, counted from 1")
+	s.StringVar(&f.pcap, "pcap", "", "capture file, pcap or pcapng, or - for standard input: its frames are traced one after the other")
+	s.IntVar(&f.packet, "packet", 0, "with --pcap: show this frame in full, counted from 1")
 }
 
 // fieldFlags make a frame by its fields.

@@ -101,10 +101,10 @@ func (o *output) printReverted(d Deps, err error) error {
 func newConfirm(d Deps) *cobra.Command {
 	t, o := &target{}, &output{}
 	c := &cobra.Command{
-		Use: "confirm", Short: "Keep a change that goes back by itself unless it is confirmed",
-		Long: "Keep a change of the way to this host's own addresses that goes back by itself unless it is confirmed: one that was made with\n" +
-			"--confirm-within, or an adoption (\"heddle host-port adopt\"). A change after which those who were asked before it answer again\n" +
-			"needs no confirmation.",
+		Use: "confirm", Short: "Confirm a change that otherwise goes back by itself",
+		Long: "Keep a change of the way to this host's own addresses that otherwise goes back by itself: a change " +
+			"made with --confirm-within, or an adoption (\"heddle host-port adopt\"). If those who answered before " +
+			"the change answer again after it, no confirmation is needed.",
 		Example: "  heddle apply -f heddle.yaml --confirm-within 2m\n  heddle confirm", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {

@@ -60,7 +60,7 @@ func neighbourRows(n api.Neighbour) [][2]string {
 		rows = append(rows, [2]string{"system", n.SystemDescription})
 	}
 	if len(more) > 0 {
-		rows = append(rows, [2]string{"tells", strings.Join(more, ", ")})
+		rows = append(rows, [2]string{"reports", strings.Join(more, ", ")})
 	}
 	return rows
 }

@@ -20,7 +20,7 @@ func TestLinkRows(t *testing.T) {
 		{"nobody heard", api.Uplink{LLDP: &api.LLDP{Out: 2}}, "neighbour: none heard by LLDP|lldp frames: 0 in, 2 out, 0 bad, 0 refused"},
 		{"a switch", api.Uplink{LLDP: &api.LLDP{In: 1, Neighbours: []api.Neighbour{{Chassis: "c", Port: "Eth1/7", PortDescription: "rack 4", SystemName: "leaf",
 			SystemDescription: "a switch", Source: "s", PVID: 42, MaxFrame: 9214, Capabilities: []string{"bridge", "router"}, Management: []string{"192.0.2.1"}}}}},
-			"neighbour: leaf port Eth1/7 (rack 4)|chassis: c, from s|system: a switch|tells: untagged VLAN 42, frames up to 9214 bytes, bridge and router, managed at 192.0.2.1|" +
+			"neighbour: leaf port Eth1/7 (rack 4)|chassis: c, from s|system: a switch|reports: untagged VLAN 42, frames up to 9214 bytes, bridge and router, managed at 192.0.2.1|" +
 				"lldp frames: 1 in, 0 out, 0 bad, 0 refused"},
 		{"a nameless neighbour", api.Uplink{LLDP: &api.LLDP{Neighbours: []api.Neighbour{{Chassis: "c", Port: "p", PortDescription: "p", Source: "s"}}}},
 			"neighbour: c port p|chassis: c, from s|lldp frames: 0 in, 0 out, 0 bad, 0 refused"},

@@ -151,7 +151,7 @@ func (w why) whyRefused(at place, reason abi.Reason) string {
 		return "its device is down"
 	case abi.ReasonMACChange:
 		p := at.port
-		return fmt.Sprintf("its adapter uses %s instead of %s, and MAC changes are %s, or the address is another's",
+		return fmt.Sprintf("its adapter uses %s instead of %s (MAC changes: %s), or the address belongs to another port",
 			p.fact.SeenMAC, p.InitialMAC, answer(p.Policy.MACChanges))
 	case abi.ReasonReversePath:
 		return fmt.Sprintf("it came on uplink %s, and the port's %s teaming (%s) uses another one",
@@ -240,11 +240,11 @@ func (w why) whyPortDropped(reason abi.Reason) (Stage, string) {
 	case abi.ReasonIPSourceNotAllowed, abi.ReasonARPSenderNotAllowed, abi.ReasonNDTargetNotAllowed:
 		return StageAdmit, w.guardWords()
 	case abi.ReasonGuestDHCPServer:
-		return StageAdmit, fmt.Sprintf("port %s answers DHCP, and DHCP servers are %s", p.ID, answer(pol.DHCPServer))
+		return StageAdmit, fmt.Sprintf("port %s answers DHCP (DHCP servers: %s)", p.ID, answer(pol.DHCPServer))
 	case abi.ReasonGuestRouterAdvertisement:
-		return StageAdmit, fmt.Sprintf("port %s says that it is an IPv6 router, and router advertisements are %s", p.ID, answer(pol.RouterAdvertisements))
+		return StageAdmit, fmt.Sprintf("port %s says that it is an IPv6 router (router advertisements: %s)", p.ID, answer(pol.RouterAdvertisements))
 	case abi.ReasonForgedTransmit:
-		return StageAdmit, fmt.Sprintf("the source %s is not port %s's MAC %s, and forged transmits are %s",
+		return StageAdmit, fmt.Sprintf("the source %s is not port %s's MAC %s (forged transmits: %s)",
 			w.head.src, p.ID, p.mac, answer(pol.ForgedTransmits))
 	case abi.ReasonMTUExceeded:
 		return StageAdmit, w.mtuWords()

@@ -29,8 +29,8 @@ func TestStepsNameThePortTheRuleAndTheLevel(t *testing.T) {
 			"deliver: a copy for s/u",
 		}},
 		{"c", eth(all, m(2)), []string{
-			"admit: dropped (forged-transmit): the source 06:00:00:00:00:02 is not port s/c's MAC 02:00:00:00:00:03, " +
-				"and forged transmits are reject, as set by the switch",
+			"admit: dropped (forged-transmit): the source 06:00:00:00:00:02 is not port s/c's MAC 02:00:00:00:00:03 " +
+				"(forged transmits: reject, as set by the switch)",
 		}},
 	} {
 		var got []string

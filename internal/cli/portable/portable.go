@@ -94,7 +94,7 @@ func newRun(system string, stdout io.Writer, status *int) *cobra.Command {
 func newCheck(system string, status *int) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
-		Short: "Say whether this machine can build labs",
+		Short: "Check whether this machine can run labs",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			*status = exitFailure

@@ -127,7 +127,7 @@ const longestFilter = 128
 
 // Help names the keys, for the command's text.
 func Help() string {
-	return strings.Join([]string{"q quit", "1-8 or s sort by a column, r the other way round", "/ show only what has a text in it, Esc all", "p pause",
+	return strings.Join([]string{"q quit", "1-8 or s sort by a column, r reverse", "/ filter by a text, Esc show all", "p pause",
 		"arrows, PgUp, PgDn, Home, End scroll"}, "; ")
 }
 

@@ -38,7 +38,7 @@ func macLimit(l *look) (found []api.Finding) {
 		}
 		cause, _ := l.explain.Explain(p.ID, reason, trace.Known{Source: l.lastSource(p.ID)})
 		limit := uint64(p.MACRoom())
-		f := onPort(p, "it holds %s of %d, and %s from others were dropped %s", many(c.named[macsLearned], "learned MAC"), limit, frames(lost), l.period())
+		f := onPort(p, "it holds %s of %d, and %s from others %s dropped %s", many(c.named[macsLearned], "learned MAC"), limit, frames(lost), were(lost), l.period())
 		if lost == 0 {
 			f.Sign = fmt.Sprintf("it holds %s of %d, and %s from others passed unlearned %s", many(c.named[macsLearned], "learned MAC"), limit, frames(allowed), l.period())
 			f.Level = api.FindingNote
@@ -160,7 +160,8 @@ func macChange(l *look) (found []api.Finding) {
 			return
 		}
 		cause, _ := l.explain.Explain(p.ID, abi.ReasonMACChange, trace.Known{})
-		found = append(found, remedy(onPort(p, "%s; %s for it were refused %s", v.Violation, many(c.kept(abi.ReasonMACChange), "copy"), l.period()), cause))
+		found = append(found, remedy(onPort(p, "%s; %s for it %s refused %s", v.Violation, many(c.kept(abi.ReasonMACChange), "copy"),
+			were(c.kept(abi.ReasonMACChange)), l.period()), cause))
 	})
 	return found
 }

@@ -39,7 +39,7 @@ func mtu(l *look) (found []api.Finding) {
 				continue
 			}
 			byReceivers = true
-			m.at.Sign = fmt.Sprintf("%s longer than its MTU of %d were refused %s; others send up to %d", frames(n), own, l.period(), longest)
+			m.at.Sign = fmt.Sprintf("%s longer than its MTU of %d %s refused %s; others send up to %d", frames(n), own, were(n), l.period(), longest)
 			cause, _ := l.explain.Explain(m.id, abi.ReasonMTUExceeded, trace.Known{Layer3: max(longest, own+1)})
 			found = append(found, remedy(m.at, cause))
 		}
@@ -49,7 +49,7 @@ func mtu(l *look) (found []api.Finding) {
 			if n == 0 || byReceivers && own <= sw.MTU { // what its only receiver refuses counts as dropped, too
 				continue
 			}
-			m.at.Sign = fmt.Sprintf("%s longer than the switch's MTU of %d were dropped %s; its own MTU is %d", frames(n), sw.MTU, l.period(), own)
+			m.at.Sign = fmt.Sprintf("%s longer than the switch's MTU of %d %s dropped %s; its own MTU is %d", frames(n), sw.MTU, were(n), l.period(), own)
 			cause, _ := l.explain.Explain(m.id, abi.ReasonMTUExceeded, trace.Known{Layer3: max(own, sw.MTU+1)})
 			found = append(found, remedy(m.at, cause))
 		}
@@ -103,7 +103,7 @@ func neighbourMTU(l *look) (found []api.Finding) {
 		}
 		n := &v.LLDP.Neighbours[i]
 		f := onUplink(u, "port %s of %s takes frames of %d bytes, and packets of up to %d bytes are sent here, which makes %d", n.Port, name(n), n.MaxFrame, l.longest(sw), l.longest(sw)+frameOverhead)
-		cause := l.explain.MendSwitch(sw.Name, "Raise the MTU of the physical switch's port; or lower this switch's, and that of the guests.", fmt.Sprintf("mtu: %d", int(n.MaxFrame)-frameOverhead))
+		cause := l.explain.FixSwitch(sw.Name, "Raise the MTU of the physical switch's port; or lower this switch's, and that of the guests.", fmt.Sprintf("mtu: %d", int(n.MaxFrame)-frameOverhead))
 		found = append(found, remedy(f, cause))
 	})
 	return found
@@ -203,7 +203,7 @@ func deviceRefused(l *look) (found []api.Finding) {
 			if n < refusedLeast || n*refusedEvery < c.out() {
 				continue
 			}
-			m.at.Sign = fmt.Sprintf("%s were refused %s, and %s taken", many(n, "copy"), l.period(), many(c.out(), "frame"))
+			m.at.Sign = fmt.Sprintf("%s %s refused %s, and %s taken", many(n, "copy"), were(n), l.period(), many(c.out(), "frame"))
 			cause, _ := l.explain.Explain(m.id, abi.ReasonDeviceRefused, trace.Known{})
 			found = append(found, remedy(m.at, cause))
 		}

@@ -44,7 +44,7 @@ func flowRoom(l *look) (found []api.Finding) {
 		}
 		f := api.Finding{Switch: sw.Switch, Sign: strings.Join(signs, "; ")}
 		if sw.MaxFlows < spec.MaxMaxFlows {
-			found = append(found, remedy(f, l.explain.MendSwitch(sw.Switch, "Make room for more flows, or find who begins so many.", fmt.Sprintf("ipfix: {maxFlows: %d}", min(2*sw.MaxFlows, spec.MaxMaxFlows)))))
+			found = append(found, remedy(f, l.explain.FixSwitch(sw.Switch, "Make room for more flows, or find who begins so many.", fmt.Sprintf("ipfix: {maxFlows: %d}", min(2*sw.MaxFlows, spec.MaxMaxFlows)))))
 			continue
 		}
 		f.Change, f.Command = "Find who begins so many flows, or shorten the timeouts.", "heddle flows top --sort packets"

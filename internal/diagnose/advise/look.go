@@ -142,7 +142,7 @@ func (l *look) refusals(why abi.Reason, sign string, known func(*plan.Port) trac
 	l.eachPort(func(_ *plan.Switch, p *plan.Port, c *counts) {
 		if n := c.dropped(why); n > 0 {
 			cause, _ := l.explain.Explain(p.ID, why, known(p))
-			found = append(found, remedy(onPort(p, sign, frames(n), l.period()), cause))
+			found = append(found, remedy(onPort(p, sign, frames(n), were(n), l.period()), cause))
 		}
 	})
 	return found
@@ -164,6 +164,14 @@ func many(n uint64, what string) string {
 		return digits + " " + rest + "ies"
 	}
 	return digits + " " + what + "s"
+}
+
+// were agrees with a number: 1 frame was dropped, 2 frames were.
+func were(n uint64) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
 }
 
 // percent is how much a is of b, rounded down.

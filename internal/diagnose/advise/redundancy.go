@@ -77,7 +77,7 @@ func singleUplink(l *look) (found []api.Finding) {
 		if t.policy().Policy.V == spec.IPHash { // which has no standby
 			as = plan.Setting{Path: "teaming.active", Value: all[0].name + "," + spare}
 		}
-		found = append(found, remedy(f, l.explain.Mend(t.first, "Name another, too, unless the ports are meant to stay on that one.", as)))
+		found = append(found, remedy(f, l.explain.Fix(t.first, "Name another, too, unless the ports are meant to stay on that one.", as)))
 	}
 	return found
 }

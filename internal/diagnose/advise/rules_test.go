@@ -10,16 +10,16 @@ import (
 	"heddle/internal/plan"
 )
 
-// ruleCase provokes one rule and then mends it.
+// ruleCase provokes one rule and then fixes it.
 type ruleCase struct {
 	rule string
 	// old and new change the sound configuration, for both halves.
 	old, new string
 	// provoke makes what the rule looks for, near makes the same host sound in what the rule is about and in nothing else.
 	provoke, near func(*rig)
-	// object, sign, mend are what the finding says: mend is in the edit or the command.
-	object, sign, mend string
-	level              api.FindingLevel
+	// object, sign, fix are what the finding says: fix is in the edit or the command.
+	object, sign, fix string
+	level             api.FindingLevel
 }
 
 func none(*rig) {}
@@ -29,23 +29,23 @@ func securityCases() []ruleCase {
 	promiscuousGuest := func(r *rig) { r.count("s", "packetsInUnicast", 100); r.count("s", "packetsOutUnicast", 2000) }
 	return []ruleCase{
 		{rule: "promiscuous", provoke: promiscuousGuest, near: func(r *rig) { promiscuousGuest(r); r.fact("s", func(f *plan.Fact) { f.Promiscuous = plan.AsksNo }) },
-			object: "port s", sign: "2,000 unicast frames and sent 100 frames; about 95%", mend: "security: {promiscuous: reject, macLearning: {enabled: true}}", level: note},
+			object: "port s", sign: "2,000 unicast frames and sent 100 frames; about 95%", fix: "security: {promiscuous: reject, macLearning: {enabled: true}}", level: note},
 		{rule: "forged-transmits", provoke: func(r *rig) { r.dropped("a", "forged-transmit", 3) }, near: func(r *rig) { r.refused("a", "forged-transmit", 3) },
-			object: "port a", sign: "3 frames from addresses that are not the port's were dropped since it was connected", mend: "security: {forgedTransmits: accept}", level: wrong},
+			object: "port a", sign: "3 frames from addresses that are not the port's were dropped since it was connected", fix: "security: {forgedTransmits: accept}", level: wrong},
 		{rule: "guest-tags", provoke: func(r *rig) { r.dropped("a", "guest-tagged", 1) }, near: func(r *rig) { r.dropped("a", "unknown-unicast", 1) },
-			object: "port a", sign: "1 frame with a tag that the port (access 10)", mend: "heddle capture a --stage drop --reason guest-tagged", level: wrong},
+			object: "port a", sign: "1 frame with a tag that the port (access 10)", fix: "heddle capture a --stage drop --reason guest-tagged", level: wrong},
 		{rule: "guest-tags", old: `["0-4094"]`, new: `["1-20"]`, provoke: func(r *rig) { r.dropped("s", "vlan-not-allowed", 1) }, near: none,
-			object: "port s", sign: "1 frame of VLANs that the port (trunk 1-20) does not carry", mend: "--reason vlan-not-allowed", level: wrong},
+			object: "port s", sign: "1 frame of VLANs that the port (trunk 1-20) does not carry", fix: "--reason vlan-not-allowed", level: wrong},
 		{rule: "guest-bpdu", provoke: func(r *rig) { r.dropped("b", "guest-bpdu", 2) }, near: none, object: "port b", sign: "2 frames of spanning tree",
-			mend: "checks: {blockGuestBPDU: false}", level: note},
+			fix: "checks: {blockGuestBPDU: false}", level: note},
 		{rule: "guest-link-control", provoke: func(r *rig) { r.dropped("b", "guest-link-control", 3) }, near: none, object: "port b", sign: "3 frames of link control",
-			mend: "security: {guestLinkControl: [lldp]}", level: note},
+			fix: "security: {guestLinkControl: [lldp]}", level: note},
 		{rule: "blocked-sender", old: `"02:00:00:00:00:0b"`, new: `"02:00:00:00:00:0b", blocked: true`, provoke: func(r *rig) { r.dropped("b", "port-blocked", 7) }, near: none,
-			object: "port b", sign: "7 frames that the port sent", mend: "heddle port unblock b", level: note},
+			object: "port b", sign: "7 frames that the port sent", fix: "heddle port unblock b", level: note},
 		{rule: "loop", provoke: func(r *rig) {
 			r.dropped("b", "loop-blocked", 5)
 			r.fact("b", func(f *plan.Fact) { f.LoopBlocked = "frames that leave by port a come in by port b" })
-		}, near: func(r *rig) { r.dropped("b", "loop-blocked", 5) }, object: "port b", sign: "5 frames that it sent and 0 frames for it were kept back", mend: "heddle port unblock b", level: wrong},
+		}, near: func(r *rig) { r.dropped("b", "loop-blocked", 5) }, object: "port b", sign: "Heddle kept back 5 frames that it sent and 0 frames for it", fix: "heddle port unblock b", level: wrong},
 	}
 }
 
@@ -57,7 +57,7 @@ func guestCases() []ruleCase {
 		}
 	}
 	return []ruleCase{{rule: "guest-overdue", provoke: waits(api.Wait{Overdue: true}), near: waits(api.Wait{Left: true}), object: "port b",
-		sign: "nothing has come from it for 10m0s; that it is to arrive is known because its QEMU waits for it", mend: "heddle port activate b", level: api.FindingNote}}
+		sign: "nothing has come from it for 10m0s; that it is to arrive is known because its QEMU waits for it", fix: "heddle port activate b", level: api.FindingNote}}
 }
 
 func addressCases() []ruleCase {
@@ -79,18 +79,18 @@ func addressCases() []ruleCase {
 	}
 	return []ruleCase{
 		{rule: "mac-limit", provoke: func(r *rig) { held(20)(r); r.dropped("n", "mac-limit", 5) }, near: held(20), object: "port n",
-			sign: "20 learned MACs of 20, and 5 frames from others were dropped", mend: "limit: 40", level: wrong},
-		{rule: "mac-limit", provoke: func(r *rig) { held(20)(r); r.count("n", "macNotLearnedAllowed", 1) }, near: held(20), object: "port n", sign: "1 frame from others passed unlearned", mend: "limit: 40", level: note},
-		{rule: "mac-table", provoke: held(18), near: held(17), object: "port n", sign: "it holds 18 learned MACs of 20", mend: "limit: 40", level: note},
-		{rule: "mac-table", provoke: held(120_000), near: none, object: "switch lab", sign: "the host holds 120,000 learned MACs of 131072", mend: "heddle mac list", level: wrong},
+			sign: "20 learned MACs of 20, and 5 frames from others were dropped", fix: "limit: 40", level: wrong},
+		{rule: "mac-limit", provoke: func(r *rig) { held(20)(r); r.count("n", "macNotLearnedAllowed", 1) }, near: held(20), object: "port n", sign: "1 frame from others passed unlearned", fix: "limit: 40", level: note},
+		{rule: "mac-table", provoke: held(18), near: held(17), object: "port n", sign: "it holds 18 learned MACs of 20", fix: "limit: 40", level: note},
+		{rule: "mac-table", provoke: held(120_000), near: none, object: "switch lab", sign: "the host holds 120,000 learned MACs of 131072", fix: "heddle mac list", level: wrong},
 		{rule: "mac-twice", provoke: func(r *rig) { r.fact("a", func(f *plan.Fact) { f.SeenMAC = plan.MAC{2, 0, 0, 0, 0, 0xb} }) },
 			near: func(r *rig) { r.fact("a", func(f *plan.Fact) { f.SeenMAC = plan.MAC{2, 0, 0, 0, 0, 0xe} }) }, object: "port a", sign: "ports a and b use one address, 02:00:00:00:00:0b",
-			mend: "heddle mac show 02:00:00:00:00:0b", level: wrong},
+			fix: "heddle mac show 02:00:00:00:00:0b", level: wrong},
 		{rule: "mac-twice", provoke: moves(3, time.Second), near: moves(2, time.Second), object: "port a", sign: "moved 3 times in the last 1m0s, to and fro between ports n and a",
-			mend: "heddle mac show 02:00:00:00:00:99", level: wrong},
-		{rule: "mac-twice", provoke: moves(5, time.Second), near: moves(5, 2*time.Minute), object: "port a", sign: "moved 5 times", mend: "heddle mac show", level: wrong},
+			fix: "heddle mac show 02:00:00:00:00:99", level: wrong},
+		{rule: "mac-twice", provoke: moves(5, time.Second), near: moves(5, 2*time.Minute), object: "port a", sign: "moved 5 times", fix: "heddle mac show", level: wrong},
 		{rule: "mac-change", old: "{access: 10}}\n  - {name: nested", new: "{access: 10}, security: {macChanges: reject}}\n  - {name: nested", provoke: changed,
-			near: func(r *rig) { r.refused("a", "mac-change", 4) }, object: "port a", sign: "uses 02:00:00:00:00:77; 4 copies for it were refused", mend: "security: {macChanges: accept}", level: wrong},
+			near: func(r *rig) { r.refused("a", "mac-change", 4) }, object: "port a", sign: "uses 02:00:00:00:00:77; 4 copies for it were refused", fix: "security: {macChanges: accept}", level: wrong},
 	}
 }
 
@@ -119,43 +119,43 @@ func uplinkCases() []ruleCase {
 	}
 	return []ruleCase{
 		{rule: "reflection-check", old: "kind: distributed", new: "kind: distributed\n  checks: {reversePath: false}", provoke: none, near: quiet, object: "switch lab",
-			sign: "checks.reversePath is off, and broadcast and multicast frames came by u1 (1,000 frames) and by u2 (1,000 frames)", mend: "checks: {reversePath: true}", level: wrong},
+			sign: "checks.reversePath is off, and broadcast and multicast frames came by u1 (1,000 frames) and by u2 (1,000 frames)", fix: "checks: {reversePath: true}", level: wrong},
 		{rule: "reflection-check", old: "kind: distributed", new: "kind: distributed\n  checks: {reversePathPromiscuous: false}", provoke: none, near: quiet, object: "switch lab",
-			sign: "checks.reversePathPromiscuous is off, and unicast frames", mend: "checks: {reversePathPromiscuous: true}", level: wrong},
+			sign: "checks.reversePathPromiscuous is off, and unicast frames", fix: "checks: {reversePathPromiscuous: true}", level: wrong},
 		{rule: "uplink-vlan", old: "device: eno1}, {name: u2, device: eno2}", new: `device: eno1, vlans: ["0-9"]}, {name: u2, device: eno2, vlans: ["0-9"]}`,
 			provoke: func(r *rig) { r.refused("u1", "uplink-vlan", 12) }, near: func(r *rig) { r.dropped("u1", "uplink-vlan", 12) }, object: "port group web", sign: "VLAN 10: none of its uplinks carries it; its ports sent 4,000 frames",
-			mend: `vlans: ["0-10"]`, level: wrong},
+			fix: `vlans: ["0-10"]`, level: wrong},
 		{rule: "uplink-vlan", old: "device: eno2}", new: `device: eno2, vlans: ["0-9"]}`, provoke: func(r *rig) { r.refused("u2", "uplink-vlan", 1) },
-			near: func(r *rig) { delete(r.Host.Facts, id("u2")) }, object: "port group web", sign: "VLAN 10: others carry it, u2 carries 0-9; 1 frame was refused there", mend: `vlans: ["0-10"]`, level: wrong},
+			near: func(r *rig) { delete(r.Host.Facts, id("u2")) }, object: "port group web", sign: "VLAN 10: others carry it, u2 carries 0-9; 1 frame was refused there", fix: `vlans: ["0-10"]`, level: wrong},
 		{rule: "uplink-vlan", old: "device: eno2}", new: `device: eno2, vlans: ["0-9"]}`, provoke: none, near: func(r *rig) { delete(r.Host.Facts, id("u2")) }, object: "port group web",
-			sign: "0 frames were refused", mend: `vlans: ["0-10"]`, level: note},
+			sign: "0 frames were refused", fix: `vlans: ["0-10"]`, level: note},
 		{rule: "ip-hash", old: web, new: team + "{policy: ip-hash}", provoke: func(r *rig) { r.refused("a", "reflected", 6) }, near: func(r *rig) { r.refused("n", "reflected", 6) },
-			object: "port group web", sign: "6 frames that its own ports had sent came back by another of u1, u2", mend: "teaming: {policy: originating-port}", level: wrong},
+			object: "port group web", sign: "6 frames that its own ports had sent came back by another of u1, u2", fix: "teaming: {policy: originating-port}", level: wrong},
 		{rule: "ip-hash", old: web, new: team + "{policy: ip-hash}", provoke: chassis("02:00:00:00:aa:01", "02:00:00:00:aa:02"), near: chassis("02:00:00:00:aa:01", "02:00:00:00:aa:01"),
-			object: "port group web", sign: "u1 leads to chassis 02:00:00:00:aa:01, u2 to 02:00:00:00:aa:02", mend: "teaming: {policy: originating-port}", level: note},
+			object: "port group web", sign: "u1 leads to chassis 02:00:00:00:aa:01, u2 to 02:00:00:00:aa:02", fix: "teaming: {policy: originating-port}", level: note},
 		{rule: "half-open", provoke: quiet, near: func(r *rig) { quiet(r); r.count("u2", "packetsInMulticast", 1) }, object: "uplink u2", sign: "it sent 2,000 frames since it was connected and received none",
-			mend: "heddle uplink show u2", level: wrong},
+			fix: "heddle uplink show u2", level: wrong},
 		{rule: "no-uplink", provoke: func(r *rig) { down("u1", "u2")(r); r.dropped("a", "no-uplink", 8) }, near: down("u1"), object: "port group web", sign: "u1 (down), u2 (down); 8 frames found no uplink",
-			mend: "heddle uplink list", level: wrong},
-		{rule: "no-uplink", old: web, new: team + "{active: [u1], standby: []}", provoke: down("u1"), near: none, object: "port group web", sign: "u1 (down)", mend: "teaming: {active: [u2]}", level: wrong},
+			fix: "heddle uplink list", level: wrong},
+		{rule: "no-uplink", old: web, new: team + "{active: [u1], standby: []}", provoke: down("u1"), near: none, object: "port group web", sign: "u1 (down)", fix: "teaming: {active: [u2]}", level: wrong},
 		{rule: "team-degraded", provoke: func(r *rig) { r.fact("u2", func(f *plan.Fact) { f.Out = "its beacons get lost" }) }, near: none, object: "port group web",
-			sign: "1 of 2 can be used; not u2 (its beacons get lost)", mend: "heddle uplink list --switch lab", level: note},
+			sign: "1 of 2 can be used; not u2 (its beacons get lost)", fix: "heddle uplink list --switch lab", level: note},
 		{rule: "team-degraded", old: web, new: team + "{active: [u1], standby: [u2]}", provoke: func(r *rig) { delete(r.Host.Facts, id("u2")) }, near: none, object: "port group web",
-			sign: "not u2 (not connected)", mend: "heddle uplink list --switch lab", level: note},
+			sign: "not u2 (not connected)", fix: "heddle uplink list --switch lab", level: note},
 		{rule: "single-uplink", old: web, new: team + "{active: [u1]}", provoke: none, near: down("u2"), object: "port group web", sign: "its teaming names u1 alone, and 2 can be used: u1, u2",
-			mend: "teaming: {standby: [u2]}", level: note},
+			fix: "teaming: {standby: [u2]}", level: note},
 		{rule: "single-uplink", old: web, new: team + "{active: [u1]}", provoke: none, near: func(r *rig) { r.sw.Uplinks[1].VLANs = plan.VLANSet{1} }, object: "port group web",
-			sign: "its teaming names u1 alone", mend: "teaming: {standby: [u2]}", level: note},
+			sign: "its teaming names u1 alone", fix: "teaming: {standby: [u2]}", level: note},
 		{rule: "reflection-check", old: "kind: distributed", new: "kind: distributed\n  checks: {reversePath: false}", provoke: none, object: "switch lab",
 			near: func(r *rig) { // the two are in different networks
 				r.sw.Uplinks[0].VLANs, r.sw.Uplinks[1].VLANs = plan.VLANSet{1 << 10}, plan.VLANSet{1 << 11}
-			}, sign: "reversePath is off", mend: "checks: {reversePath: true}", level: wrong},
+			}, sign: "reversePath is off", fix: "checks: {reversePath: true}", level: wrong},
 		{rule: "single-uplink", old: web, new: team + "{policy: ip-hash, active: [u1]}", provoke: none, near: down("u2"), object: "port group web", sign: "its teaming names u1 alone",
-			mend: "teaming: {active: [u1, u2]}", level: note},
+			fix: "teaming: {active: [u1, u2]}", level: note},
 		{rule: "half-open", provoke: func(r *rig) { quiet(r); r.Window = 5 * time.Second }, near: func(r *rig) { quiet(r); r.Window = 4 * time.Second }, object: "uplink u2",
-			sign: "2,000 frames in the last 5s and received none", mend: "heddle uplink show u2", level: wrong},
+			sign: "2,000 frames in the last 5s and received none", fix: "heddle uplink show u2", level: wrong},
 		{rule: "lag-member", old: "  portGroups:", new: "  lags: [{name: lag1, uplinks: [u1, u2]}]\n  portGroups:", provoke: member(false), near: member(true), object: "uplink u1",
-			sign: "LAG lag1: no partner is heard; 0 LACPDUs received, 9 LACPDUs sent", mend: "heddle uplink show u1", level: wrong},
+			sign: "LAG lag1: no partner is heard; 0 LACPDUs received, 9 LACPDUs sent", fix: "heddle uplink show u1", level: wrong},
 	}
 }
 
@@ -170,30 +170,30 @@ func deviceCases() []ruleCase {
 	return []ruleCase{
 		{rule: "mtu", provoke: func(r *rig) { r.fact("a", func(f *plan.Fact) { f.MTU = 9000 }); r.dropped("a", "mtu-exceeded", 2) },
 			near:   func(r *rig) { r.fact("a", func(f *plan.Fact) { f.MTU = 9000 }) },
-			object: "port a", sign: "2 frames longer than the switch's MTU of 1500 were dropped since it was connected; its own MTU is 9000", mend: "mtu: 9000", level: wrong},
+			object: "port a", sign: "2 frames longer than the switch's MTU of 1500 were dropped since it was connected; its own MTU is 9000", fix: "mtu: 9000", level: wrong},
 		{rule: "mtu", provoke: func(r *rig) { r.fact("b", func(f *plan.Fact) { f.MTU = 1400 }); r.refused("b", "mtu-exceeded", 2) },
 			near:   func(r *rig) { r.fact("b", func(f *plan.Fact) { f.MTU = 1400 }) },
-			object: "port b", sign: "2 frames longer than its MTU of 1400 were refused since it was connected; others send up to 1500", mend: "ip link set dev pb mtu 1500", level: wrong},
+			object: "port b", sign: "2 frames longer than its MTU of 1400 were refused since it was connected; others send up to 1500", fix: "ip link set dev pb mtu 1500", level: wrong},
 		{rule: "mtu", provoke: func(r *rig) {
 			r.fact("b", func(f *plan.Fact) { f.MTU = 1400 })
 			r.refused("b", "mtu-exceeded", 2)
 			r.dropped("a", "mtu-exceeded", 2)
 		},
 			near:   none, // what its only receiver refuses is the receiver's fault alone, told first
-			object: "port b", sign: "2 frames longer than its MTU of 1400", mend: "mtu 1500", level: wrong},
-		{rule: "neighbour-mtu", provoke: longest(1500), near: longest(1518), object: "uplink u1", sign: "port eth7 of tor1 takes frames of 1500 bytes, and packets of up to 1500", mend: "mtu: 1482", level: wrong},
+			object: "port b", sign: "2 frames longer than its MTU of 1400", fix: "mtu 1500", level: wrong},
+		{rule: "neighbour-mtu", provoke: longest(1500), near: longest(1518), object: "uplink u1", sign: "port eth7 of tor1 takes frames of 1500 bytes, and packets of up to 1500", fix: "mtu: 1482", level: wrong},
 		{rule: "device-missing", provoke: func(r *rig) { r.view("b").State, r.view("b").Reason = api.Pending, "device pb does not exist" }, near: func(r *rig) { r.view("b").State = api.Down },
-			object: "port b", sign: "device pb does not exist; for 1h0m0s at least", mend: "heddle port show b", level: note},
+			object: "port b", sign: "device pb does not exist; for 1h0m0s at least", fix: "heddle port show b", level: note},
 		{rule: "program-before", provoke: func(r *rig) {
 			r.view("a").RunsBefore = []api.ProgramBefore{{Switch: "lab", Port: "a", Device: "pa", Hook: "ingress", Name: "heddle_x", Program: 12, Link: 34}}
-		}, near: none, object: "port a", sign: "program heddle_x (id 12, link 34) runs on device pa (ingress) before the switch's", mend: "bpftool link detach id 34", level: wrong},
+		}, near: none, object: "port a", sign: "program heddle_x (id 12, link 34) runs on device pa (ingress) before the switch's", fix: "bpftool link detach id 34", level: wrong},
 		{rule: "program-before", provoke: func(r *rig) {
 			r.uplink(1).RunsBefore = []api.ProgramBefore{{Switch: "lab", Uplink: "u1", Device: "eno1", Hook: api.HookXDP, Program: 12}}
-		}, near: none, object: "uplink u1", sign: "XDP program (id 12) runs on device eno1 (xdp)", mend: "ip link set eno1 xdp off", level: wrong},
+		}, near: none, object: "uplink u1", sign: "XDP program (id 12) runs on device eno1 (xdp)", fix: "ip link set eno1 xdp off", level: wrong},
 		{rule: "device-losses", provoke: losses(api.DeviceLosses{RxErrors: 1, TxDropped: 4}), near: losses(api.DeviceLosses{RxDropped: 100}), object: "uplink u1",
-			sign: "1 error receiving", mend: "ethtool -S eno1", level: note},
+			sign: "1 error receiving", fix: "ethtool -S eno1", level: note},
 		{rule: "device-refused", provoke: func(r *rig) { r.refused("a", "device-refused", 20) }, near: func(r *rig) { r.refused("a", "device-refused", 19) }, object: "port a", sign: "20 copies were refused",
-			mend: "heddle stats a", level: note},
+			fix: "heddle stats a", level: note},
 	}
 }
 
@@ -228,8 +228,8 @@ func TestEachRuleFindsItsFault(t *testing.T) {
 			if f.Edit != nil {
 				said += " " + f.Edit.Set
 			}
-			if f.Object() != c.object || f.Level != c.level || !strings.Contains(f.Sign, c.sign) || !strings.Contains(said, c.mend) || f.Why == "" || f.Change == "" || f.Command == "" {
-				t.Errorf("%s, %s, sign %q, remedy %q; want %s, %s, %q, %q\n%+v", f.Object(), f.Level, f.Sign, said, c.object, c.level, c.sign, c.mend, f)
+			if f.Object() != c.object || f.Level != c.level || !strings.Contains(f.Sign, c.sign) || !strings.Contains(said, c.fix) || f.Why == "" || f.Change == "" || f.Command == "" {
+				t.Errorf("%s, %s, sign %q, remedy %q; want %s, %s, %q, %q\n%+v", f.Object(), f.Level, f.Sign, said, c.object, c.level, c.sign, c.fix, f)
 			}
 			if strings.Contains(f.Sign, "%!") {
 				t.Errorf("sign %q", f.Sign)

@@ -53,7 +53,7 @@ func promiscuous(l *look) (found []api.Finding) {
 			to = append(to, plan.Setting{Path: "security.macLearning.enabled", Value: "true"})
 			change = "Have the port learn the addresses behind it, and get their frames alone."
 		}
-		found = append(found, remedy(f, l.explain.Mend(p, change, to...)))
+		found = append(found, remedy(f, l.explain.Fix(p, change, to...)))
 	})
 	return found
 }
@@ -103,7 +103,7 @@ func forged(l *look) (found []api.Finding) {
 		}
 		last := l.lastSource(p.ID)
 		cause, _ := l.explain.Explain(p.ID, abi.ReasonForgedTransmit, trace.Known{Source: last})
-		f := onPort(p, "%s from addresses that are not the port's were dropped %s", frames(n), l.period())
+		f := onPort(p, "%s from addresses that are not the port's %s dropped %s", frames(n), were(n), l.period())
 		if !last.IsZero() {
 			f.Sign += ", one of them " + last.String()
 		}
@@ -130,10 +130,10 @@ func guestTags(l *look) (found []api.Finding) {
 			if n == 0 {
 				continue
 			}
-			f := onPort(p, "%s with a tag that the port (%s) does not pass were dropped %s", frames(n), p.Policy.VLAN.V, l.period())
+			f := onPort(p, "%s with a tag that the port (%s) does not pass %s dropped %s", frames(n), p.Policy.VLAN.V, were(n), l.period())
 			f.Change = "Have the guest send untagged frames, or make the port a trunk of the VLANs that it tags; the command shows which those are."
 			if why == abi.ReasonVLANNotAllowed {
-				f.Sign = fmt.Sprintf("%s of VLANs that the port (%s) does not carry were dropped %s", frames(n), p.Policy.VLAN.V, l.period())
+				f.Sign = fmt.Sprintf("%s of VLANs that the port (%s) does not carry %s dropped %s", frames(n), p.Policy.VLAN.V, were(n), l.period())
 				f.Change = "Add the VLAN to the trunk, or correct it in the guest; the command shows which it is."
 			}
 			f.Command = fmt.Sprintf("heddle capture %s --stage drop --reason %s --count 10", p.ID.Name, why)
@@ -144,13 +144,13 @@ func guestTags(l *look) (found []api.Finding) {
 }
 
 func guestBPDU(l *look) []api.Finding {
-	return l.refusals(abi.ReasonGuestBPDU, "%s of spanning tree were dropped %s", func(*plan.Port) trace.Known { return trace.Known{} })
+	return l.refusals(abi.ReasonGuestBPDU, "%s of spanning tree %s dropped %s", func(*plan.Port) trace.Known { return trace.Known{} })
 }
 
 func guestLinkControl(l *look) []api.Finding {
-	return l.refusals(abi.ReasonGuestLinkControl, "%s of link control were dropped %s", func(*plan.Port) trace.Known { return trace.Known{} })
+	return l.refusals(abi.ReasonGuestLinkControl, "%s of link control %s dropped %s", func(*plan.Port) trace.Known { return trace.Known{} })
 }
 
 func blockedSender(l *look) []api.Finding {
-	return l.refusals(abi.ReasonPortBlocked, "%s that the port sent were dropped %s, because it is blocked", func(*plan.Port) trace.Known { return trace.Known{} })
+	return l.refusals(abi.ReasonPortBlocked, "%s that the port sent %s dropped %s, because it is blocked", func(*plan.Port) trace.Known { return trace.Known{} })
 }

@@ -69,7 +69,7 @@ func reflectionCheck(l *look) (found []api.Finding) {
 				continue
 			}
 			f := api.Finding{Switch: sw.Name, Sign: fmt.Sprintf("checks.%s is off, and %s frames came by %s (%s) and by %s (%s) %s", c.name, c.what, by[0].name, frames(n[0]), by[1].name, frames(n[1]), l.periodOfMany())}
-			found = append(found, remedy(f, l.explain.MendSwitch(sw.Name, "Switch the check on.", "checks: {"+c.name+": true}")))
+			found = append(found, remedy(f, l.explain.FixSwitch(sw.Name, "Switch the check on.", "checks: {"+c.name+": true}")))
 		}
 	}
 	return found
@@ -110,9 +110,11 @@ func uplinkVLAN(l *look) (found []api.Finding) {
 		if worst == nil || !carried && (refused == 0 || sent == 0) {
 			continue
 		}
-		f := t.on("VLAN %s: none of its uplinks carries it; its ports sent %s %s, and %s refused at the uplinks", vlans, frames(sent), l.periodOfMany(), were(refused))
+		f := t.on("VLAN %s: none of its uplinks carries it; its ports sent %s %s, and %s %s refused at the uplinks",
+			vlans, frames(sent), l.periodOfMany(), frames(refused), were(refused))
 		if n := l.refusedVLAN(worst); carried {
-			f.Sign = fmt.Sprintf("VLAN %s: others carry it, %s carries %s; %s refused there %s", vlans, worst.ID.Name, nothing(worst.VLANs.String()), were(n), l.period())
+			f.Sign = fmt.Sprintf("VLAN %s: others carry it, %s carries %s; %s %s refused there %s", vlans, worst.ID.Name, nothing(worst.VLANs.String()),
+				frames(n), were(n), l.period())
 			if !active || n == 0 {
 				f.Level = api.FindingNote
 			}
@@ -126,14 +128,6 @@ func uplinkVLAN(l *look) (found []api.Finding) {
 // refusedVLAN is how many frames of VLANs that it does not carry were to leave by an uplink. Those that come in are none of the
 // host's: a physical switch may send more than this host has use for.
 func (l *look) refusedVLAN(u *plan.Uplink) uint64 { return l.of(u.ID).kept(abi.ReasonUplinkVLAN) }
-
-// were is "1 frame was", "2 frames were".
-func were(n uint64) string {
-	if n == 1 {
-		return frames(n) + " was"
-	}
-	return frames(n) + " were"
-}
 
 func nothing(s string) string {
 	if s == "" {
@@ -178,7 +172,7 @@ func ipHash(l *look) (found []api.Finding) {
 		default:
 			continue
 		}
-		found = append(found, remedy(f, l.explain.Mend(t.first, "Make the ports at the other end a channel, best with LACP (see lacp.md), or choose a teaming that needs none.",
+		found = append(found, remedy(f, l.explain.Fix(t.first, "Make the ports at the other end a channel, best with LACP (see lacp.md), or choose a teaming that needs none.",
 			plan.Setting{Path: "teaming.policy", Value: string(spec.OriginatingPort)})))
 	}
 	return found

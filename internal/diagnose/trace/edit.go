@@ -36,7 +36,7 @@ func settings(p *plan.Port, list ...plan.Setting) remedy {
 
 // set gives one field of the port's policy another value.
 func (s *subject) set(c *diagnose.Cause, p *plan.Port, path, value string) {
-	s.mend(c, p, settings(p, plan.Setting{Path: path, Value: value}))
+	s.fix(c, p, settings(p, plan.Setting{Path: path, Value: value}))
 }
 
 // setRow fills in a port's policy as it stands.
@@ -48,8 +48,8 @@ func setRow(c *diagnose.Cause, p *plan.Port, policy string) {
 	}
 }
 
-// mend has a port's policy changed where the port gets it from, or where it can be changed for the fewest.
-func (s *subject) mend(c *diagnose.Cause, p *plan.Port, r remedy) {
+// fix has a port's policy changed where the port gets it from, or where it can be changed for the fewest.
+func (s *subject) fix(c *diagnose.Cause, p *plan.Port, r remedy) {
 	setRow(c, p, r.policy)
 	own, connected := s.RunTime[p.ID.Name]
 	switch {

@@ -15,7 +15,7 @@ func (s *subject) elsewhere(to *place) diagnose.Cause {
 	c := diagnose.Cause{Reason: otherSegment, Why: fmt.Sprintf("the frame is in %s, and the port is %s, as set by the %s", seg, v.V, p.Origin(v.From)),
 		Change: "Put the two into one VLAN, if they are meant to talk without a router."}
 	set, flags := inSegment(seg)
-	s.mend(&c, p, remedy{policy: "vlan", level: v.From, set: set, flags: flags})
+	s.fix(&c, p, remedy{policy: "vlan", level: v.From, set: set, flags: flags})
 	if move := s.moveTo(p, func(e *plan.Effective) bool { return admits(&e.VLAN.V, seg) }); move != "" && v.From != plan.FromPort {
 		c.Edit, c.Command = nil, move
 		c.Change = "Put the port into a port group of that VLAN, if the two are meant to talk without a router."

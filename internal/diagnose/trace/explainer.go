@@ -35,16 +35,16 @@ func (e *Explainer) subject(p *place, k Known) *subject {
 	return &subject{tracer: e.t, from: p, res: &model.Result{}, src: k.Source, vid: k.VLAN, tags: min(int(k.VLAN), 1), layer3: k.Layer3}
 }
 
-// Mend has fields of a port's policy set where the port gets the first of them from, or where they can be set for the fewest.
-func (e *Explainer) Mend(p *plan.Port, change string, to ...plan.Setting) diagnose.Cause {
+// Fix has fields of a port's policy set where the port gets the first of them from, or where they can be set for the fewest.
+func (e *Explainer) Fix(p *plan.Port, change string, to ...plan.Setting) diagnose.Cause {
 	at := e.t.places[p.ID]
 	c := diagnose.Cause{Change: change}
-	e.subject(at, Known{}).mend(&c, p, settings(p, to...))
+	e.subject(at, Known{}).fix(&c, p, settings(p, to...))
 	return c
 }
 
-// MendSwitch has a setting of a switch changed in the file.
-func (e *Explainer) MendSwitch(sw, change, set string) diagnose.Cause {
+// FixSwitch has a setting of a switch changed in the file.
+func (e *Explainer) FixSwitch(sw, change, set string) diagnose.Cause {
 	c := diagnose.Cause{Change: change}
 	s := &subject{tracer: e.t, from: &place{id: plan.PortID{Switch: sw}}}
 	s.edit(&c, diagnose.EditSwitch, sw, set)

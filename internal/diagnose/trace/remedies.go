@@ -132,7 +132,7 @@ func (s *subject) tagged(c *diagnose.Cause, p *plan.Port, why abi.Reason) {
 	if ad {
 		flags += " --qinq"
 	}
-	s.mend(c, p, remedy{policy: "vlan", level: v.From, set: set, flags: flags})
+	s.fix(c, p, remedy{policy: "vlan", level: v.From, set: set, flags: flags})
 }
 
 func (s *subject) limit(c *diagnose.Cause, p *plan.Port) {
@@ -189,7 +189,7 @@ func (s *subject) nobody(c *diagnose.Cause, at *place, why abi.Reason) {
 	// The port asked about is there: then it has to learn what is behind it.
 	p := s.to.port
 	c.Change = "If the destination is behind that port, have the port learn and take what is not known."
-	s.mend(c, p, settings(p, plan.Setting{Path: "security.macLearning.enabled", Value: "true"}, plan.Setting{Path: "security.macLearning.unicastFlooding", Value: "true"}))
+	s.fix(c, p, settings(p, plan.Setting{Path: "security.macLearning.enabled", Value: "true"}, plan.Setting{Path: "security.macLearning.unicastFlooding", Value: "true"}))
 }
 
 // tooLong: the packet is longer than the switch's MTU, or than the receiver's.

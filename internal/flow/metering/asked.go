@@ -94,7 +94,7 @@ func (m *matcher) unmetered(wanted map[string]wish) string {
 	}
 	switch {
 	case m.Port != "" || m.Uplink != "":
-		return "" // of another port group or switch: nothing can match, and nothing would mend it
+		return "" // of another port group or switch: nothing can match, and no change would help
 	case m.PortGroup != "":
 		return fmt.Sprintf("no port of port group %s is metered: set monitoring: {ipfix: true} there", m.PortGroup)
 	}

@@ -123,7 +123,7 @@ func (s *scene) measure(ctx context.Context, o Options, r row) (m measured, err 
 	if err := s.look(ctx, &m, before, began); err != nil {
 		return m, err
 	}
-	return m, s.mend(ctx, m.blocked)
+	return m, s.fix(ctx, m.blocked)
 }
 
 // load has the victims exchange packets while the attackers send, and then has a guest send from new addresses.

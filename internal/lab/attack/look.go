@@ -181,8 +181,8 @@ func (s *scene) blocked(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// mend has the ports tried, and waits until they are in service again.
-func (s *scene) mend(ctx context.Context, ports []string) error {
+// fix has the ports tried, and waits until they are in service again.
+func (s *scene) fix(ctx context.Context, ports []string) error {
 	for _, p := range ports {
 		if _, err := s.lab.Agent(attacked).Block(ctx, api.Block{Port: p}); err != nil {
 			return err

@@ -25,7 +25,7 @@ func Report(all []Measured) *report.Report {
 	}
 	r.Notes = []string{
 		"throughput, p99: of two VMs, beside a hostile neighbour over beside a well-behaved one that sends frames of the same lengths to one receiver, as many as the hostile one at its loudest; what is dropped costs less than what is delivered, so that it may not be able to. Ratios of the rounds, in which each of the two has two turns.",
-		"The victims and the neighbour have a CPU each, and both neighbours keep theirs busy: what differs is what the switch has the one do for the other. What a machine has too few CPUs for, no switch can mend.",
+		"The victims and the neighbour have a CPU each, and both neighbours keep theirs busy: the difference is the work that the switch makes one do for the other. No switch can make up for a machine with too few CPUs.",
 		"CPU per byte: of the stream's two ends, with what the kernel does for them; it tells what the neighbour costs them also on a machine that does other work. its CPU: the share that the neighbour had. Well below 1, others took it: throughput and p99 then tell of them too.",
 		fmt.Sprintf("limited: with storm control of %d frames per second of each kind on the neighbour's port, burst %v. passed: the neighbour's frames of which other ports got copies.", stormRate, stormBurst),
 		fmt.Sprintf("MACs: learned on the neighbour's port, whose limit is %d; lost: entries of other ports, %d of them learned, that were gone or moved afterwards.", macLimit, stations),

@@ -24,7 +24,7 @@ const (
 	answerTime = 20 * time.Second
 )
 
-// round makes the outage once while packets are counted, and mends it.
+// round makes the outage once while packets are counted, and repairs it.
 func (s *scene) round(ctx context.Context, m *measured) (err error) {
 	if m.row.event == linkUp {
 		if err := s.happen(linkDown); err != nil {
@@ -54,8 +54,8 @@ func (s *scene) round(ctx context.Context, m *measured) (err error) {
 	if m.row.event != linkUp { // a way back begins with the end of the up-delay, and not with a notification
 		m.took = append(m.took, moved.TookMs/1000)
 	}
-	for _, mend := range []func() error{func() error { return s.set(host, "eno1", true) }, func() error { return s.set(far, "down", true) }} {
-		if err := mend(); err != nil {
+	for _, fix := range []func() error{func() error { return s.set(host, "eno1", true) }, func() error { return s.set(far, "down", true) }} {
+		if err := fix(); err != nil {
 			return err
 		}
 	}

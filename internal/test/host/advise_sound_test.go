@@ -92,7 +92,7 @@ func TestAdvise_ASoundHostIsLeftInPeace(t *testing.T) {
 			l.behave()
 		}
 	}
-	if out := l.must("advise"); !strings.HasPrefix(out, "nothing to say: ") {
+	if out := l.must("advise"); !strings.HasPrefix(out, "No problems found. ") {
 		t.Error(out)
 	}
 }
@@ -108,7 +108,7 @@ func inPeace(t *testing.T, text string, measured bool) {
 	}
 }
 
-// TestAdvise_AfterTheRemedyTheWindowIsSilent: what is found is mended as the finding says, and what comes then is no sign any more.
+// TestAdvise_AfterTheRemedyTheWindowIsSilent: what is found is fixed as the finding says, and what comes then is no sign any more.
 func TestAdvise_AfterTheRemedyTheWindowIsSilent(t *testing.T) {
 	l := newAdviceLab(t)
 	l.plug(wellSet, "u1", "u2")
@@ -122,8 +122,8 @@ func TestAdvise_AfterTheRemedyTheWindowIsSilent(t *testing.T) {
 	if len(f) != 1 || f[0].Edit == nil || f[0].Edit.File != file || f[0].Edit.Set != "security: {forgedTransmits: accept}" || f[0].Edit.Name != "web" {
 		t.Fatalf("%+v", by)
 	}
-	mended := strings.Replace(wellSet, "{name: web, vlan: {access: 10}}", "{name: web, vlan: {access: 10}, "+f[0].Edit.Set+"}", 1)
-	if err := os.WriteFile(file, []byte(mended), 0o600); err != nil {
+	fixed := strings.Replace(wellSet, "{name: web, vlan: {access: 10}}", "{name: web, vlan: {access: 10}, "+f[0].Edit.Set+"}", 1)
+	if err := os.WriteFile(file, []byte(fixed), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	l.must(strings.Fields(f[0].Command)[1:]...)

@@ -86,7 +86,7 @@ func TestS42_S43_S45_EveryWayOfLosingAnUplinkMovesAllPortsAndBack(t *testing.T) 
 	h.uses("at first", first...)
 	for _, c := range []struct {
 		what         string
-		lose, mend   func()
+		lose, fix    func()
 		reason, back string
 	}{
 		{"the far end goes down", func() { run(t, wire, "ip link set far1 down") }, func() { run(t, wire, "ip link set far1 up") }, "has no link", ""},
@@ -97,7 +97,7 @@ func TestS42_S43_S45_EveryWayOfLosingAnUplinkMovesAllPortsAndBack(t *testing.T) 
 		before, links := len(h.failovers()), len(h.links("uplink1"))
 		c.lose()
 		h.uses(c.what, second...)
-		c.mend()
+		c.fix()
 		h.uses("after "+c.what, first...)
 		h.await("both moves are told", func() bool { return len(h.failovers()) == before+2 })
 		h.await("the link's way down and up is told", func() bool { return len(h.links("uplink1")) >= links+2 })
@@ -127,8 +127,8 @@ func TestS45_UplinksLostWithoutTheAgentAreLeftWhenItStarts(t *testing.T) {
 	first, second := []string{"vm1 uplink1", "vm2 uplink1"}, []string{"vm1 uplink2", "vm2 uplink2"}
 	h.uses("at first", first...)
 	for _, c := range []struct {
-		what       string
-		lose, mend func()
+		what      string
+		lose, fix func()
 	}{
 		{"the far end goes down", func() { run(t, wire, "ip link set far1 down") }, func() { run(t, wire, "ip link set far1 up") }},
 		{"the device is renamed", func() { h.ip("link set up1 down"); h.ip("link set up1 name px") }, func() { h.ip("link set px name up1"); h.ip("link set up1 up") }},
@@ -148,7 +148,7 @@ func TestS45_UplinksLostWithoutTheAgentAreLeftWhenItStarts(t *testing.T) {
 			}
 		}
 		h.kill(syscall.SIGKILL)
-		c.mend()
+		c.fix()
 		h.start()
 		h.uses("after "+c.what, first...)
 	}

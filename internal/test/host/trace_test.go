@@ -112,18 +112,18 @@ func (h *host) traced(args []string) *diagnose.Report {
 	return r
 }
 
-// seeded is a fault of the lab: how it comes about, what the trace must name, and whether it is mended.
+// seeded is a fault of the lab: how it comes about, what the trace must name, and whether it is fixed.
 type seeded struct {
 	name, reason string
 	seed         func()
 	// edit is what the answer has to say, and how the file's text changes for it; "" = no file is changed.
 	edit     string
 	old, new string
-	mended   func() bool // nil: the same trace finds the fault no more
+	fixed    func() bool // nil: the same trace finds the fault no more
 }
 
 // TestEachFaultIsSolvedByTheCommandOfTheHowTo: six faults on a live host, each found by the command that the page has for it and
-// mended by the command that the answer gives.
+// fixed by the command that the answer gives.
 func TestEachFaultIsSolvedByTheCommandOfTheHowTo(t *testing.T) {
 	commands := pageFaults(t)
 	h, guest := traceLab(t)
@@ -131,7 +131,7 @@ func TestEachFaultIsSolvedByTheCommandOfTheHowTo(t *testing.T) {
 	none := func() {}
 	text := faultyLab
 	for _, f := range []seeded{
-		{name: "wrong-vlan", reason: "other-segment", seed: none, mended: ping("vm1", "192.0.2.2")},
+		{name: "wrong-vlan", reason: "other-segment", seed: none, fixed: ping("vm1", "192.0.2.2")},
 		{name: "forged-transmit", reason: "forged-transmit", seed: none, edit: "port group web of switch lab: security: {forgedTransmits: accept}",
 			old: "{name: web, vlan: {access: 10}}", new: "{name: web, vlan: {access: 10}, security: {forgedTransmits: accept}}"},
 		{name: "mac-limit", reason: "mac-limit", edit: "port group nested of switch lab: security: {macLearning: {limit: 16}}", old: "limit: 1}", new: "limit: 16}",
@@ -142,17 +142,17 @@ func TestEachFaultIsSolvedByTheCommandOfTheHowTo(t *testing.T) {
 				})
 			}},
 		{name: "uplink-vlan", reason: "uplink-vlan", seed: none, edit: `uplink uplink1 of switch lab: vlans: ["0-30"]`, old: `"0-29"`, new: `"0-30"`},
-		{name: "blocked", reason: "receiver-blocked", seed: func() { h.must("port", "block", "vm3/eth0") }, mended: ping("vm1", "192.0.2.3")},
+		{name: "blocked", reason: "receiver-blocked", seed: func() { h.must("port", "block", "vm3/eth0") }, fixed: ping("vm1", "192.0.2.3")},
 		{name: "mtu", reason: "mtu-exceeded", seed: func() {
 			h.ip("link set tap3 mtu 1400")
 			h.await("the MTU is seen", func() bool { return h.port("vm3/eth0").MTU == 1400 })
-		}, mended: func() bool { return h.port("vm3/eth0").MTU == 1500 }},
+		}, fixed: func() bool { return h.port("vm3/eth0").MTU == 1500 }},
 	} {
 		t.Run(f.name, func(t *testing.T) { text = f.solve(t, h, commands[f.name], text) })
 	}
 }
 
-// solve finds the fault and mends it; it gives the configuration's text as it is then.
+// solve finds the fault and fixes it; it gives the configuration's text as it is then.
 func (f seeded) solve(t *testing.T, h *host, command []string, text string) string {
 	f.seed()
 	out := h.must(command...)
@@ -180,11 +180,11 @@ func (f seeded) solve(t *testing.T, h *host, command []string, text string) stri
 	} else {
 		run(t, h.ns, cause.Command)
 	}
-	mended := f.mended
-	if mended == nil {
-		mended = func() bool { return f.cause(h.traced(command)) == nil }
+	fixed := f.fixed
+	if fixed == nil {
+		fixed = func() bool { return f.cause(h.traced(command)) == nil }
 	}
-	h.await(f.name+" is mended by "+cause.Command, mended)
+	h.await(f.name+" is fixed by "+cause.Command, fixed)
 	return text
 }
 
