@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* The tables. Those of the plan exist twice, in two halves; control.generation says which half is in force, is read once per
- * frame, and everything of the plan is read from that half (kernel-notes K11). The idle half is written by the agent through a
+ * frame, and everything of the plan is read from that half (K11). The idle half is written by the agent through a
  * memory map. Tables of state (learned MACs, marks, counters) exist once. Records grow by appending into their reserved bytes. */
 #pragma once
 #include "core/kernel.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Where flows are counted. There are two sets of tables: control says which one is written, the agent drains the other (kernel-notes
- * K34). In a set each CPU has places, which cost no call, for the flows that begin first and those that have most of the traffic, and tables
- * of its own for those that find none: small ones that the agent replaces by larger ones as they fill, so that memory follows
- * the traffic and not the number of CPUs. What finds no room there is counted in a table that all share, until those have grown. */
+/* Where flows are counted. There are two sets of tables: control says which one is written; the agent drains the other (K34).
+ * In a set, each CPU has
+ * - places: array entries that need no call, for the first flows and for those with the most traffic;
+ * - tables of its own for the other flows. The agent replaces a table that fills by a larger one, so that memory follows the
+ *   traffic and not the number of CPUs. Until it has grown, flows that do not fit are counted in a table that all CPUs share. */
 #pragma once
 #include "core/tables.h"
 

@@ -19,7 +19,7 @@ import (
 // Kernel, until the Kernel is closed.
 //
 // The kernel's tables exist in two sets. A round is the time in which one of them is written; the set is the round's lowest bit. A drain
-// begins the next round, waits until no run of the program writes the set of the one before (kernel-notes K9, K34), and takes everything
+// begins the next round, waits until no run of the program writes the set of the one before (K9, K34), and takes everything
 // out of that. The number of a round outlives the process, and that it has been drained is noted when it has: a process that dies in
 // between leaves a round that the next one drains first, in batches of the same numbers.
 type Flows struct {

@@ -72,9 +72,9 @@ func TestPagesAreListedInTheReadme(t *testing.T) {
 
 func TestCheckLink(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "docs/a.md", "# The page\n\n## `heddle port list`, and more\n\n## Twice\n\n## Twice\n")
+	write(t, dir, "docs/a.md", "# The page\n\n## `heddle port list`, and more\n\n## Twice\n\n## Twice\n\n<a id=\"k9\"></a>K9\n")
 	for target, good := range map[string]bool{
-		"docs/a.md": true, "docs": true, "docs/a.md#the-page": true, "docs/a.md#heddle-port-list-and-more": true, "docs/a.md#twice-1": true,
+		"docs/a.md": true, "docs": true, "docs/a.md#the-page": true, "docs/a.md#heddle-port-list-and-more": true, "docs/a.md#twice-1": true, "docs/a.md#k9": true,
 		"docs/b.md": false, "docs/a.md#twice-2": false, "docs/a.md#other": false, "a.md": false,
 	} {
 		if err := checkLink(dir, "README.md", target); (err == nil) != good {
@@ -95,6 +95,7 @@ var (
 	codeSpan = regexp.MustCompile("`[^`\n]*`")
 	link     = regexp.MustCompile(`\]\(([^()\s]+)(?: "[^"]*")?\)`)
 	heading  = regexp.MustCompile(`(?m)^#{1,6} +(.*)$`)
+	idAnchor = regexp.MustCompile(`<a id="([^"]+)"></a>`)
 	notSlug  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
@@ -133,8 +134,8 @@ func checkLink(root, page, target string) error {
 	return nil
 }
 
-// anchors are the names that GitHub gives to a page's headings: lower case, spaces as dashes, no other punctuation, and a
-// number behind one that was there before.
+// anchors are the names that a link can lead to: those that the page sets itself (<a id="name">), and those that GitHub gives to
+// its headings: lower case, spaces as dashes, no other punctuation, and a number behind one that was there before.
 func anchors(text string) map[string]bool {
 	found, times := map[string]bool{}, map[string]int{}
 	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
@@ -145,6 +146,9 @@ func anchors(text string) map[string]bool {
 			slug = fmt.Sprintf("%s-%d", slug, n)
 		}
 		found[slug] = true
+	}
+	for _, m := range idAnchor.FindAllStringSubmatch(text, -1) {
+		found[m[1]] = true
 	}
 	return found
 }

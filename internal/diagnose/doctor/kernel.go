@@ -43,7 +43,7 @@ func kernelJIT(f Facts) []Finding {
 	return []Finding{{Level: Wrong, Text: "programs are interpreted, which makes each frame many times as dear", Remedy: "sysctl -w net.core.bpf_jit_enable=1, and keep it in /etc/sysctl.d"}}
 }
 
-// backlog compares the queue that holds the copies of a flooded frame with the largest segment (kernel note K17).
+// backlog compares the queue that holds the copies of a flooded frame with the largest segment (K17).
 func backlog(f Facts) []Finding {
 	members := map[string]int{}
 	for _, p := range f.Ports {

@@ -8,7 +8,7 @@ import (
 	"heddle/internal/lab/traffic"
 )
 
-// switchBudget is what Heddle has promised for a test against a peer (design.md §6): the median of the rounds' ratios.
+// switchBudget is the least ratio of a test against a peer (docs/reference/benchmarks.md): the median of the rounds' ratios.
 type switchBudget struct {
 	test, against string
 	atLeast       float64

@@ -7,7 +7,7 @@ import (
 	"heddle/internal/lab/report"
 )
 
-// The budgets of design.md §6 for a VLAN change of running ports, held for every change.
+// The budgets for a VLAN change of running ports (docs/reference/benchmarks.md), held for every change.
 const inForceBudget = 10e-3 // seconds
 
 // Report lays out what the experiment came to.

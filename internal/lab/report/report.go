@@ -1,5 +1,5 @@
 // Package report is the one shape of every number Heddle publishes: where it was measured, rows with their spread, and the
-// budgets they are held against; as a table for people and as JSON or YAML for programs (design.md §7).
+// budgets they are held against; as a table for people and as JSON or YAML for programs.
 package report
 
 import (
