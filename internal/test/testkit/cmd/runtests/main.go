@@ -1,6 +1,6 @@
-// Command runtests runs `go test -json` with its arguments and shows what a person wants to know: a line per package, the
-// whole output of what failed, the reasons for what was skipped, and as its last line "N passed, N failed, N skipped".
-// It exits with 1 when anything failed or nothing was run.
+// Command runtests runs `go test -json` with its arguments and shows what a person wants to know: a line per package with its time
+// and CPU time, the whole output of what failed, the reasons for what was skipped, where the CPU time went, and as its last line
+// "N passed, N failed, N skipped". It exits with 1 when anything failed or nothing was run.
 package main
 
 import (
@@ -12,10 +12,14 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"syscall"
 )
 
 func main() {
+	if len(os.Args) > 2 && os.Args[1] == measureVerb {
+		os.Exit(measure(os.Args[2:]))
+	}
 	r := newReport(os.Stdout)
 	if err := run(r, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "runtests:", err)
@@ -33,7 +37,11 @@ func run(r *report, args []string) error {
 	// An interrupt from the terminal reaches go test and its tests too: they clean up, and this program reads on until they
 	// have ended. (Caught and not ignored: what is ignored would stay so in the children.)
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGTERM)
-	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("go", goTest(self, runtime.NumCPU(), args)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -44,6 +52,7 @@ func run(r *report, args []string) error {
 	}
 	readErr := read(out, r)
 	err = cmd.Wait()
+	r.used = spent(cmd.ProcessState)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && r.failed() > 0 {
 		err = nil

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // event is one line of `go test -json`; see `go doc test2json` and, for the build's own, `go help buildjson`.
@@ -32,6 +34,13 @@ type test struct {
 type pkg struct {
 	tests map[string]*test
 	order []string
+	used  time.Duration // CPU time
+}
+
+// cost is what a package that ended took.
+type cost struct {
+	name string
+	used time.Duration
 }
 
 // report gathers the events of a run.
@@ -41,6 +50,8 @@ type report struct {
 	builds  map[string]*strings.Builder // compiler output by import path
 	counts  map[string]int              // by verdict
 	reasons map[string]int              // why tests were skipped
+	costs   []cost
+	used    time.Duration // CPU time of it all, with building
 }
 
 func newReport(out io.Writer) *report {
@@ -63,7 +74,12 @@ func (r *report) add(e event) {
 		}
 		r.builds[e.ImportPath].WriteString(e.Output)
 	case "output":
-		r.test(e).output.WriteString(e.Output)
+		t := r.test(e)
+		if used, ok := usedIn(e.Output); ok {
+			r.pkgs[e.Package].used = used
+			return
+		}
+		t.output.WriteString(e.Output)
 	case "run":
 		r.test(e)
 	case "pass", "fail", "skip":
@@ -115,7 +131,8 @@ func (r *report) finish(e event) {
 		return // no tests
 	}
 	word := map[string]string{"pass": "ok  ", "fail": "FAIL", "skip": "ok  "}[e.Action]
-	fmt.Fprintf(r.out, "%s\t%s\t%.2fs\t%s\n", word, e.Package, e.Elapsed, summary(n))
+	r.costs = append(r.costs, cost{e.Package, p.used})
+	fmt.Fprintf(r.out, "%s\t%s\t%.2fs\t%.1fs CPU\t%s\n", word, e.Package, e.Elapsed, p.used.Seconds(), summary(n))
 }
 
 // count counts the package's tests by verdict: those without subtests, and a parent that failed by itself. A test whose end
@@ -193,6 +210,28 @@ func (r *report) close() bool {
 	}) {
 		fmt.Fprintf(r.out, "%6d  %s\n", r.reasons[why], why)
 	}
+	r.printCosts()
 	fmt.Fprintf(r.out, "\n%s\n", summary(r.counts))
 	return r.counts["fail"] == 0 && r.counts["pass"] > 0
+}
+
+// shownCosts is how many packages the table of costs names.
+const shownCosts = 12
+
+// printCosts says where the CPU time went, the dearest packages first. Time on the clock says less: packages wait for one another.
+func (r *report) printCosts() {
+	if r.used == 0 {
+		return
+	}
+	slices.SortStableFunc(r.costs, func(a, b cost) int { return cmp.Compare(b.used, a.used) })
+	rest := r.used
+	fmt.Fprintln(r.out, "\nCPU time:")
+	for i, c := range r.costs {
+		if i == shownCosts {
+			break
+		}
+		rest -= c.used
+		fmt.Fprintf(r.out, "%8.1fs  %s\n", c.used.Seconds(), c.name)
+	}
+	fmt.Fprintf(r.out, "%8.1fs  building, and other packages\n%8.1fs  together\n", rest.Seconds(), r.used.Seconds())
 }

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // events joins lines of a go test -json stream, with "T" standing for the test and "P" for the package key.
@@ -45,7 +49,7 @@ func TestCountsLeavesAndSkipReasons(t *testing.T) {
 		`{"A":"skip","P":"a","T":"TestX/two"}`,
 		`{"A":"pass","P":"a","T":"TestX"}`,
 		`{"A":"pass","P":"a","Elapsed":1.5}`,
-	), true, "ok  \ta\t1.50s\t1 passed, 0 failed, 1 skipped\n", "     1  missing requirement: root\n",
+	), true, "ok  \ta\t1.50s\t0.0s CPU\t1 passed, 0 failed, 1 skipped\n", "     1  missing requirement: root\n",
 		"\n1 passed, 0 failed, 1 skipped\n")
 }
 
@@ -113,4 +117,72 @@ func TestUnseenEndInAGoodPackageIsNoFailure(t *testing.T) {
 		`{"A":"output","P":"a","T":"TestX","O":"progress--- PASS: TestX (0.00s)\n"}`,
 		`{"A":"pass","P":"a"}`,
 	), true, "\n1 passed, 0 failed, 0 skipped\n")
+}
+
+func TestTellsCPUTimeByPackageTheDearestFirst(t *testing.T) {
+	var b strings.Builder
+	r := newReport(&b)
+	if err := read(strings.NewReader(events(
+		`{"A":"run","P":"a","T":"TestX"}`,
+		`{"A":"output","P":"a","T":"TestX","O":"`+usedMark+`1.5s\n"}`,
+		`{"A":"pass","P":"a","T":"TestX"}`,
+		`{"A":"pass","P":"a","Elapsed":3}`,
+		`{"A":"run","P":"b","T":"TestX"}`,
+		`{"A":"pass","P":"b","T":"TestX"}`,
+		`{"A":"output","P":"b","O":"`+usedMark+`1m1s\n"}`,
+		`{"A":"fail","P":"b","Elapsed":3}`,
+	)), r); err != nil {
+		t.Fatal(err)
+	}
+	r.used = 70 * time.Second
+	r.close()
+	want := "\nCPU time:\n    61.0s  b\n     1.5s  a\n     7.5s  building, and other packages\n    70.0s  together\n"
+	if got := b.String(); !strings.Contains(got, want) || strings.Contains(got, usedMark) || !strings.Contains(got, "a\t3.00s\t1.5s CPU\t") {
+		t.Errorf("got\n%s\nwant in it\n%s", got, want)
+	}
+}
+
+// The wrapper ends as the program does, and says what that and its children used.
+func TestMeasuresAProgramAndEndsAsItDoes(t *testing.T) {
+	if os.Getenv("RUNTESTS_MEASURE") != "" {
+		os.Exit(measure([]string{"sh", "-c", os.Getenv("RUNTESTS_MEASURE")}))
+	}
+	for name, c := range map[string]struct {
+		script string
+		status int
+	}{
+		"passes":             {"exit 0", 0},
+		"fails":              {"exit 3", 3},
+		"killed":             {"kill -KILL $$", 2},
+		"a child that works": {"sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command(os.Args[0], "-test.run", "^TestMeasuresAProgramAndEndsAsItDoes$")
+			cmd.Env = append(os.Environ(), "RUNTESTS_MEASURE="+c.script)
+			out, _ := cmd.Output()
+			used, ok := usedIn(string(out))
+			if !ok || cmd.ProcessState.ExitCode() != c.status {
+				t.Fatalf("status %d, want %d; %q", cmd.ProcessState.ExitCode(), c.status, out)
+			}
+			if name == "a child that works" && used < 20*time.Millisecond {
+				t.Errorf("a loop of 200,000 rounds took %v", used)
+			}
+		})
+	}
+}
+
+func TestTheLongestPackagesAreStartedFirst(t *testing.T) {
+	got := strings.Join(goTest("/x/runtests", 2, []string{"-count=1", everything}), " ")
+	want := "test -json -p 4 -exec /x/runtests measure -count=1 " + strings.Join(longest, " ") + " ./..."
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got := goTest("/x/runtests", 2, []string{"-p", "1", "./internal/model"}); slices.Contains(got, longest[0]) {
+		t.Errorf("packages that nobody asked for: %s", got)
+	}
+	for _, p := range longest {
+		if _, err := os.Stat("../../../../../" + p); err != nil {
+			t.Errorf("a package that is not there: %v", err)
+		}
+	}
 }

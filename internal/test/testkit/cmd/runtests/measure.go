@@ -1,0 +1,68 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// measureVerb is the argument by which this program runs a test program and says afterwards what it used.
+const measureVerb = "measure"
+
+// usedMark begins the line that says so.
+const usedMark = "runtests: CPU time "
+
+// measure runs a test program and gives its exit status. Its last line is the CPU time of the program and of what it started and
+// waited for, such as agents and guests.
+func measure(args []string) int {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	// go asks a program that is late for its stacks, and ends this one when that does not help. What the program is told of that end
+	// follows the thread that started it.
+	runtime.LockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGQUIT, syscall.SIGTERM, os.Interrupt)
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, "runtests:", err)
+		return 1
+	}
+	go func() {
+		for s := range asked {
+			if s != os.Interrupt { // which the terminal gives to both
+				_ = cmd.Process.Signal(s)
+			}
+		}
+	}()
+	err := cmd.Wait()
+	fmt.Printf("%s%s\n", usedMark, spent(cmd.ProcessState))
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit) && !exit.Exited():
+		fmt.Fprintln(os.Stderr, exit)
+		return 2
+	case err != nil && exit == nil:
+		fmt.Fprintln(os.Stderr, "runtests:", err)
+		return 1
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+// spent is the CPU time of a process that ended, with its children.
+func spent(p *os.ProcessState) time.Duration { return p.UserTime() + p.SystemTime() }
+
+// usedIn gives the CPU time that a line of output tells.
+func usedIn(line string) (time.Duration, bool) {
+	text, ok := strings.CutPrefix(line, usedMark)
+	if !ok {
+		return 0, false
+	}
+	d, err := time.ParseDuration(strings.TrimSpace(text))
+	return d, err == nil
+}
