@@ -24,6 +24,7 @@ type meterRig struct {
 	rec   *dataplane.Recorder
 	plan  *plan.Plan
 	facts plan.Facts
+	start time.Duration // when the test began, which its flows' times are told from
 	now   time.Duration
 	text  string
 }
@@ -32,16 +33,19 @@ type meterRig struct {
 func newMeterRig(t *testing.T, text string, ports ...string) *meterRig {
 	t.Helper()
 	testkit.Root(t)
-	rec, err := dataplane.NewRecorder()
+	l, err := loaded()
 	if err != nil {
 		t.Fatal(err)
 	}
+	r := &meterRig{t: t, rec: l.rec, start: l.now, now: l.now, text: configText(text, ports)}
 	t.Cleanup(func() {
-		if err := rec.Close(); err != nil {
+		if err := l.rec.Flows().Drain(func(flow.Batch) error { return nil }); err != nil {
+			t.Error(err)
+		}
+		if err := l.clear(r.now); err != nil {
 			t.Error(err)
 		}
 	})
-	r := &meterRig{t: t, rec: rec, now: time.Hour, text: configText(text, ports)}
 	r.apply()
 	return r
 }
@@ -113,7 +117,7 @@ func (r *meterRig) drained() map[string]string {
 		if _, ok := all[name]; ok {
 			r.t.Errorf("%s comes twice", name)
 		}
-		all[name] = countText(points, c)
+		all[name] = r.countText(points, c)
 	}
 	return all
 }
@@ -138,8 +142,8 @@ func flowText(points flow.Points, k flow.Key) string {
 
 func macText(m plan.MAC) string { return strings.TrimPrefix(m.String(), "02:00:00:00:00:") }
 
-// countText is "2 packets 100/128 bytes vm1>vm2 flags 12 tos 0 ttl 64-64 t 1-2", times in milliseconds after an hour.
-func countText(points flow.Points, c flow.Counts) string {
+// countText is "2 packets 100/128 bytes vm1>vm2 flags 12 tos 0 ttl 64-64 t 1-2", times in milliseconds after the test began.
+func (r *meterRig) countText(points flow.Points, c flow.Counts) string {
 	text := fmt.Sprintf("%d packets %d/%d bytes %s>%s", c.Packets, c.Bytes, c.FrameBytes, points[c.In].ID.Name, points[c.Out].ID.Name)
 	if c.TCPFlags != 0 {
 		text += fmt.Sprintf(" flags %x", c.TCPFlags)
@@ -150,8 +154,8 @@ func countText(points flow.Points, c flow.Counts) string {
 	if c.MaxTTL != 0 {
 		text += fmt.Sprintf(" ttl %d-%d", c.MinTTL, c.MaxTTL)
 	}
-	hour := time.Hour.Milliseconds()
-	return text + fmt.Sprintf(" t %d-%d", c.First-hour, c.Last-hour)
+	start := r.start.Milliseconds()
+	return text + fmt.Sprintf(" t %d-%d", c.First-start, c.Last-start)
 }
 
 // expect drains and compares.

@@ -135,7 +135,7 @@ func TestD6_WhatAFlowIsToldBy(t *testing.T) {
 	for _, c := range toldFrames(t) {
 		r.now -= r.now % 1e9
 		r.frame("vm1", c.frame)
-		start := r.now.Milliseconds() - 3_600_000
+		start := r.now.Milliseconds() - r.start.Milliseconds()
 		want := "1 packets " + c.counts + " t " + strconv.FormatInt(start, 10) + "-" + strconv.FormatInt(start, 10)
 		got := r.drained()
 		if len(got) != 1 || got["in vm1 vlan 5 01>02 "+c.flow] != want {

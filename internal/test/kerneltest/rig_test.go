@@ -38,8 +38,7 @@ func newRig(t *testing.T, text string, ports ...string) *rig {
 	r := &rig{t: t, rec: l.rec, text: configText(text, ports), facts: plan.Facts{}, now: l.now, ledger: ledger{}}
 	t.Cleanup(func() {
 		r.ledger.compare(r)
-		l.now = r.now + time.Hour // what this test's ports sent is long ago for the next one
-		if err := l.rec.SetPlan(&plan.Plan{}, nil, l.now); err != nil {
+		if err := l.clear(r.now); err != nil {
 			t.Error(err)
 		}
 	})
@@ -59,6 +58,12 @@ var loaded = sync.OnceValues(func() (*loadedProgram, error) {
 	rec, err := dataplane.NewRecorder()
 	return &loadedProgram{rec, time.Hour}, err
 })
+
+// clear ends a test whose time came to now: what its ports sent is long ago for the next one, which begins at a whole second.
+func (l *loadedProgram) clear(now time.Duration) error {
+	l.now = (now + time.Hour).Truncate(time.Second)
+	return l.rec.SetPlan(&plan.Plan{}, nil, l.now)
+}
 
 func configText(text string, ports []string) string {
 	var b strings.Builder
