@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"heddle/internal/agent/state"
-	"heddle/internal/dataplane/compile"
+	"heddle/internal/dataplane"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -147,7 +147,7 @@ func (ps *ports) resolve(cfg *spec.Config) (*plan.Plan, error) {
 	ps.waitMACs(p)
 	p.SetMACTable(ps.kernel.MACTable())
 	// Asked now, with every port connected, and not when the device that is one too many appears.
-	return p, compile.Fits(p)
+	return p, dataplane.Fits(p)
 }
 
 // save writes the state where it changed.

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heddle/internal/binding"
-	"heddle/internal/dataplane/compile"
 	"heddle/internal/flow"
 	"heddle/internal/plan"
 )
@@ -47,15 +46,15 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 	if err := k.register.freeDrained(); err != nil {
 		return Instant{}, err
 	}
-	a, err := k.slots.Assign(d.Plan)
+	a, err := k.slots.assign(d.Plan)
 	if err != nil {
 		return Instant{}, err
 	}
-	points := sync.OnceValue(func() map[plan.PortID]flow.Point { return compile.Points(d) })
+	points := sync.OnceValue(func() map[plan.PortID]flow.Point { return pointsOf(d) })
 	k.bare = false
 	at, err := k.putInForce(d, a, points, ready)
 	if err != nil {
-		k.slots.Undo(a)
+		k.slots.undo(a)
 		return Instant{}, err
 	}
 	k.flows.note(points(), k.slots)
@@ -84,18 +83,18 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 	if err := k.register.forget(a); err != nil {
 		return at, err
 	}
-	k.slots.Release(a)
+	k.slots.release(a)
 	k.flows.settle(d.Plan)
 	return at, k.captures.follow(k.slots)
 }
 
-func (k *Kernel) putInForce(d binding.Desired, a *compile.Assignment, points func() map[plan.PortID]flow.Point, ready func() error) (Instant, error) {
-	img, err := compile.Tables(d, k.slots, k.hz)
+func (k *Kernel) putInForce(d binding.Desired, a *assignment, points func() map[plan.PortID]flow.Point, ready func() error) (Instant, error) {
+	img, err := compile(d, k.slots, k.hz)
 	if err != nil {
 		return Instant{}, err
 	}
 	var fresh map[plan.PortID]flow.Point
-	if len(a.NewPorts) > 0 { // points that are known stay as they were until the plan is in force
+	if len(a.newPorts) > 0 { // points that are known stay as they were until the plan is in force
 		fresh = points()
 	}
 	if err := errors.Join(k.register.write(a, fresh), k.flows.prepare(d.Plan, k.slots)); err != nil {
@@ -120,7 +119,7 @@ func (k *Kernel) wantedEgress(d binding.Desired) map[uint32]uint32 {
 	for _, sw := range d.Plan.Switches {
 		for _, u := range sw.Uplinks {
 			if at, ok := d.Attachments[u.ID]; ok && d.Facts[u.ID].HostTraffic {
-				want[at.Ifindex] = k.slots.Ports[u.ID]
+				want[at.Ifindex] = k.slots.ports[u.ID]
 			}
 		}
 	}
@@ -133,11 +132,11 @@ func (k *Kernel) wantedLinks(d binding.Desired) map[uint32]uint32 {
 	add := func(id plan.PortID) {
 		_, known := d.Facts[id]
 		if at, ok := d.Attachments[id]; ok && known {
-			want[at.Ifindex] = k.slots.Ports[id]
+			want[at.Ifindex] = k.slots.ports[id]
 		}
 	}
 	for _, sw := range d.Plan.Switches {
-		for id := range compile.MembersOf(sw) {
+		for id := range membersOf(sw) {
 			add(id)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/cilium/ebpf/ringbuf"
 
 	"heddle/internal/abi"
-	"heddle/internal/dataplane/compile"
 	"heddle/internal/plan"
 )
 
@@ -58,7 +57,7 @@ type Captures struct {
 	users   int
 
 	mu      sync.Mutex
-	places  compile.Slots
+	places  slots
 	running [abi.MaxCaptures]*Capture
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/binding"
-	"heddle/internal/dataplane/compile"
 	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
@@ -22,7 +21,7 @@ import (
 type FrameBench struct {
 	objects vswitchObjects
 	tables  *planTables
-	slots   *compile.Slots
+	slots   *slots
 	hz      uint64
 	control *ebpf.Memory
 	frames  *ebpf.Memory
@@ -41,7 +40,7 @@ func NewFrameBench(frames int) (*FrameBench, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &FrameBench{slots: compile.NewSlots(), room: frames}
+	b := &FrameBench{slots: newSlots(), room: frames}
 	if b.hz, err = jiffiesPerSecond(spec.Copy()); err != nil {
 		return nil, err
 	}
@@ -102,11 +101,11 @@ func (b *FrameBench) Close() error {
 
 // Apply puts the desired state into the tables, without attaching anything.
 func (b *FrameBench) Apply(d binding.Desired) error {
-	a, err := b.slots.Assign(d.Plan)
+	a, err := b.slots.assign(d.Plan)
 	if err != nil {
 		return err
 	}
-	img, err := compile.Tables(d, b.slots, b.hz)
+	img, err := compile(d, b.slots, b.hz)
 	if err != nil {
 		return err
 	}
@@ -120,7 +119,7 @@ func (b *FrameBench) Apply(d binding.Desired) error {
 	if _, err := b.tables.flip(next); err != nil {
 		return err
 	}
-	b.slots.Release(a)
+	b.slots.release(a)
 	return nil
 }
 
@@ -132,9 +131,9 @@ func (b *FrameBench) Learn(entries []observe.MACEntry) error {
 	}
 	keys, values := make([]abi.MACKey, len(entries)), make([]abi.Learned, len(entries))
 	for i, e := range entries {
-		seg := (uint32(b.slots.Switches[e.Switch])+1)<<abi.SegmentSwitchShift | uint32(e.VLAN)
+		seg := (uint32(b.slots.switches[e.Switch])+1)<<abi.SegmentSwitchShift | uint32(e.VLAN)
 		keys[i] = abi.MACKey{Segment: seg, MAC: e.MAC}
-		values[i] = abi.Learned{Seen: c.Ticks, Slot: b.slots.Ports[e.Port]}
+		values[i] = abi.Learned{Seen: c.Ticks, Slot: b.slots.ports[e.Port]}
 	}
 	if n, err := b.objects.Macs.BatchUpdate(keys, values, nil); err != nil {
 		return fmt.Errorf("learn MAC %d of %d: %w", n, len(entries), err)
@@ -164,7 +163,7 @@ const (
 // One measures the attached program itself on one frame, as if it came from the port.
 func (b *FrameBench) One(from plan.PortID, frame []byte, repeat int) (time.Duration, error) {
 	const loopback = 1 // the device of every test run
-	if err := b.objects.SlotByIfindex.Put(uint32(loopback), b.slots.Ports[from]); err != nil {
+	if err := b.objects.SlotByIfindex.Put(uint32(loopback), b.slots.ports[from]); err != nil {
 		return 0, err
 	}
 	_, d, err := b.objects.HeddleIngress.Benchmark(frame, repeat, nil)
@@ -180,7 +179,7 @@ func (b *FrameBench) SetCycle(frames []BenchFrame) error {
 	for i, f := range frames {
 		copy(records[i].Addresses[:6], f.Dst[:])
 		copy(records[i].Addresses[6:], f.Src[:])
-		records[i].Slot, records[i].Source = b.slots.Ports[f.From], f.Flow
+		records[i].Slot, records[i].Source = b.slots.ports[f.From], f.Flow
 	}
 	if err := put(b.frames, records, 0); err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"github.com/cilium/ebpf"
 
 	"heddle/internal/abi"
-	"heddle/internal/dataplane/compile"
 	"heddle/internal/flow"
 	"heddle/internal/plan"
 )
@@ -117,19 +116,19 @@ func (f *Flows) setControl(c abi.MeterControl) error {
 }
 
 // prepare makes room for the flows of a plan that is about to come into force.
-func (f *Flows) prepare(p *plan.Plan, s *compile.Slots) error {
+func (f *Flows) prepare(p *plan.Plan, s *slots) error {
 	for _, sw := range p.Switches {
-		r, pool := compile.RoomOf(sw), abi.FlowPools+uint32(s.Switches[sw.Name])
-		if err := f.setRoom(pool, r.Shared, 0); err != nil {
+		r, pool := roomOf(sw), abi.FlowPools+uint32(s.switches[sw.Name])
+		if err := f.setRoom(pool, r.shared, 0); err != nil {
 			return err
 		}
-		for id := range compile.MembersOf(sw) {
-			if err := f.setRoom(s.Ports[id], r.Own, pool); err != nil {
+		for id := range membersOf(sw) {
+			if err := f.setRoom(s.ports[id], r.own, pool); err != nil {
 				return err
 			}
 		}
 	}
-	if compile.FlowsOf(p) == 0 {
+	if flowsOf(p) == 0 {
 		return nil
 	}
 	limit := f.limitOf(p)
@@ -177,7 +176,7 @@ func (f *Flows) limitOf(p *plan.Plan) uint32 {
 	if f.fixed > 0 {
 		return f.fixed
 	}
-	return compile.FlowsOf(p)
+	return flowsOf(p)
 }
 
 // setRoom writes the limit beside the word that the program counts in.
@@ -188,10 +187,10 @@ func (f *Flows) setRoom(i, limit, pool uint32) error {
 }
 
 // note gives slots their points.
-func (f *Flows) note(points map[plan.PortID]flow.Point, s *compile.Slots) {
+func (f *Flows) note(points map[plan.PortID]flow.Point, s *slots) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for id, slot := range s.Ports {
+	for id, slot := range s.ports {
 		if p, ok := points[id]; ok {
 			f.points[uint16(slot)] = p
 		}

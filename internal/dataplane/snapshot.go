@@ -93,7 +93,7 @@ func halves(m *vswitchMaps, t *planTables) []half {
 // Snapshot copies the live tables; it changes nothing and takes milliseconds. Entries that change meanwhile are copied as they
 // were before or after.
 func (k *Kernel) Snapshot() (*Snapshot, error) {
-	s := &Snapshot{hz: k.hz, room: k.objects.Macs.MaxEntries(), slots: maps.Clone(k.slots.Ports)}
+	s := &Snapshot{hz: k.hz, room: k.objects.Macs.MaxEntries(), slots: maps.Clone(k.slots.ports)}
 	var err error
 	if s.control, err = k.tables.inForce(); err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (k *Kernel) Snapshot() (*Snapshot, error) {
 		return nil, err
 	}
 	s.Now = s.at(s.ticks)
-	s.name(k.slots.Switches)
+	s.name(k.slots.switches)
 	return s, nil
 }
 

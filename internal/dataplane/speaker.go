@@ -23,8 +23,8 @@ func (k *Kernel) Speakers() ([]Speaker, error) {
 	if err := all.read(k.objects.Speakers); err != nil {
 		return nil, fmt.Errorf("read where the MACs of siblings are: %w", err)
 	}
-	ports := make(map[uint32]plan.PortID, len(k.slots.Ports))
-	for id, slot := range k.slots.Ports {
+	ports := make(map[uint32]plan.PortID, len(k.slots.ports))
+	for id, slot := range k.slots.ports {
 		ports[slot] = id
 	}
 	list := speakersOf(&all, ports)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"heddle/internal/dataplane/compile"
 	"heddle/internal/plan"
 )
 
@@ -18,7 +17,7 @@ type Shared struct {
 
 // SharedMACs lists them, as the kernel decides (docs/reference/frame-rules.md section 4).
 func SharedMACs(sw *plan.Switch, facts plan.Facts, speakers []Speaker) (list []Shared) {
-	own := compile.EffectiveMACs(sw, facts)
+	own := EffectiveMACs(sw, facts)
 	by := map[plan.MAC][]*plan.Port{}
 	for i, p := range sw.Ports {
 		if f, connected := facts[p.ID]; connected && !own[i].MAC.IsZero() && p.Family() != "" && !f.Waits() {

@@ -8,7 +8,6 @@ import (
 	"github.com/cilium/ebpf"
 
 	"heddle/internal/abi"
-	"heddle/internal/dataplane/compile"
 )
 
 // planTables are the memory-mapped tables that exist in two halves.
@@ -61,7 +60,7 @@ func (t *planTables) inForce() (abi.Control, error) {
 }
 
 // write fills the idle half with the image and returns the control record that would put it in force.
-func (t *planTables) write(img *compile.Image) (abi.Control, error) {
+func (t *planTables) write(img *image) (abi.Control, error) {
 	if t.reading {
 		if err := t.awaitGrace(); err != nil {
 			return abi.Control{}, err
@@ -73,18 +72,18 @@ func (t *planTables) write(img *compile.Image) (abi.Control, error) {
 	}
 	c.Generation++
 	half := int64(c.Generation & 1)
-	c.OwnerSeed[half] = img.OwnerSeed
+	c.OwnerSeed[half] = img.ownerSeed
 	const perSwitch = abi.SegmentsPerSwitch / abi.Chunk
 	errs := []error{
-		put(t.ports, img.Ports, half*abi.MaxPorts),
-		put(t.vlanSets, img.VLANSets, half*abi.MaxVLANSets),
-		put(t.teams, img.Teams, half*abi.MaxTeams),
-		put(t.groups, img.Groups, half*abi.MaxGroups),
-		put(t.members, img.Members, half*abi.MaxMemberChunks),
-		put(t.owners, img.Owners, half*abi.OwnerBuckets),
-		put(t.guards, img.GuardAddresses, half*abi.MaxGuardAddresses),
+		put(t.ports, img.ports, half*abi.MaxPorts),
+		put(t.vlanSets, img.vlanSets, half*abi.MaxVLANSets),
+		put(t.teams, img.teams, half*abi.MaxTeams),
+		put(t.groups, img.groups, half*abi.MaxGroups),
+		put(t.members, img.members, half*abi.MaxMemberChunks),
+		put(t.owners, img.owners, half*abi.OwnerBuckets),
+		put(t.guards, img.guardAddresses, half*abi.MaxGuardAddresses),
 	}
-	for id, chunks := range img.Segments {
+	for id, chunks := range img.segments {
 		errs = append(errs, put(t.segments, chunks, half*abi.MaxSwitches*perSwitch+int64(id)*perSwitch))
 	}
 	return c, errors.Join(errs...)

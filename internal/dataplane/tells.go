@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heddle/internal/abi"
-	"heddle/internal/dataplane/compile"
 	"heddle/internal/plan"
 )
 
@@ -83,14 +82,14 @@ type Told struct {
 }
 
 // named are the ports that are told of; they are few, and a host has a thousand.
-func named(s *compile.Slots, batch []Tell) map[uint32]plan.PortID {
+func (s *slots) named(batch []Tell) map[uint32]plan.PortID {
 	told := make(map[uint32]bool, 2*len(batch))
 	for _, t := range batch {
 		told[t.Slot] = true
 		told[t.Other] = true // something else, but of a move
 	}
 	ids := make(map[uint32]plan.PortID, len(told))
-	for id, slot := range s.Ports {
+	for id, slot := range s.ports {
 		if told[slot] {
 			ids[slot] = id
 		}
@@ -100,7 +99,7 @@ func named(s *compile.Slots, batch []Tell) map[uint32]plan.PortID {
 
 // Name puts names to what was told; ports that are gone are left out.
 func (k *Kernel) Name(batch []Tell) []Told {
-	ids := named(k.slots, batch)
+	ids := k.slots.named(batch)
 	var mono unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono); err != nil {
 		return nil // it has no way to fail

@@ -7,7 +7,6 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
-	"heddle/internal/dataplane/compile"
 	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
@@ -101,7 +100,7 @@ func reasons(by map[abi.Reason]uint64) []api.ReasonNo {
 func MACs(p *plan.Plan, facts plan.Facts, learned []observe.MACEntry, speakers []dataplane.Speaker) []api.MAC {
 	out := []api.MAC{}
 	for _, sw := range p.Switches {
-		own, elsewhere := compile.EffectiveMACs(sw, facts), map[plan.PortID]bool{}
+		own, elsewhere := dataplane.EffectiveMACs(sw, facts), map[plan.PortID]bool{}
 		heard := map[plan.PortID][]plan.MAC{}
 		for _, s := range dataplane.SharedMACs(sw, facts, speakers) {
 			for _, owner := range s.Owners {

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"heddle/internal/binding"
-	"heddle/internal/dataplane/compile"
+	"heddle/internal/dataplane"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 	"heddle/internal/uplinks/announce"
@@ -46,7 +46,7 @@ func (r *Round) ownMAC(p Subject) plan.MAC {
 	own, ok := r.own[p.Switch.Name]
 	if !ok {
 		own = make(map[plan.PortID]plan.MAC, len(p.Switch.Ports))
-		for i, o := range compile.EffectiveMACs(p.Switch, r.inForce.Facts) {
+		for i, o := range dataplane.EffectiveMACs(p.Switch, r.inForce.Facts) {
 			own[p.Switch.Ports[i].ID] = o.MAC
 		}
 		r.own[p.Switch.Name] = own

@@ -1,4 +1,4 @@
-package compile
+package dataplane
 
 import (
 	"heddle/internal/abi"
@@ -20,23 +20,23 @@ func compileMonitoring(rec *abi.Port, sw *plan.Switch, m plan.Monitoring) {
 	}
 }
 
-// Room is how many flows may be begun between two drains: by the frames of one port alone, and by those of all ports of the switch
+// room is how many flows may be begun between two drains: by the frames of one port alone, and by those of all ports of the switch
 // beyond that.
-type Room struct{ Own, Shared uint32 }
+type room struct{ own, shared uint32 }
 
-// RoomOf divides a switch's flows: one half evenly among its ports and uplinks, so that none can be kept from metering by another, the
+// roomOf divides a switch's flows: one half evenly among its ports and uplinks, so that none can be kept from metering by another, the
 // rest for whoever comes first.
-func RoomOf(sw *plan.Switch) Room {
+func roomOf(sw *plan.Switch) room {
 	if !sw.Metered() {
-		return Room{}
+		return room{}
 	}
 	members := len(sw.Ports) + len(sw.Uplinks)
 	own := max(sw.IPFIX.MaxFlows/2/members, 1)
-	return Room{Own: uint32(own), Shared: uint32(max(sw.IPFIX.MaxFlows-own*members, 0))}
+	return room{own: uint32(own), shared: uint32(max(sw.IPFIX.MaxFlows-own*members, 0))}
 }
 
-// FlowsOf is how many flows all switches of a plan may begin between two drains.
-func FlowsOf(p *plan.Plan) (n uint32) {
+// flowsOf is how many flows all switches of a plan may begin between two drains.
+func flowsOf(p *plan.Plan) (n uint32) {
 	for _, sw := range p.Switches {
 		if sw.Metered() {
 			n += uint32(sw.IPFIX.MaxFlows)
@@ -45,8 +45,8 @@ func FlowsOf(p *plan.Plan) (n uint32) {
 	return n
 }
 
-// Points are the ports and uplinks of a plan as points where flows are observed.
-func Points(d binding.Desired) map[plan.PortID]flow.Point {
+// pointsOf are the ports and uplinks of a plan as points where flows are observed.
+func pointsOf(d binding.Desired) map[plan.PortID]flow.Point {
 	points := make(map[plan.PortID]flow.Point, len(d.Facts))
 	for _, sw := range d.Plan.Switches {
 		macs := EffectiveMACs(sw, d.Facts)
