@@ -29,8 +29,13 @@ func (cg *changer) Apply(ctx context.Context, q api.Apply) (out *api.Applied, er
 		return cg.dryRun(ctx, cfg, q)
 	}
 	out = &api.Applied{}
-	return out, cg.trials.tried(ctx, cg.attaching.doAttached, &guard{what: "apply " + q.File, within: q.ConfirmWithin}, out, func() error {
-		done, err := cg.apply(cfg, state.Source{File: q.File, Content: q.Content, Seen: cg.ports.seenNow()}, q)
+	g := &guard{what: "apply " + q.File, within: q.ConfirmWithin}
+	if q.Rollback > 0 {
+		g.what = fmt.Sprintf("config rollback %d", q.Rollback)
+	}
+	return out, cg.trials.tried(ctx, cg.attaching.doAttached, g, out, func() error {
+		src := state.Source{File: q.File, Content: q.Content, By: g.what, Seen: cg.ports.seenNow()}
+		done, err := cg.apply(cfg, src, q)
 		if err == nil {
 			*out = *done
 		}
@@ -146,6 +151,7 @@ func (cg *changer) reload() {
 // applyAlone applies a file that no command waits for. In the loop it is applied at once; where somebody has to be asked first, or another
 // change is being tried, that is done beside the loop.
 func (cg *changer) applyAlone(cfg *spec.Config, src state.Source, what string) error {
+	src.By = what
 	g, out := &guard{what: what}, &api.Applied{}
 	apply := func() error { _, err := cg.apply(cfg, src, api.Apply{}); return err }
 	err := cg.trials.underGuard(g, apply)

@@ -26,6 +26,7 @@ type owners struct {
 	reconciler *reconciler        // joins all of that
 	trials     *trials            // changes that go back unless the host is still reached
 	changer    *changer           // changes of what is asked for
+	history    *history           // what was applied
 	captures   *captures.Captures // those that run; nil where none can
 	answers    *answers           // what is shown
 	adoptions  *adoptions         // moves of the host's own addresses
@@ -51,6 +52,7 @@ func join(s *shared) (o owners) {
 	o.trials = &trials{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching, reconciler: o.reconciler}
 	o.changer = &changer{shared: s, ports: o.ports, records: o.records, effect: o.effect, settler: o.settler, attaching: o.attaching,
 		chains: o.chains, looping: o.looping, reconciler: o.reconciler, trials: o.trials}
+	o.history = &history{shared: s, ports: o.ports}
 	o.answers = &answers{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching, chains: o.chains, teaming: o.teaming,
 		holding: o.holding, flowing: o.flowing, tracing: make(chan struct{}, 1)}
 	o.adoptions = &adoptions{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching, holding: o.holding,
@@ -69,6 +71,7 @@ func join(s *shared) (o owners) {
 type service struct {
 	*commands
 	*changer
+	*history
 	*trials
 	*adoptions
 	*answers
@@ -79,5 +82,5 @@ type service struct {
 var _ api.Service = service{}
 
 func (a *Agent) service() service {
-	return service{a.commands, a.changer, a.trials, a.adoptions, a.answers, a.captures, a.flowing}
+	return service{a.commands, a.changer, a.history, a.trials, a.adoptions, a.answers, a.captures, a.flowing}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"heddle/internal/agent/state"
 	"heddle/internal/dataplane"
@@ -26,6 +27,7 @@ type ports struct {
 	plan       *plan.Plan                  // of cfg, unless stale
 	stale      bool                        // cfg, or a MAC taken over, changed since plan was made
 	next       *plan.Plan                  // of cfg, where it has been made ahead of reconcile
+	kept       string                      // the configuration that the history holds as the newest
 }
 
 func (ps *ports) layers() layers {
@@ -150,10 +152,21 @@ func (ps *ports) resolve(cfg *spec.Config) (*plan.Plan, error) {
 	return p, dataplane.Fits(p)
 }
 
-// save writes the state where it changed.
+// save writes the state where it changed. A configuration that is new is added to the history; where that fails, the change
+// stands nevertheless.
 func (ps *ports) save() error {
 	ps.keepNumbers()
-	return ps.store.Save(ps.state)
+	if err := ps.store.Save(ps.state); err != nil {
+		return err
+	}
+	if now := ps.state.Config; now.Content != "" && now.Content != ps.kept {
+		if err := ps.store.History().Keep(now, time.Now()); err != nil {
+			ps.complain("add the configuration to the history", err)
+			return nil
+		}
+		ps.kept = now.Content
+	}
+	return nil
 }
 
 // keepNumbers has the state keep the numbers of the ports and uplinks there are; one that is gone gives its number back.

@@ -109,6 +109,7 @@ func awaitConfig(ctx context.Context, path string) (*spec.Config, state.Source, 
 	}
 	r, err := interrupt.Do(ctx, func() (r read, err error) {
 		r.cfg, r.src, err = readConfig(path, nil)
+		r.src.By = "start with " + path
 		return r, err
 	})
 	return r.cfg, r.src, err

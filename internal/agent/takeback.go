@@ -64,7 +64,7 @@ func (ps *ports) undoIntent(c *adopt.Change) error {
 		}
 		seen := ps.state.Config.Seen // the file was read, and is not to be taken for a newer one at the next start
 		ps.file, ps.state.Config = cfg, *c.File
-		ps.state.Config.Seen = seen
+		ps.state.Config.Seen, ps.state.Config.By = seen, fmt.Sprintf("%q was taken back", c.What)
 	}
 	ports := slices.Clone(ps.state.Ports)
 	for _, p := range c.Ports {

@@ -29,6 +29,7 @@ func (a *adapter) register(s *connect.Server) {
 	agentv1connect.RegisterCaptureServiceHandler(s, a)
 	agentv1connect.RegisterTraceServiceHandler(s, a)
 	agentv1connect.RegisterAdviseServiceHandler(s, a)
+	agentv1connect.RegisterConfigServiceHandler(s, a)
 }
 
 // none is what a call asks with or answers that has nothing to say.

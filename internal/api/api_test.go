@@ -105,6 +105,13 @@ func (e *echo) ReleaseAdoption(_ context.Context, q Release) (*Adoption, error) 
 	e.got = q
 	return &Adoption{}, e.err
 }
+func (e *echo) Config(_ context.Context, q ConfigQuery) (*AppliedConfig, error) {
+	e.got = q
+	return &AppliedConfig{Number: q.Number, By: "apply f", At: time.Unix(1000, 0).UTC(), Content: "# ü\n"}, e.err
+}
+func (e *echo) Configs(context.Context) ([]AppliedConfig, error) {
+	return []AppliedConfig{{Number: 1}, {Number: 2, Applied: true, Size: 7}}, e.err
+}
 func (e *echo) Stop(context.Context) error { return e.err }
 func (e *echo) Events(ctx context.Context, q Follow, emit func(Events) error) error {
 	e.got = q
@@ -187,6 +194,13 @@ func TestEveryCallArrivesAndComesBack(t *testing.T) {
 	}
 	if got, err := c.Progress(ctx); err != nil || *got != (Progress{Attaching: 3, Of: 5}) {
 		t.Errorf("progress: %v %v", got, err)
+	}
+	if got, err := c.Config(ctx, ConfigQuery{Number: 3, Running: true}); err != nil || got.Number != 3 || got.Content != "# ü\n" ||
+		!got.At.Equal(time.Unix(1000, 0)) || e.got != (ConfigQuery{Number: 3, Running: true}) {
+		t.Errorf("config: %v %+v %+v", err, got, e.got)
+	}
+	if got, err := c.Configs(ctx); err != nil || len(got) != 2 || !got[1].Applied || got[1].Size != 7 {
+		t.Errorf("configs: %v %+v", err, got)
 	}
 	if err := c.Stop(ctx); err != nil {
 		t.Error(err)

@@ -34,6 +34,7 @@ type Client struct {
 	capture agentv1connect.CaptureServiceClient
 	trace   agentv1connect.TraceServiceClient
 	advise  agentv1connect.AdviseServiceClient
+	config  agentv1connect.ConfigServiceClient
 }
 
 var _ Service = (*Client)(nil)
@@ -51,6 +52,7 @@ func newClient(socket string, rpc *connect.Client) *Client {
 		hosts: agentv1connect.NewHostPortServiceClient(rpc), events: agentv1connect.NewEventServiceClient(rpc),
 		flows: agentv1connect.NewFlowServiceClient(rpc), capture: agentv1connect.NewCaptureServiceClient(rpc),
 		trace: agentv1connect.NewTraceServiceClient(rpc), advise: agentv1connect.NewAdviseServiceClient(rpc),
+		config: agentv1connect.NewConfigServiceClient(rpc),
 	}
 }
 

@@ -38,5 +38,6 @@ type Service interface {
 	Stop(context.Context) error
 	HostPortService
 	TrialService
+	ConfigService
 	FlowService
 }

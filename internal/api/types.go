@@ -252,6 +252,8 @@ type Apply struct {
 	DryRun  bool   `json:"dryRun"`
 	// ReadAt is when the command had read its input, in nanoseconds of CLOCK_MONOTONIC; 0 when it does not say.
 	ReadAt int64 `json:"readAt"`
+	// Rollback is the number of the version in the history that this brings back; 0 for a new configuration.
+	Rollback int `json:"rollback,omitempty"`
 	Window
 }
 

@@ -77,8 +77,25 @@ func printChanges(d Deps, w io.Writer, out *api.Applied) error {
 		_, err := fmt.Fprintln(w, "nothing changes")
 		return err
 	}
+	if err := printChangeLines(d, w, out.Changes); err != nil {
+		return err
+	}
+	for _, e := range out.Effects {
+		if _, err := fmt.Fprintln(w, "=> "+e); err != nil {
+			return err
+		}
+	}
+	if out.DryRun {
+		_, err := fmt.Fprintln(w, "nothing was changed (dry run)")
+		return err
+	}
+	return printInForce(d, out)
+}
+
+// printChangeLines shows the changes alone.
+func printChangeLines(d Deps, w io.Writer, list []api.Change) error {
 	heading := ""
-	for _, ch := range out.Changes {
+	for _, ch := range list {
 		if ch.Field == "" || ch.Object != heading {
 			kind := ch.Kind
 			if ch.Field != "" {
@@ -96,16 +113,7 @@ func printChanges(d Deps, w io.Writer, out *api.Applied) error {
 			return err
 		}
 	}
-	for _, e := range out.Effects {
-		if _, err := fmt.Fprintln(w, "=> "+e); err != nil {
-			return err
-		}
-	}
-	if out.DryRun {
-		_, err := fmt.Fprintln(w, "nothing was changed (dry run)")
-		return err
-	}
-	return printInForce(d, out)
+	return nil
 }
 
 func changeText(ch api.Change) string {

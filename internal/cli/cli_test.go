@@ -32,6 +32,8 @@ type standIn struct {
 	accounts []api.PortAccount
 	metrics  string
 	applied  api.Applied
+	configs  []api.AppliedConfig
+	running  string
 	events   []api.Events
 	trace    diagnose.Report
 	advice   api.Advice

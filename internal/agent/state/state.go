@@ -68,6 +68,8 @@ type State struct {
 type Source struct {
 	File    string `json:"file"`
 	Content string `json:"content"`
+	// By is what applied it: "apply /etc/heddle/heddle.yaml".
+	By string `json:"by,omitzero"`
 	// Seen is the digest of the file given with --config when it was last read. When the file differs at the next start,
 	// it was edited since, and counts; otherwise Content does, which "heddle apply" may have made newer than the file.
 	Seen string `json:"seen"`

@@ -206,6 +206,8 @@ type ApplyRequest struct {
 	// read_at is when the command had read its input, in nanoseconds of CLOCK_MONOTONIC; 0 when it does not say.
 	ReadAt        int64                `protobuf:"varint,4,opt,name=read_at,json=readAt,proto3" json:"read_at,omitempty"`
 	ConfirmWithin *durationpb.Duration `protobuf:"bytes,5,opt,name=confirm_within,json=confirmWithin,proto3" json:"confirm_within,omitempty"`
+	// rollback is the number of the version in the history that this brings back; 0 for a new configuration.
+	Rollback      int32 `protobuf:"varint,6,opt,name=rollback,proto3" json:"rollback,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -273,6 +275,13 @@ func (x *ApplyRequest) GetConfirmWithin() *durationpb.Duration {
 		return x.ConfirmWithin
 	}
 	return nil
+}
+
+func (x *ApplyRequest) GetRollback() int32 {
+	if x != nil {
+		return x.Rollback
+	}
+	return 0
 }
 
 // ApplyResponse is the answer.
@@ -1055,13 +1064,14 @@ var File_heddle_agent_v1_change_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_change_proto_rawDesc = "" +
 	"\n" +
-	"\x1cheddle/agent/v1/change.proto\x12\x0fheddle.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"\xb0\x01\n" +
+	"\x1cheddle/agent/v1/change.proto\x12\x0fheddle.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"\xcc\x01\n" +
 	"\fApplyRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x17\n" +
 	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12\x17\n" +
 	"\aread_at\x18\x04 \x01(\x03R\x06readAt\x12@\n" +
-	"\x0econfirm_within\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\"C\n" +
+	"\x0econfirm_within\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\x12\x1a\n" +
+	"\brollback\x18\x06 \x01(\x05R\brollback\"C\n" +
 	"\rApplyResponse\x122\n" +
 	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\x11\n" +
 	"\x0fGetTrialRequest\"@\n" +

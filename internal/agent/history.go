@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"heddle/internal/agent/state"
+	"heddle/internal/api"
+	"heddle/internal/spec"
+)
+
+// history reads the applied configuration and those applied before it. What is on disk is read beside the loop.
+type history struct {
+	*shared
+	ports *ports
+}
+
+// Config reads the applied configuration, that with what commands changed, or a version of the history.
+func (h *history) Config(ctx context.Context, q api.ConfigQuery) (*api.AppliedConfig, error) {
+	if q.Number < 0 || q.Number > 0 && q.Running {
+		return nil, api.NewError(api.Invalid, "name one version of the configuration, counted from 1, or the running one")
+	}
+	list, err := h.Configs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if q.Number == 0 {
+		return h.applied(ctx, list, q.Running)
+	}
+	v, text, err := h.store.History().Get(q.Number)
+	if errors.Is(err, state.ErrNoVersion) {
+		return nil, api.NewError(api.NotFound, noVersion(q.Number, list))
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := listed(v, list)
+	c.Content = string(text)
+	return &c, nil
+}
+
+// applied is the configuration that is applied now; running adds what commands changed.
+func (h *history) applied(ctx context.Context, list []api.AppliedConfig, running bool) (out *api.AppliedConfig, err error) {
+	var source state.Source
+	var merged *spec.Config
+	err = h.do(ctx, func() error {
+		source, merged = h.state.Config, h.ports.cfg
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out = &api.AppliedConfig{Applied: !running, By: source.By, File: source.File, Content: source.Content}
+	if len(list) > 0 && !running {
+		newest := list[len(list)-1]
+		out.Number, out.At = newest.Number, newest.At
+	}
+	if running {
+		text, err := spec.Format(merged)
+		if err != nil {
+			return nil, err
+		}
+		out.Content = string(text)
+	}
+	out.Size = len(out.Content)
+	return out, nil
+}
+
+// Configs lists the configurations in the history.
+func (h *history) Configs(context.Context) ([]api.AppliedConfig, error) {
+	list, err := h.store.History().List()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]api.AppliedConfig, len(list))
+	for i, v := range list {
+		out[i] = api.AppliedConfig{Number: v.Number, Applied: i == len(list)-1, At: v.At, By: v.By, File: v.File, Size: v.Bytes}
+	}
+	return out, nil
+}
+
+// listed is the entry of the list for a version.
+func listed(v state.Version, list []api.AppliedConfig) (c api.AppliedConfig) {
+	for _, c := range list {
+		if c.Number == v.Number {
+			return c
+		}
+	}
+	return c
+}
+
+func noVersion(number int, list []api.AppliedConfig) string {
+	if len(list) == 0 {
+		return fmt.Sprintf("there is no version %d of the configuration: nothing was applied yet", number)
+	}
+	return fmt.Sprintf("there is no version %d of the configuration: the history has %d to %d", number, list[0].Number,
+		list[len(list)-1].Number)
+}

@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/spec/printable"
+)
+
+func newConfig(d Deps) *cobra.Command {
+	t := &target{}
+	c := group("config", "Read, compare and bring back applied configurations",
+		"  heddle config show\n  heddle config diff\n  heddle config history\n  heddle config rollback")
+	c.Long = "Read, compare and bring back applied configurations. The agent numbers each configuration that it applies and\n" +
+		"keeps the last 50 of them, also over a restart. A configuration is edited in a file: see \"heddle apply\"."
+	t.flags(d, c)
+	c.AddCommand(newConfigShow(d, t), newConfigDiff(d, t), newConfigHistory(d, t), newConfigRollback(d, t))
+	return c
+}
+
+func newConfigShow(d Deps, t *target) *cobra.Command {
+	o := &output{}
+	running := false
+	c := &cobra.Command{
+		Use: "show [NUMBER]", Short: "Print the applied configuration, or one of the history, as YAML",
+		Long: "Print the applied configuration as it was applied, with its comments, or version NUMBER of the history.\n" +
+			"With --running: the applied configuration with what commands changed since, such as ports connected by a hook.",
+		Example: "  heddle config show > heddle.yaml\n  heddle config show 3\n  heddle config show --running",
+		Args:    atMost("NUMBER"), ValidArgsFunction: t.completeVersions,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			q := api.ConfigQuery{Running: running}
+			if len(args) == 1 {
+				var err error
+				if q.Number, err = versionNumber(args[0]); err != nil {
+					return err
+				}
+				if running {
+					return usagef("--running and a version exclude each other: a version is what was applied")
+				}
+			}
+			cfg, err := t.config(c, q)
+			if err != nil {
+				return err
+			}
+			return o.print(d, cfg, func(w io.Writer) error {
+				_, err := io.WriteString(w, printable.Lines(cfg.Content))
+				return err
+			})
+		},
+	}
+	c.Flags().BoolVar(&running, "running", false, "add what commands changed since it was applied")
+	o.flag(c)
+	return c
+}
+
+// versionNumber reads a number of the history.
+func versionNumber(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, usagef("%q is no version: give a number of \"heddle config history\"", text)
+	}
+	return n, nil
+}
+
+// config asks for a configuration.
+func (t *target) config(c *cobra.Command, q api.ConfigQuery) (*api.AppliedConfig, error) {
+	return ask(c, t, func(ctx context.Context, s api.Service) (*api.AppliedConfig, error) { return s.Config(ctx, q) })
+}
+
+// configs asks for the history.
+func (t *target) configs(c *cobra.Command) ([]api.AppliedConfig, error) {
+	return ask(c, t, func(ctx context.Context, s api.Service) ([]api.AppliedConfig, error) { return s.Configs(ctx) })
+}
+
+func newConfigHistory(d Deps, t *target) *cobra.Command {
+	o := &output{}
+	c := &cobra.Command{
+		Use: "history", Aliases: []string{"list", "ls"}, Short: "List the configurations that were applied, the newest first",
+		Example: "  heddle config history\n  heddle config diff 3 4", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			list, err := t.configs(c)
+			if err != nil {
+				return err
+			}
+			return o.print(d, list, func(w io.Writer) error { return printHistory(d, w, list) })
+		},
+	}
+	o.flag(c)
+	return c
+}
+
+func printHistory(d Deps, w io.Writer, list []api.AppliedConfig) error {
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(w, "no configuration was applied yet")
+		return err
+	}
+	tab := &table{head: []string{"VERSION", "APPLIED AT", "BY", "BYTES", ""}, right: map[int]bool{0: true, 3: true}}
+	tab.paint = func(_ int, text, padded string) string {
+		if text == "applied now" {
+			return d.coloured(green, padded)
+		}
+		return padded
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		v, now := list[i], ""
+		if v.Applied {
+			now = "applied now"
+		}
+		tab.add(strconv.Itoa(v.Number), v.At.Local().Format(time.DateTime), dash(v.By), strconv.Itoa(v.Size), now)
+	}
+	return tab.write(w)
+}
+
+func newConfigRollback(d Deps, t *target) *cobra.Command {
+	o := &output{}
+	var dry bool
+	var window api.Window
+	c := &cobra.Command{
+		Use: "rollback [NUMBER]", Short: "Apply the version before the applied one again, or version NUMBER",
+		Long: "Apply an earlier configuration again: the version before the applied one, or version NUMBER of the history. It is\n" +
+			"applied as \"heddle apply\" would: all or nothing, ports connected by command stay, and a change that concerns the\n" +
+			"way to this host's own addresses is tried first. The file of the configuration is not touched.",
+		Example: "  heddle config rollback --dry-run\n  heddle config rollback 3",
+		Args:    atMost("NUMBER"), ValidArgsFunction: t.completeVersions,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			number, err := t.rollbackTo(c, args)
+			if err != nil {
+				return err
+			}
+			cfg, err := t.config(c, api.ConfigQuery{Number: number})
+			if err != nil {
+				return err
+			}
+			q := api.Apply{File: cfg.File, Content: cfg.Content, DryRun: dry, Rollback: number, ReadAt: readAt(), Window: window}
+			out, err := askTried(d, c, t, window, func(ctx context.Context, s api.Service) (*api.Applied, error) {
+				return s.Apply(ctx, q)
+			})
+			if err != nil {
+				return o.printReverted(d, err)
+			}
+			printWarnings(d, out)
+			printTrial(d, out.Trial)
+			if !dry {
+				d.hintFile(cfg)
+			}
+			return o.print(d, out, func(w io.Writer) error { return printChanges(d, w, out) })
+		},
+	}
+	c.Flags().BoolVar(&dry, "dry-run", false, "only print what would change")
+	windowFlag(c, &window)
+	o.flag(c)
+	return c
+}
+
+// rollbackTo is the version to bring back: the one named, or the one before the applied one.
+func (t *target) rollbackTo(c *cobra.Command, args []string) (int, error) {
+	if len(args) == 1 {
+		return versionNumber(args[0])
+	}
+	list, err := t.configs(c)
+	if err != nil {
+		return 0, err
+	}
+	if len(list) < 2 {
+		return 0, fmt.Errorf("there is no version before the applied one (see \"heddle config history\")")
+	}
+	return list[len(list)-2].Number, nil
+}
+
+// hintFile says that the file has something else than what was brought back.
+func (d Deps) hintFile(cfg *api.AppliedConfig) {
+	b, err := os.ReadFile(cfg.File)
+	if err != nil || string(b) == cfg.Content {
+		return
+	}
+	d.warn(fmt.Sprintf("%s differs from what is applied now, and counts again when it is edited or reloaded: "+
+		"write this version into it with: heddle config show > %s", cfg.File, cfg.File))
+}
+
+// completeVersions offers the numbers of the history, with what applied them.
+func (t *target) completeVersions(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	list, err := t.configs(c)
+	if err != nil || len(args) > 1 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []string
+	for i := len(list) - 1; i >= 0; i-- {
+		out = append(out, fmt.Sprintf("%d\t%s, %s", list[i].Number, list[i].At.Local().Format(time.DateTime), list[i].By))
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// atMost checks that no more arguments are given than are named.
+func atMost(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) <= len(names) {
+			return nil
+		}
+		return usagef("%s takes at most %s; %d given (see %q)", c.CommandPath(), strings.Join(names, " "), len(args),
+			c.CommandPath()+" --help")
+	}
+}
