@@ -45,7 +45,9 @@ func (s *Store) History() History { return History{filepath.Join(s.dir, "history
 
 func (h History) index() string { return filepath.Join(h.dir, "versions.json") }
 
-func (h History) content(number int) string { return filepath.Join(h.dir, strconv.Itoa(number)+".yaml") }
+func (h History) content(number int) string {
+	return filepath.Join(h.dir, strconv.Itoa(number)+".yaml")
+}
 
 // versions is the content of the index.
 type versions struct {
