@@ -2,16 +2,15 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"heddle/internal/lab/bench"
+	"heddle/internal/lab/cmd"
 	"heddle/internal/lab/report"
 )
 
@@ -42,18 +41,20 @@ func (f *reportFlags) publish(w io.Writer, format report.Format, rep *report.Rep
 	return nil
 }
 
-// measure has run measure, with its progress on a terminal, until a hangup, and publishes what it reports.
-func (f *reportFlags) measure(c *cobra.Command, d Deps, format report.Format, run func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error)) error {
+// measure has run measure, with its progress on a terminal, and publishes what it reports.
+func (f *reportFlags) measure(c *cobra.Command, d Deps, run func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error)) error {
+	format, err := report.ParseFormat(f.output)
+	if err != nil {
+		return &UsageError{Err: err}
+	}
 	if err := f.report.check(c, nil); err != nil {
 		return err
 	}
-	progress, end := progressLine(d)
-	ctx, stop := untilHangup(c.Context())
-	defer stop()
-	rep, err := run(ctx, progress)
-	end()
+	p := newProgress(d.Stderr)
+	rep, err := run(c.Context(), p.part)
+	p.clear()
 	if err != nil {
-		return interrupted(ctx, err)
+		return err
 	}
 	return f.publish(d.Stdout, format, rep)
 }
@@ -86,27 +87,12 @@ func newBenchSwitch(d Deps) *cobra.Command {
 		Example: "  heddle bench switch\n  heddle bench switch --quick --only direct,heddle -o json --check",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			format, err := report.ParseFormat(flags.output)
-			if err != nil {
-				return &UsageError{Err: err}
-			}
-			if err := opts.Check(); err != nil {
-				return &UsageError{Err: err}
-			}
-			if os.Geteuid() != 0 {
-				return errors.New("bench switch makes network namespaces and devices: run it as root")
-			}
 			if quick {
 				hasten(c, &opts)
 			}
-			self, err := os.Executable()
-			if err != nil {
-				return err
-			}
-			opts.Heddle = []string{self}
-			return flags.measure(c, d, format, func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error) {
+			return flags.measure(c, d, func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error) {
 				opts.Progress = progress
-				return bench.Switch(ctx, opts)
+				return cmd.BenchSwitch(ctx, opts)
 			})
 		},
 	}
@@ -133,18 +119,4 @@ func hasten(c *cobra.Command, opts *bench.SwitchOptions) {
 	if c.Flags().Changed("warmup") {
 		opts.Warmup = asked.Warmup
 	}
-}
-
-// progressLine returns a function that shows on a terminal what is being done, in one line that renews itself, and one that
-// wipes the line. Elsewhere nothing is shown.
-func progressLine(d Deps) (show func(done, total int, what string), end func()) {
-	f, ok := d.Stderr.(*os.File)
-	if !ok || !isTerminal(f) {
-		return nil, func() {}
-	}
-	const wipe = "\r\x1b[K"
-	show = func(done, total int, what string) {
-		fmt.Fprintf(f, "%s%3d %%  %s", wipe, 100*done/max(total, 1), what)
-	}
-	return show, func() { fmt.Fprint(f, wipe) }
 }

@@ -2,13 +2,12 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"heddle/internal/lab/bench"
+	"heddle/internal/lab/cmd"
 	"heddle/internal/lab/report"
 )
 
@@ -26,27 +25,12 @@ func newBenchCapture(d Deps) *cobra.Command {
 		Example: "  heddle bench capture\n  heddle bench capture --quick -o json",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			format, err := report.ParseFormat(flags.output)
-			if err != nil {
-				return &UsageError{Err: err}
-			}
 			if quick {
 				hastenCaptures(c, &opts)
 			}
-			if err := opts.Check(); err != nil {
-				return &UsageError{Err: err}
-			}
-			if os.Geteuid() != 0 {
-				return errors.New("bench capture makes network namespaces and devices: run it as root")
-			}
-			self, err := os.Executable()
-			if err != nil {
-				return err
-			}
-			opts.Heddle = []string{self}
-			return flags.measure(c, d, format, func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error) {
+			return flags.measure(c, d, func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error) {
 				opts.Progress = progress
-				return bench.Capture(ctx, opts)
+				return cmd.BenchCapture(ctx, opts)
 			})
 		},
 	}

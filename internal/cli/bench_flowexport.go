@@ -2,15 +2,14 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"heddle/internal/lab/bench/flowexport"
+	"heddle/internal/lab/cmd"
 	"heddle/internal/lab/report"
 )
 
@@ -30,25 +29,12 @@ func newBenchFlowExport(d Deps) *cobra.Command {
 		Example: "  heddle bench flow-export\n  heddle bench flow-export --quick --check\n  heddle bench flow-export --cells udp-18,crr-4 --pairs 1 -o json",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			format, err := report.ParseFormat(flags.output)
-			if err != nil {
-				return &UsageError{Err: err}
-			}
 			if quick {
 				quicken(c, &opts)
 			}
-			if err := opts.Check(); err != nil {
-				return &UsageError{Err: err}
-			}
-			if os.Geteuid() != 0 {
-				return errors.New("bench flow-export makes network namespaces and devices: run it as root")
-			}
-			if opts.Heddle, err = os.Executable(); err != nil {
-				return err
-			}
-			return flags.measure(c, d, format, func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error) {
+			return flags.measure(c, d, func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error) {
 				opts.Progress = progress
-				return flowexport.Run(ctx, opts)
+				return cmd.BenchFlowExport(ctx, opts)
 			})
 		},
 	}

@@ -2,13 +2,12 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"heddle/internal/lab/bench"
+	"heddle/internal/lab/cmd"
 	"heddle/internal/lab/report"
 )
 
@@ -24,16 +23,9 @@ func newBenchFrame(d Deps) *cobra.Command {
 		Example: "  heddle bench frame\n  heddle bench frame --quick -o json --check",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			format, err := report.ParseFormat(flags.output)
-			if err != nil {
-				return &UsageError{Err: err}
-			}
-			if os.Geteuid() != 0 {
-				return errors.New("bench frame loads programs into the kernel: run it as root")
-			}
-			return flags.measure(c, d, format, func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error) {
+			return flags.measure(c, d, func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error) {
 				opts.Progress = progress
-				return bench.Frame(ctx, opts)
+				return cmd.BenchFrame(ctx, opts)
 			})
 		},
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/lab/bench"
+	"heddle/internal/lab/cmd"
 	"heddle/internal/lab/report"
 )
 
@@ -24,19 +25,12 @@ func newBenchIPFIXCodec(d Deps) *cobra.Command {
 		Example: "  heddle bench ipfix-codec\n  heddle bench ipfix-codec --quick -o json --check",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			format, err := report.ParseFormat(flags.output)
-			if err != nil {
-				return &UsageError{Err: err}
-			}
 			if quick {
 				opts.Quick()
 			}
-			if opts.Rounds < 1 || opts.Records < 1 {
-				return usagef("rounds and records must be positive")
-			}
-			return flags.measure(c, d, format, func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error) {
+			return flags.measure(c, d, func(ctx context.Context, progress func(done, total int, what string)) (*report.Report, error) {
 				opts.Progress = progress
-				return bench.Codec(ctx, opts)
+				return cmd.BenchCodec(ctx, opts)
 			})
 		},
 	}

@@ -2,13 +2,12 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"heddle/internal/lab/bench"
+	"heddle/internal/lab/cmd"
 	"heddle/internal/lab/report"
 )
 
@@ -24,20 +23,8 @@ func newBenchMetrics(d Deps) *cobra.Command {
 		Example: "  heddle bench metrics\n  heddle bench metrics --rounds 100 -o json --check",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			format, err := report.ParseFormat(flags.output)
-			if err != nil {
-				return &UsageError{Err: err}
-			}
-			if os.Geteuid() != 0 {
-				return errors.New("bench metrics runs an agent in a network namespace: run it as root")
-			}
-			self, err := os.Executable()
-			if err != nil {
-				return err
-			}
-			opts.Heddle = []string{self}
-			return flags.measure(c, d, format, func(ctx context.Context, _ func(done, total int, what string)) (*report.Report, error) {
-				return bench.Metrics(ctx, opts)
+			return flags.measure(c, d, func(ctx context.Context, _ func(done, total int, what string)) (*report.Report, error) {
+				return cmd.BenchMetrics(ctx, opts)
 			})
 		},
 	}

@@ -11,6 +11,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/host/interrupt"
+	"heddle/internal/lab/cmd"
 	"heddle/internal/spec"
 	"heddle/internal/spec/printable"
 )
@@ -27,12 +28,13 @@ func (e *SilentError) Error() string { return fmt.Sprintf("exit status %d", e.St
 func exitStatus(err error) int {
 	var silent *SilentError
 	var usage *UsageError
+	var asked *cmd.Fault
 	switch {
 	case errors.As(err, &silent):
 		return silent.Status
 	case errors.Is(err, interrupt.ErrInterrupted):
 		return ExitFailure
-	case errors.As(err, &usage), isFault(err):
+	case errors.As(err, &usage), errors.As(err, &asked), isFault(err):
 		return ExitUsage
 	}
 	return ExitFailure

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"heddle/internal/lab/cmd"
 	"heddle/internal/lab/experiment"
 )
 
@@ -52,7 +53,7 @@ func TestLabListNamesWhatComesWithTheProgram(t *testing.T) {
 	if status != ExitOK {
 		t.Fatalf("status %d: %s", status, stderr)
 	}
-	var l labList
+	var l cmd.List
 	if err := json.Unmarshal([]byte(stdout), &l); err != nil {
 		t.Fatal(err)
 	}

@@ -8,22 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"heddle/internal/lab"
-	"heddle/internal/lab/experiment"
+	"heddle/internal/lab/cmd"
 )
-
-// labList is what "lab list" shows.
-type labList struct {
-	Labs        []*lab.Record `json:"labs"`
-	Scenarios   []labEntry    `json:"scenarios"`
-	Experiments []labEntry    `json:"experiments"`
-}
-
-// labEntry is something that comes with the program.
-type labEntry struct {
-	Name  string `json:"name"`
-	Title string `json:"title"`
-}
 
 func newLabList(d Deps, runDir *string) *cobra.Command {
 	var out output
@@ -36,35 +22,18 @@ func newLabList(d Deps, runDir *string) *cobra.Command {
 			if err := out.check(); err != nil {
 				return err
 			}
-			l, err := collectLabs(*runDir)
+			l, err := cmd.Labs(*runDir)
 			if err != nil {
 				return err
 			}
-			return out.print(d, l, l.table)
+			return out.print(d, l, func(w io.Writer) error { return labTable(w, l) })
 		},
 	}
 	out.flag(c)
 	return c
 }
 
-func collectLabs(runDir string) (*labList, error) {
-	labs, err := lab.List(runDir)
-	if err != nil {
-		return nil, err
-	}
-	l := &labList{Labs: append([]*lab.Record{}, labs...)}
-	for _, name := range experiment.ScenarioNames() {
-		s, err := experiment.Scenario(name)
-		if err != nil {
-			return nil, err
-		}
-		l.Scenarios = append(l.Scenarios, labEntry{name, s.Title})
-	}
-	l.Experiments, err = experiments()
-	return l, err
-}
-
-func (l *labList) table(w io.Writer) error {
+func labTable(w io.Writer, l *cmd.List) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "LAB\tSTATE\tSCENARIO\tNODES")
 	for _, r := range l.Labs {
@@ -76,7 +45,7 @@ func (l *labList) table(w io.Writer) error {
 	}
 	for _, part := range []struct {
 		heading string
-		entries []labEntry
+		entries []cmd.Entry
 	}{{"SCENARIO", l.Scenarios}, {"EXPERIMENT", l.Experiments}} {
 		fmt.Fprintf(t, "\n%s\t\n", part.heading)
 		for _, e := range part.entries {

@@ -44,15 +44,3 @@ func TestAReportThatCannotBeWrittenIsToldBeforeAnythingRuns(t *testing.T) {
 		}
 	}
 }
-
-func TestEveryExperimentHasATitle(t *testing.T) {
-	all, err := experiments()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range all {
-		if e.Title == "" || experimentTitle(e.Name) != e.Title || experimentTitle(e.Name+" (simulated)") != e.Title {
-			t.Errorf("%q has the title %q", e.Name, e.Title)
-		}
-	}
-}

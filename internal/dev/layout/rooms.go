@@ -69,7 +69,7 @@ func rules() map[string]Rule {
 	stand(Workshop, true, "internal/lab/experiment", "internal/lab/report", "internal/lab/report/chart", "internal/lab/report/page", "internal/lab/scenario",
 		"internal/lab/sim")
 	stand(Workshop, false, "internal/diagnose/doctor", "internal/lab", "internal/lab/attack", "internal/lab/bench", "internal/lab/bench/flowexport",
-		"internal/lab/cputime", "internal/lab/hostile", "internal/lab/live", "internal/lab/msgsize", "internal/lab/netns", "internal/lab/outage",
+		"internal/lab/cmd", "internal/lab/cputime", "internal/lab/hostile", "internal/lab/live", "internal/lab/msgsize", "internal/lab/netns", "internal/lab/outage",
 		"internal/lab/qemu", "internal/lab/qemu/image", "internal/lab/run", "internal/lab/traffic")
 	stand(Verbs, true, "internal/cli/portable")
 	stand(Verbs, false, "internal/cli", "internal/cli/top")

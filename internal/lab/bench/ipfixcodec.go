@@ -28,6 +28,14 @@ type CodecOptions struct {
 // Quick sets rounds and records so that all of it takes a few seconds.
 func (o *CodecOptions) Quick() { o.Rounds, o.Records = 4, 200_000 }
 
+// Check says what is wrong with the options.
+func (o CodecOptions) Check() error {
+	if o.Rounds < 1 || o.Records < 1 {
+		return errors.New("rounds and records must be positive")
+	}
+	return nil
+}
+
 // Budgets of the codec, per record, and of an agent's export, per core.
 const (
 	encodeBudget = 300e-9 // seconds

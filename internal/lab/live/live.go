@@ -50,6 +50,12 @@ type effort struct {
 	rate          float64 // packets per second
 }
 
+// Check says whether the rows selected exist.
+func (o Options) Check() error {
+	_, err := chosen(o.Rows)
+	return err
+}
+
 func (o Options) effort() effort {
 	if o.Quick {
 		return effort{ports: 100, rounds: 4, rate: 10000}

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// progress is one line that is overwritten with what is being done now, where a person can see it.
+type progress struct {
+	terminal *os.File // nil: nobody watches
+	shown    bool
+}
+
+func newProgress(w io.Writer) *progress {
+	f, ok := w.(*os.File)
+	if !ok || !isTerminal(f) {
+		return &progress{}
+	}
+	return &progress{terminal: f}
+}
+
+func (p *progress) say(what string) {
+	if p.terminal == nil {
+		return
+	}
+	// A line that wraps could not be overwritten.
+	if width, _, err := term.GetSize(int(p.terminal.Fd())); err == nil && width > 1 && utf8.RuneCountInString(what) >= width {
+		what = string([]rune(what)[:width-1])
+	}
+	fmt.Fprintf(p.terminal, "%s%s", clearLine, what)
+	p.shown = true
+}
+
+// part says what is being done of how much.
+func (p *progress) part(done, total int, what string) {
+	p.say(fmt.Sprintf("%3d %%  %s", 100*done/max(total, 1), what))
+}
+
+func (p *progress) clear() {
+	if p.shown {
+		fmt.Fprint(p.terminal, clearLine)
+	}
+}

@@ -1,0 +1,76 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"heddle/internal/lab/bench"
+	"heddle/internal/lab/bench/flowexport"
+	"heddle/internal/lab/report"
+)
+
+// BenchSwitch compares Heddle with other ways of joining two guests.
+func BenchSwitch(ctx context.Context, o bench.SwitchOptions) (*report.Report, error) {
+	self, err := readyToMeasure(o.Check(), "bench switch makes network namespaces and devices")
+	if err != nil {
+		return nil, err
+	}
+	o.Heddle = []string{self}
+	return toTheEnd(ctx, func(ctx context.Context) (*report.Report, error) { return bench.Switch(ctx, o) })
+}
+
+// BenchFrame measures the kernel time of the switch program per frame.
+func BenchFrame(ctx context.Context, o bench.FrameOptions) (*report.Report, error) {
+	if _, err := readyToMeasure(nil, "bench frame loads programs into the kernel"); err != nil {
+		return nil, err
+	}
+	return toTheEnd(ctx, func(ctx context.Context) (*report.Report, error) { return bench.Frame(ctx, o) })
+}
+
+// BenchMetrics measures how long a scrape of the metrics takes.
+func BenchMetrics(ctx context.Context, o bench.MetricsOptions) (*report.Report, error) {
+	self, err := readyToMeasure(nil, "bench metrics runs an agent in a network namespace")
+	if err != nil {
+		return nil, err
+	}
+	o.Heddle = []string{self}
+	return toTheEnd(ctx, func(ctx context.Context) (*report.Report, error) { return bench.Metrics(ctx, o) })
+}
+
+// BenchCapture measures what a capture costs the ports.
+func BenchCapture(ctx context.Context, o bench.CaptureOptions) (*report.Report, error) {
+	self, err := readyToMeasure(o.Check(), "bench capture makes network namespaces and devices")
+	if err != nil {
+		return nil, err
+	}
+	o.Heddle = []string{self}
+	return toTheEnd(ctx, func(ctx context.Context) (*report.Report, error) { return bench.Capture(ctx, o) })
+}
+
+// BenchFlowExport measures what metering and export of flows cost.
+func BenchFlowExport(ctx context.Context, o flowexport.Options) (_ *report.Report, err error) {
+	if o.Heddle, err = readyToMeasure(o.Check(), "bench flow-export makes network namespaces and devices"); err != nil {
+		return nil, err
+	}
+	return toTheEnd(ctx, func(ctx context.Context) (*report.Report, error) { return flowexport.Run(ctx, o) })
+}
+
+// BenchCodec measures how many flow records a second a core writes, sends and reads. It takes no root.
+func BenchCodec(ctx context.Context, o bench.CodecOptions) (*report.Report, error) {
+	if err := o.Check(); err != nil {
+		return nil, &Fault{err}
+	}
+	return toTheEnd(ctx, func(ctx context.Context) (*report.Report, error) { return bench.Codec(ctx, o) })
+}
+
+// readyToMeasure turns what is wrong with the options into a Fault, asks for root, and gives the path of this program.
+func readyToMeasure(wrong error, what string) (self string, err error) {
+	if wrong != nil {
+		return "", &Fault{wrong}
+	}
+	if os.Geteuid() != 0 {
+		return "", fmt.Errorf("%s: run it as root", what)
+	}
+	return os.Executable()
+}

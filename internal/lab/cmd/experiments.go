@@ -1,0 +1,134 @@
+package cmd
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"heddle/internal/lab/attack"
+	"heddle/internal/lab/experiment"
+	"heddle/internal/lab/hostile"
+	"heddle/internal/lab/live"
+	"heddle/internal/lab/msgsize"
+	"heddle/internal/lab/outage"
+	"heddle/internal/lab/report"
+)
+
+// Entry is something that comes with the program.
+type Entry struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+}
+
+// program is an experiment with a program of its own, on real traffic only.
+type program struct {
+	Entry
+	// check says what is wrong with what was asked for.
+	check func(Run) error
+	run   func(context.Context, Run) (*report.Report, error)
+}
+
+// programs lists the experiments with a program of their own.
+func programs() []program {
+	return []program{
+		own(live.Name, live.Title, liveOptions, live.Options.Check, runLive),
+		own(outage.Name, outage.Title, outageOptions, outage.Options.Check, outage.Run),
+		own(outage.TeamingName, outage.TeamingTitle, outageOptions, outage.Options.CheckTeaming, outage.RunTeaming),
+		own(hostile.Name, hostile.Title, hostileOptions, hostile.Options.Check, runHostile),
+		own(attack.Name, attack.Title, attackOptions, attack.Options.Check, attack.Run),
+		own(msgsize.Name, msgsize.Title, msgsizeOptions, msgsize.Options.Check, runMsgsize),
+	}
+}
+
+// own makes a program of the functions of its package, which has options of its own.
+func own[O any](name, title string, options func(Run) O, check func(O) error, run func(context.Context, O) (*report.Report, error)) program {
+	return program{
+		Entry: Entry{name, title},
+		check: func(r Run) error { return check(options(r)) },
+		run:   func(ctx context.Context, r Run) (*report.Report, error) { return run(ctx, options(r)) },
+	}
+}
+
+func liveOptions(r Run) live.Options {
+	return live.Options{RunDir: r.RunDir, Quick: r.Quick, Rows: r.Rows, Progress: r.Progress}
+}
+
+func outageOptions(r Run) outage.Options {
+	return outage.Options{RunDir: r.RunDir, Quick: r.Quick, Rows: r.Rows, Progress: r.Progress}
+}
+
+func hostileOptions(r Run) hostile.Options {
+	return hostile.Options{RunDir: r.RunDir, Quick: r.Quick, Rows: r.Rows, Progress: r.Progress}
+}
+
+func attackOptions(r Run) attack.Options {
+	return attack.Options{RunDir: r.RunDir, Quick: r.Quick, Rows: r.Rows, Progress: r.Progress}
+}
+
+func msgsizeOptions(r Run) msgsize.Options {
+	return msgsize.Options{RunDir: r.RunDir, Quick: r.Quick, Rows: r.Rows, Progress: r.Progress}
+}
+
+func runLive(ctx context.Context, o live.Options) (*report.Report, error) {
+	all, ports, err := live.Run(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return live.Report(all, ports), nil
+}
+
+func runHostile(ctx context.Context, o hostile.Options) (*report.Report, error) {
+	all, err := hostile.Run(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return hostile.Report(all), nil
+}
+
+func runMsgsize(ctx context.Context, o msgsize.Options) (*report.Report, error) {
+	m, err := msgsize.Run(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return m.Report(), nil
+}
+
+// Experiments lists everything that "lab run" runs: those of rows and scenarios, then those with a program of their own.
+func Experiments() ([]Entry, error) {
+	var all []Entry
+	for _, name := range experiment.Names() {
+		e, err := experiment.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Entry{name, e.Title})
+	}
+	for _, p := range programs() {
+		all = append(all, p.Entry)
+	}
+	return all, nil
+}
+
+// ExperimentNames are the names of everything that "lab run" runs.
+func ExperimentNames() []string {
+	names := slices.Clone(experiment.Names())
+	for _, p := range programs() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// title says what the experiment of a report shows; "" when there is none of that name.
+func title(reported string) string {
+	name, _, _ := strings.Cut(reported, " ") // what follows says how it was run, as in "NAME (simulated)"
+	all, err := Experiments()
+	if err != nil {
+		return ""
+	}
+	for _, e := range all {
+		if e.Name == name {
+			return e.Title
+		}
+	}
+	return ""
+}

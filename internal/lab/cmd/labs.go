@@ -1,0 +1,128 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"heddle/internal/host/interrupt"
+	"heddle/internal/lab"
+	"heddle/internal/lab/experiment"
+	"heddle/internal/lab/scenario"
+)
+
+// Up builds the lab of a built-in scenario, of a row of an experiment written EXPERIMENT/ROW, or of a file, and leaves it running.
+func Up(ctx context.Context, what string, o lab.Options) (*lab.Record, error) {
+	s, err := findScenario(ctx, what)
+	if err != nil {
+		return nil, asFault(err)
+	}
+	if err := needRoot("build a lab"); err != nil {
+		return nil, err
+	}
+	l, err := toTheEnd(ctx, func(ctx context.Context) (*lab.Lab, error) { return lab.Build(ctx, s, o) })
+	if err != nil {
+		return nil, err
+	}
+	return l.Record, nil
+}
+
+// findScenario takes a built-in scenario, a row of an experiment written EXPERIMENT/ROW, or a file.
+func findScenario(ctx context.Context, arg string) (*scenario.Scenario, error) {
+	if name, row, ok := strings.Cut(arg, "/"); ok && slices.Contains(experiment.Names(), name) {
+		e, err := experiment.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		r := e.Row(row)
+		if r == nil {
+			return nil, faultf("experiment %q has no row %q", name, row)
+		}
+		return r.Scenario, nil
+	}
+	if !strings.ContainsAny(arg, "./") {
+		return experiment.Scenario(arg)
+	}
+	return interrupt.Do(ctx, func() (*scenario.Scenario, error) { return scenario.Load(arg) })
+}
+
+// Down removes a lab, also one that was left half-built.
+func Down(ctx context.Context, runDir, name string) error {
+	err := lab.Down(ctx, runDir, name)
+	if errors.Is(err, lab.ErrUnknown) {
+		return &Fault{err}
+	}
+	return err
+}
+
+// List is what there is: labs that are up, and what can be built and run.
+type List struct {
+	Labs        []*lab.Record `json:"labs"`
+	Scenarios   []Entry       `json:"scenarios"`
+	Experiments []Entry       `json:"experiments"`
+}
+
+// Labs lists them.
+func Labs(runDir string) (*List, error) {
+	labs, err := lab.List(runDir)
+	if err != nil {
+		return nil, err
+	}
+	l := &List{Labs: append([]*lab.Record{}, labs...)}
+	for _, name := range experiment.ScenarioNames() {
+		s, err := experiment.Scenario(name)
+		if err != nil {
+			return nil, err
+		}
+		l.Scenarios = append(l.Scenarios, Entry{name, s.Title})
+	}
+	l.Experiments, err = Experiments()
+	return l, err
+}
+
+// Exec is a command to run in a node of a lab.
+type Exec struct {
+	RunDir, Lab, Node string
+	Command           []string
+	Stdin             io.Reader
+	Stdout, Stderr    io.Writer
+}
+
+// Run runs the command in the node's namespace and gives its exit status. Unlike "ip netns exec" it leaves the mounts alone, so that
+// what agents pinned stays visible.
+func (e Exec) Run(ctx context.Context) (status int, err error) {
+	ns, err := lab.Namespace(e.RunDir, e.Lab, e.Node)
+	if err != nil {
+		return 0, &Fault{err}
+	}
+	if err := needRoot("enter a lab"); err != nil {
+		return 0, err
+	}
+	c := exec.CommandContext(ctx, e.Command[0], e.Command[1:]...)
+	c.Stdin, c.Stdout, c.Stderr = e.Stdin, e.Stdout, e.Stderr
+	if err := ns.Start(c); err != nil {
+		return 0, fmt.Errorf("start %s: %w", e.Command[0], err)
+	}
+	if c.Wait() != nil {
+		return max(1, c.ProcessState.ExitCode()), nil
+	}
+	return 0, nil
+}
+
+// KeepGuest keeps one QEMU guest of a lab, of that description in JSON, until ctx ends.
+func KeepGuest(ctx context.Context, description string) error {
+	var g lab.GuestSpec
+	if err := json.Unmarshal([]byte(description), &g); err != nil {
+		return faultf("unreadable guest: %v", err)
+	}
+	err := lab.KeepGuest(ctx, g)
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
