@@ -92,9 +92,9 @@ func (ef *effect) timed(out *api.Applied, readAt int64, change func() error) err
 		return err
 	}
 	if ef.flip != before {
-		out.InForceMs = float64(ef.flip.After-readAt) / 1e6
+		out.InForceSeconds = float64(ef.flip.After-readAt) / 1e9
 		out.InForceAt = &api.Instant{Before: ef.flip.Before, After: ef.flip.After}
-		ef.log.Info("in force", slog.Float64("ms", out.InForceMs))
+		ef.log.Info("in force", slog.Float64("ms", out.InForceSeconds*1e3))
 		ef.littered = true
 	}
 	return nil

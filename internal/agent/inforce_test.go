@@ -120,7 +120,7 @@ func TestInForceIsCountedFromTheInput(t *testing.T) {
 		out, err = r.commands.Move(ctx, api.Move{Port: "a", PortGroup: "other", ReadAt: read})
 		return err
 	})
-	if err != nil || out.InForceMs != 2.5 || *out.InForceAt != (api.Instant{Before: read + 2_000_000, After: read + 2_500_000}) {
+	if err != nil || out.InForceSeconds != 2.5e-3 || *out.InForceAt != (api.Instant{Before: read + 2_000_000, After: read + 2_500_000}) {
 		t.Errorf("%+v, %v", out, err)
 	}
 }

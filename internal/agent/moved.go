@@ -46,12 +46,12 @@ func (t *teaming) publishMove(m teams.Move, ports int, took time.Duration) {
 	if ports == 1 {
 		who = "1 port uses"
 	}
-	ms, after := float64(took)/float64(time.Millisecond), ""
+	after := ""
 	if took > 0 {
-		after = fmt.Sprintf(" after %.1f ms", ms)
+		after = fmt.Sprintf(" after %.1f ms", took.Seconds()*1e3)
 	}
 	text := fmt.Sprintf("%s %s instead of %s%s: %s", who, none(m.To), none(m.From), after, m.Why)
-	t.events.Publish(event.Event{Kind: event.Failover, Switch: m.Switch, From: m.From, To: m.To, Ports: ports, TookMs: ms, Text: text})
+	t.events.Publish(event.Event{Kind: event.Failover, Switch: m.Switch, From: m.From, To: m.To, Ports: ports, TookSeconds: took.Seconds(), Text: text})
 	t.meters.FailedOver(m.Switch)
 	t.log.Info("failover", "switch", m.Switch, "from", m.From, "to", m.To, "ports", ports, "what", text)
 }

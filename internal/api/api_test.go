@@ -28,7 +28,7 @@ type echo struct {
 }
 
 func (e *echo) State(context.Context) (*State, error) {
-	return &State{Switches: []Switch{}, PortGroups: []PortGroup{}, Uplinks: []Uplink{}, Ports: []Port{{Name: "p", Effective: []plan.Row{{Policy: "blocked", Value: "false", From: "x"}}}}}, e.err
+	return &State{Switches: []Switch{}, PortGroups: []PortGroup{}, Uplinks: []Uplink{}, Ports: []Port{{Name: "p", Effective: []plan.Row{{Policy: "blocked", Value: plan.FieldValueOf(false), From: plan.Source{Level: plan.FromPort, Name: "p"}}}}}}, e.err
 }
 func (e *echo) Stats(context.Context) ([]Stats, error) {
 	return []Stats{{Name: "p", Counters: []Counter{{"packetsInUnicast", 1 << 60}}}}, e.err
@@ -69,7 +69,7 @@ func (e *echo) Activate(_ context.Context, q Activate) error { e.got = q; return
 func (e *echo) Disconnect(_ context.Context, q Disconnect) error { e.got = q; return e.err }
 func (e *echo) Block(_ context.Context, q Block) (*Applied, error) {
 	e.got = q
-	return &Applied{InForceMs: 1.5, InForceAt: &Instant{1, 2}}, e.err
+	return &Applied{InForceSeconds: 1.5, InForceAt: &Instant{1, 2}}, e.err
 }
 func (e *echo) Move(_ context.Context, q Move) (*Applied, error) {
 	e.got = q

@@ -12,7 +12,7 @@ import (
 
 // Version is the version of the protocol. The agent refuses a client of another version, and says which it speaks. It changes when the contract does
 // in a way that a program of the version before would misread; what is only added does not change it.
-const Version = 3
+const Version = 4
 
 // AgentInfo says which agent answers.
 type AgentInfo struct {
@@ -55,8 +55,8 @@ type Switch struct {
 	ReversePath            bool      `json:"reversePath"`
 	ReversePathPromiscuous bool      `json:"reversePathPromiscuous"`
 	BlockGuestBPDU         bool      `json:"blockGuestBPDU"`
-	// IPFIX is how the switch's flows are timed, kept and exported, as rows in the words of the configuration file.
-	IPFIX []plan.Row `json:"ipfix"`
+	// IPFIX is how the switch's flows are timed, kept and exported.
+	IPFIX *IPFIX `json:"ipfix"`
 }
 
 // PortGroup is one port group with the policy its ports inherit.
@@ -167,13 +167,13 @@ type Wait struct {
 
 // Stats are the counters of one port or uplink: the 18 of a VDS under their names, and ours.
 type Stats struct {
-	Switch   string     `json:"switch"`
-	Name     string     `json:"name"`
-	Uplink   bool       `json:"uplink"`
-	Counters []Counter  `json:"counters"`
-	Extra    []Counter  `json:"extra"`
-	Drops    []ReasonNo `json:"drops"`
-	Refused  []ReasonNo `json:"refused"`
+	Switch   string       `json:"switch"`
+	Name     string       `json:"name"`
+	Uplink   bool         `json:"uplink"`
+	Counters Counters     `json:"counters"`
+	Extra    Counters     `json:"extra"`
+	Drops    ReasonCounts `json:"drops"`
+	Refused  ReasonCounts `json:"refused"`
 	// PortGroup is a port's; "" of an uplink.
 	PortGroup string `json:"portGroup,omitempty"`
 	// ReadAt is when the counters were read, in nanoseconds of CLOCK_MONOTONIC.
@@ -220,18 +220,6 @@ type PortAccount struct {
 	Fault     string `json:"fault,omitempty"`
 }
 
-// Counter is one counter; its name is VMware's where there is one.
-type Counter struct {
-	Name  string `json:"name"`
-	Value uint64 `json:"value"`
-}
-
-// ReasonNo counts frames dropped, or copies refused, for one reason.
-type ReasonNo struct {
-	Reason string `json:"reason"`
-	Value  uint64 `json:"value"`
-}
-
 // MAC is one address a switch knows.
 type MAC struct {
 	Switch string       `json:"switch"`
@@ -267,10 +255,9 @@ type Applied struct {
 	// RunsBefore are programs of somebody else on the devices that the change is about. They see frames before the switch does, so
 	// that the change may not hold for all of them; each is a warning, too.
 	RunsBefore []ProgramBefore `json:"runsBefore,omitempty"`
-	// InForceMs is how long after the command had read its input the changes were in force, for all ports at one instant, in
-	// milliseconds; 0 when nothing had to change in the kernel. The command returns later, when everything is remembered and
+	// InForceSeconds is how long after the command had read its input the changes were in force, for all ports at one instant; 0 when nothing had to change in the kernel. The command returns later, when everything is remembered and
 	// every device attached.
-	InForceMs float64 `json:"inForceMs,omitempty"`
+	InForceSeconds float64 `json:"inForceSeconds,omitempty"`
 	// InForceAt is that instant.
 	InForceAt *Instant `json:"inForceAt,omitempty"`
 	// Trial is that of a change which concerns the way to the host's own addresses; nil for any other.

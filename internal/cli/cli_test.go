@@ -194,7 +194,8 @@ func (c *console) must(args ...string) string {
 // furnished is a stand-in with one of everything, and names as long as they may be.
 func furnished() *standIn {
 	long := strings.Repeat("n", 63)
-	rows := []plan.Row{{Policy: "vlan", Value: "access 100", From: "port group web"}, {Policy: "security.promiscuous", Value: "reject", From: "built-in default"}}
+	rows := []plan.Row{{Policy: "vlan", Value: plan.FieldValueOf(plan.VLAN{Mode: plan.VLANAccess, ID: 100}), From: plan.Source{Level: plan.FromPortGroup, Name: "web"}},
+		{Policy: "security.promiscuous", Value: plan.FieldValueOf("reject"), From: plan.Source{Level: plan.FromBuiltIn}}}
 	s := &standIn{state: api.State{
 		Switches:   []api.Switch{{Name: "lab", Kind: spec.Distributed, MTU: 9000, PortGroups: 1, Ports: 2, PortsUp: 1, Uplinks: []string{"uplink1"}, UplinksUp: 1, ReversePath: true}},
 		PortGroups: []api.PortGroup{{Switch: "lab", Name: "web", VLAN: plan.VLAN{Mode: plan.VLANAccess, ID: 100}, Ports: 2, PortsUp: 1, Overrides: []string{"blocked"}, Reset: true, Policy: rows}},
@@ -331,11 +332,11 @@ func TestApplyPrintsADifferenceAPersonCanRead(t *testing.T) {
 	if d := cmp.Diff(want, out); d != "" || errs != "warning: no device\n" {
 		t.Errorf("%s\n%s", d, errs)
 	}
-	s.applied = api.Applied{InForceMs: 4.25, InForceAt: &api.Instant{Before: 1, After: 2}, Changes: s.applied.Changes[:1]}
+	s.applied = api.Applied{InForceSeconds: 0.00425, InForceAt: &api.Instant{Before: 1, After: 2}, Changes: s.applied.Changes[:1]}
 	if out, _, _ := c.run("apply", "-f", "-"); out != "- port old\nactive after 4.2 ms, for all ports at one instant\n" {
 		t.Errorf("put into force: %q", out)
 	}
-	if out, _, _ := c.run("port", "move", "p", "--port-group", "g", "-o", "json"); !strings.Contains(out, `"inForceMs": 4.25`) {
+	if out, _, _ := c.run("port", "move", "p", "--port-group", "g", "-o", "json"); !strings.Contains(out, `"inForceSeconds": 0.00425`) {
 		t.Errorf("a move as JSON: %s", out)
 	}
 	s.applied = api.Applied{Changes: []api.Change{}}

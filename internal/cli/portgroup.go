@@ -38,7 +38,7 @@ func newPortGroupList(d Deps, t *target) *cobra.Command {
 func value(rows []plan.Row, field string) string {
 	for _, r := range rows {
 		if r.Policy == field {
-			return r.Value
+			return r.Value.String()
 		}
 	}
 	return "-"
@@ -92,7 +92,7 @@ func newPortGroupShow(d Deps, t *target) *cobra.Command {
 func printRows(w io.Writer, rows []plan.Row) error {
 	tab := &table{head: []string{"POLICY", "VALUE", "FROM"}, keep: map[int]bool{0: true}}
 	for _, r := range rows {
-		tab.add(r.Policy, r.Value, r.From)
+		tab.add(r.Policy, r.Value.String(), r.From.String())
 	}
 	return tab.write(w)
 }

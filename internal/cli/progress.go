@@ -103,6 +103,6 @@ func printInForce(d Deps, out *api.Applied) error {
 	if out.InForceAt == nil {
 		return nil
 	}
-	_, err := fmt.Fprintf(d.Stdout, "active after %.1f ms, for all ports at one instant\n", out.InForceMs)
+	_, err := fmt.Fprintf(d.Stdout, "active after %.1f ms, for all ports at one instant\n", out.InForceSeconds*1e3)
 	return err
 }

@@ -1,14 +1,18 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
+	"heddle/internal/plan"
 )
 
 func newSwitch(d Deps) *cobra.Command {
@@ -60,13 +64,36 @@ func newSwitchShow(d Deps, t *target) *cobra.Command {
 					{"checks.reversePathPromiscuous", strconv.FormatBool(sw.ReversePathPromiscuous)},
 					{"checks.blockGuestBPDU", strconv.FormatBool(sw.BlockGuestBPDU)},
 				}
-				for _, r := range sw.IPFIX {
-					rows = append(rows, [2]string{r.Policy, r.Value})
-				}
-				return properties(w, rows)
+				return properties(w, append(rows, ipfixProperties(sw.IPFIX)...))
 			})
 		},
 	}
 	o.flag(c)
 	return c
+}
+
+// ipfixProperties are the settings in the words of the configuration file.
+func ipfixProperties(x *api.IPFIX) [][2]string {
+	if x == nil {
+		return nil
+	}
+	collectors := make([]string, len(x.Collectors))
+	for i, c := range x.Collectors {
+		collectors[i] = c.String()
+	}
+	rows := [][2]string{
+		{"ipfix.collectors", cmp.Or(strings.Join(collectors, ", "), "none")},
+		{"ipfix.observationDomainId", strconv.FormatUint(uint64(x.ObservationDomainID), 10)},
+		{"ipfix.switchIpAddress", x.SwitchIPAddress},
+		{"ipfix.activeFlowTimeout", period(x.ActiveFlowTimeoutSeconds)}, {"ipfix.idleFlowTimeout", period(x.IdleFlowTimeoutSeconds)},
+		{"ipfix.samplingRate", strconv.Itoa(x.SamplingRate)}, {"ipfix.internalFlowsOnly", strconv.FormatBool(x.InternalFlowsOnly)},
+		{"ipfix.biflow", strconv.FormatBool(x.Biflow)}, {"ipfix.templates.every", period(x.TemplatesEverySeconds)},
+		{"ipfix.templates.packets", strconv.Itoa(x.TemplatesPackets)}, {"ipfix.maxFlows", strconv.Itoa(x.MaxFlows)}, {"ipfix.mtu", number(x.MTU)},
+	}
+	return slices.DeleteFunc(rows, func(r [2]string) bool { return r[1] == "" }) // what has no default and is not set
+}
+
+// period is a duration as the configuration file writes it: "10m".
+func period(seconds float64) string {
+	return plan.FieldValueOf(time.Duration(seconds * float64(time.Second))).String()
 }

@@ -37,6 +37,8 @@ type Field struct {
 	PortOnly bool
 	// OfUplinks: an uplink has the field too, and inherits nothing of it.
 	OfUplinks bool
+	// Unit is what a number counts.
+	Unit string
 	// Reasons are those for which frames or copies go no further because of the field.
 	Reasons []abi.Reason
 
@@ -48,7 +50,7 @@ type access struct {
 	Kind    Kind
 	builtIn func(*Effective, *spec.Switch)
 	inherit func(*Effective, *spec.Policy, Level)
-	show    func(*Effective) string
+	value   func(*Effective) FieldValue
 	from    func(*Effective) Level
 	own     func(*spec.Policy) (string, bool)
 	parse   func(*spec.Policy, string) error
@@ -57,7 +59,7 @@ type access struct {
 // form is how values of a field are converted: S is the type in the file, whose zero value means "inherited", T that in the plan.
 type form[S comparable, T any] struct {
 	read  func(S) (T, bool) // false = the level does not set the field
-	show  func(T) string
+	typed func(T) FieldValue
 	write func(S) string
 	parse func(string) (S, error)
 }
@@ -72,8 +74,8 @@ func accessTo[S comparable, T any](k Kind, f form[S, T], otherwise func(*spec.Sw
 				*in(e) = Value[T]{v, from}
 			}
 		},
-		show: func(e *Effective) string { return f.show(in(e).V) },
-		from: func(e *Effective) Level { return in(e).From },
+		value: func(e *Effective) FieldValue { return f.typed(in(e).V) },
+		from:  func(e *Effective) Level { return in(e).From },
 		own: func(p *spec.Policy) (string, bool) {
 			var unset S
 			if s := *at(p); s != unset {
@@ -92,27 +94,27 @@ func accessTo[S comparable, T any](k Kind, f form[S, T], otherwise func(*spec.Sw
 func always[T any](v T) func(*spec.Switch) T { return func(*spec.Switch) T { return v } }
 
 func truth(otherwise bool, in func(*Effective) *Value[bool], at func(*spec.Policy) **bool) access {
-	return accessTo(KindTruth, form[*bool, bool]{read: pointed[bool], show: yesNo, write: written(yesNo), parse: toPointer(strconv.ParseBool)}, always(otherwise), in, at)
+	return accessTo(KindTruth, form[*bool, bool]{read: pointed[bool], typed: FieldValueOf[bool], write: written(yesNo), parse: toPointer(strconv.ParseBool)}, always(otherwise), in, at)
 }
 
 func verdict(otherwise spec.Answer, in func(*Effective) *Value[bool], at func(*spec.Policy) *spec.Answer) access {
 	read := func(a spec.Answer) (bool, bool) { return a == spec.Accept, a != "" }
-	return accessTo(KindAnswer, form[spec.Answer, bool]{read: read, show: answer, write: text[spec.Answer], parse: asWord[spec.Answer]},
+	return accessTo(KindAnswer, form[spec.Answer, bool]{read: read, typed: func(v bool) FieldValue { return FieldValueOf(answer(v)) }, write: text[spec.Answer], parse: asWord[spec.Answer]},
 		always(otherwise == spec.Accept), in, at)
 }
 
 func number(otherwise int, in func(*Effective) *Value[int], at func(*spec.Policy) **int) access {
-	return accessTo(KindNumber, form[*int, int]{read: pointed[int], show: strconv.Itoa, write: written(strconv.Itoa), parse: toPointer(strconv.Atoi)}, always(otherwise), in, at)
+	return accessTo(KindNumber, form[*int, int]{read: pointed[int], typed: FieldValueOf[int], write: written(strconv.Itoa), parse: toPointer(strconv.Atoi)}, always(otherwise), in, at)
 }
 
 // period is a duration; read says which texts are one that the field may have.
 func period(otherwise time.Duration, read func(string) (time.Duration, bool), in func(*Effective) *Value[time.Duration], at func(*spec.Policy) *string) access {
-	return accessTo(KindDuration, form[string, time.Duration]{read: read, show: duration, write: text[string], parse: asWord[string]}, always(otherwise), in, at)
+	return accessTo(KindDuration, form[string, time.Duration]{read: read, typed: FieldValueOf[time.Duration], write: text[string], parse: asWord[string]}, always(otherwise), in, at)
 }
 
 func choice[S ~string](otherwise S, in func(*Effective) *Value[S], at func(*spec.Policy) *S) access {
 	read := func(s S) (S, bool) { return s, s != "" }
-	return accessTo(KindChoice, form[S, S]{read: read, show: text[S], write: text[S], parse: asWord[S]}, always(otherwise), in, at)
+	return accessTo(KindChoice, form[S, S]{read: read, typed: func(v S) FieldValue { return FieldValueOf(string(v)) }, write: text[S], parse: asWord[S]}, always(otherwise), in, at)
 }
 
 func list(otherwise func(*spec.Switch) []string, in func(*Effective) *Value[[]string], at func(*spec.Policy) **[]string) access {
@@ -123,7 +125,7 @@ func list(otherwise func(*spec.Switch) []string, in func(*Effective) *Value[[]st
 		return append([]string{}, *p...), true
 	}
 	joined := func(l []string) string { return strings.Join(l, ",") }
-	return accessTo(KindList, form[*[]string, []string]{read: read, show: names, write: written(joined), parse: toPointer(split)}, otherwise, in, at)
+	return accessTo(KindList, form[*[]string, []string]{read: read, typed: FieldValueOf[[]string], write: written(joined), parse: toPointer(split)}, otherwise, in, at)
 }
 
 // vlanPolicy has no text form of its own: it is written as one of three fields.
@@ -138,7 +140,7 @@ func vlanPolicy(in func(*Effective) *Value[VLAN], at func(*spec.Policy) **spec.V
 	parse := func(string) (*spec.VLAN, error) {
 		return nil, fmt.Errorf("a VLAN policy is given as none, access or trunk")
 	}
-	return accessTo(KindVLAN, form[*spec.VLAN, VLAN]{read: read, show: VLAN.String, write: write, parse: parse}, always(VLAN{Mode: VLANNone}), in, at)
+	return accessTo(KindVLAN, form[*spec.VLAN, VLAN]{read: read, typed: FieldValueOf[VLAN], write: write, parse: parse}, always(VLAN{Mode: VLANNone}), in, at)
 }
 
 func pointed[T any](p *T) (T, bool) {
@@ -199,17 +201,25 @@ func (f Field) Parse(p *spec.Policy, text string) error { return f.parse(p, text
 // Own is what p sets the field to, in the form that Parse reads; false when it does not set it.
 func (f Field) Own(p *spec.Policy) (text string, set bool) { return f.own(p) }
 
-// Value is the field's effective value in words, Level where it came from.
-func (f Field) Value(e *Effective) string { return f.show(e) }
+// Value is the field's effective value, Level where it came from.
+func (f Field) Value(e *Effective) FieldValue { return f.value(e) }
 
 // Level is where the field's effective value came from.
 func (f Field) Level(e *Effective) Level { return f.from(e) }
+
+// unit is what the field's number counts, "" for what is no number.
+func (f Field) unit() string {
+	if f.Kind == KindDuration {
+		return UnitSeconds
+	}
+	return f.Unit
+}
 
 // BuiltIn is the field's value on a switch where no level sets it, as the file has it: a list in brackets.
 func (f Field) BuiltIn(s *spec.Switch) string {
 	var e Effective
 	f.builtIn(&e, s)
-	v := f.show(&e)
+	v := f.value(&e).String()
 	switch {
 	case f.Kind != KindList:
 		return v

@@ -95,7 +95,7 @@ func TestEachFieldReadsWhatItWrites(t *testing.T) {
 			if text == "" {
 				want = "none"
 			}
-			if f.Value(e) != want || f.Level(e) != FromPortGroup {
+			if f.Value(e).String() != want || f.Level(e) != FromPortGroup {
 				t.Errorf("%s: %q comes to %q from the %s", f.Path, text, f.Value(e), f.Level(e))
 			}
 		}

@@ -111,33 +111,6 @@ func (m Monitoring) String() string {
 	return string(m.Observe.V)
 }
 
-// Rows are the settings in the words of the configuration file, those that are set or have a default. They have no level: they are the
-// switch's alone.
-func (x IPFIX) Rows() []Row {
-	collectors := make([]string, len(x.Collectors))
-	for i, c := range x.Collectors {
-		collectors[i] = c.String() + " (" + string(c.Shape) + ")"
-	}
-	rows := []Row{{Policy: "ipfix.collectors", Value: names(collectors)}}
-	add := func(field, value string) { rows = append(rows, Row{Policy: "ipfix." + field, Value: value}) }
-	add("observationDomainId", strconv.FormatUint(uint64(x.ObservationDomain), 10))
-	if x.SwitchAddress != "" {
-		add("switchIpAddress", x.SwitchAddress)
-	}
-	add("activeFlowTimeout", duration(x.ActiveTimeout))
-	add("idleFlowTimeout", duration(x.IdleTimeout))
-	add("samplingRate", strconv.Itoa(x.SamplingRate))
-	add("internalFlowsOnly", yesNo(x.InternalOnly))
-	add("biflow", yesNo(x.Biflow))
-	add("templates.every", duration(x.TemplateEvery))
-	add("templates.packets", strconv.Itoa(x.TemplatePackets))
-	add("maxFlows", strconv.Itoa(x.MaxFlows))
-	if x.MTU != 0 {
-		add("mtu", strconv.Itoa(x.MTU))
-	}
-	return rows
-}
-
 // Equal says whether the settings are the same.
 func (x IPFIX) Equal(y IPFIX) bool {
 	same := slices.Equal(x.Collectors, y.Collectors)

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"heddle/internal/spec"
 )
 
 // The JSON form of a plan: values as a person writes them in the configuration file, so that what the agent's API
@@ -57,23 +55,24 @@ func (v *Value[T]) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// vlanJSON is the form of a VLAN policy, that of the configuration file with the trunk's ranges joined.
+// vlanJSON is the form of a VLAN policy: mode says which of the others there is.
 type vlanJSON struct {
-	None   bool     `json:"none,omitempty"`
+	Mode   string   `json:"mode"`
 	Access uint16   `json:"access,omitempty"`
 	Trunk  *VLANSet `json:"trunk,omitempty"`
 	Outer  string   `json:"outer,omitempty"`
 }
 
-// MarshalJSON writes {"none": true}, {"access": 100} or {"trunk": "0,10-20", "outer": "802.1q"}.
+// MarshalJSON writes {"mode": "none"}, {"mode": "access", "access": 100} or {"mode": "trunk", "trunk": […], "outer": "802.1q"}.
 func (w VLAN) MarshalJSON() ([]byte, error) {
+	j := vlanJSON{Mode: w.Mode.String()}
 	switch w.Mode {
 	case VLANAccess:
-		return json.Marshal(vlanJSON{Access: w.ID})
+		j.Access = w.ID
 	case VLANTrunk:
-		return json.Marshal(vlanJSON{Trunk: &w.Set, Outer: w.outer()})
+		j.Trunk, j.Outer = &w.Set, w.outer()
 	}
-	return json.Marshal(vlanJSON{None: true})
+	return json.Marshal(j)
 }
 
 // UnmarshalJSON is the inverse of MarshalJSON.
@@ -82,12 +81,13 @@ func (w *VLAN) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &j); err != nil {
 		return err
 	}
+	*w = VLAN{Mode: VLANUnknown}
 	switch {
-	case j.Trunk != nil:
+	case j.Mode == VLANTrunk.String() && j.Trunk != nil:
 		*w = VLAN{Mode: VLANTrunk, Set: *j.Trunk, AD: j.Outer == outerAD}
-	case j.Access != 0:
+	case j.Mode == VLANAccess.String():
 		*w = VLAN{Mode: VLANAccess, ID: j.Access}
-	default:
+	case j.Mode == VLANNone.String():
 		*w = VLAN{Mode: VLANNone}
 	}
 	return nil
@@ -106,21 +106,42 @@ func (w VLAN) outer() string {
 	return outerQ
 }
 
-// MarshalText writes the set as ranges: "0,10-20".
-func (s VLANSet) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+// VLANRange is VLANs from First to Last; 0 stands for untagged frames.
+type VLANRange struct {
+	First uint16 `json:"first"`
+	Last  uint16 `json:"last"`
+}
 
-// UnmarshalText is the inverse of MarshalText.
-func (s *VLANSet) UnmarshalText(b []byte) error {
-	*s = VLANSet{}
-	if len(b) == 0 {
-		return nil
-	}
-	for part := range strings.SplitSeq(string(b), ",") {
-		r, err := spec.ParseVLANRange(part)
-		if err != nil {
-			return fmt.Errorf("%q: %w", part, err)
+// Ranges are the VLANs of the set, in order.
+func (s *VLANSet) Ranges() []VLANRange {
+	out := []VLANRange{}
+	for v := uint16(0); v < 4095; v++ {
+		switch n := len(out); {
+		case !s.Has(v):
+		case n > 0 && out[n-1].Last+1 == v:
+			out[n-1].Last = v
+		default:
+			out = append(out, VLANRange{v, v})
 		}
-		s.AddRange(r.Lo, r.Hi)
+	}
+	return out
+}
+
+// MarshalJSON writes the set as ranges: [{"first": 0, "last": 0}, {"first": 10, "last": 20}].
+func (s VLANSet) MarshalJSON() ([]byte, error) { return json.Marshal(s.Ranges()) }
+
+// UnmarshalJSON is the inverse of MarshalJSON.
+func (s *VLANSet) UnmarshalJSON(b []byte) error {
+	var list []VLANRange
+	if err := json.Unmarshal(b, &list); err != nil {
+		return err
+	}
+	*s = VLANSet{}
+	for _, r := range list {
+		if r.First > r.Last || r.Last > 4094 {
+			return fmt.Errorf("there is no range of VLANs %d-%d", r.First, r.Last)
+		}
+		s.AddRange(r.First, r.Last)
 	}
 	return nil
 }

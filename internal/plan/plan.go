@@ -179,6 +179,8 @@ const (
 	VLANNone   VLANMode = iota // EST: untagged segment
 	VLANAccess                 // VST: one VLAN
 	VLANTrunk                  // VGT: listed VLANs with their tags
+	// VLANUnknown is a mode that an agent of a newer version shows; no plan has it.
+	VLANUnknown
 )
 
 // VLAN is an effective VLAN policy.

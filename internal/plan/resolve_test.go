@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -48,8 +49,8 @@ func wantRow(t *testing.T, p *Port, policy, value, from string) {
 	t.Helper()
 	for _, r := range p.Rows() {
 		if r.Policy == policy {
-			if want := (Row{policy, value, from}); r != want {
-				t.Errorf("got %+v, want %+v", r, want)
+			if r.Value.String() != value || r.From.String() != from {
+				t.Errorf("got %v from %v, want %s from %s", r.Value, r.From, value, from)
 			}
 			return
 		}
@@ -59,34 +60,34 @@ func wantRow(t *testing.T, p *Port, policy, value, from string) {
 
 func TestRows_BuiltInDefaults(t *testing.T) {
 	want := []Row{
-		{"blocked", "false", "built-in default"},
-		{"vlan", "none", "built-in default"},
-		{"security.promiscuous", "reject", "built-in default"},
-		{"security.macChanges", "reject", "built-in default"},
-		{"security.forgedTransmits", "reject", "built-in default"},
-		{"security.loopDetection", "true", "built-in default"},
-		{"security.guestLinkControl", "none", "built-in default"},
-		{"security.addressGuard.enabled", "false", "built-in default"},
-		{"security.addressGuard.addresses", "none", "built-in default"},
-		{"security.dhcpServer", "accept", "built-in default"},
-		{"security.routerAdvertisements", "accept", "built-in default"},
-		{"security.macLearning.enabled", "false", "built-in default"},
-		{"security.macLearning.limit", "4096", "built-in default"},
-		{"security.macLearning.limitPolicy", "drop", "built-in default"},
-		{"security.macLearning.ageing", "10m", "built-in default"},
-		{"security.macLearning.unicastFlooding", "true", "built-in default"},
-		{"teaming.policy", "originating-port", "built-in default"},
-		{"teaming.active", "uplink1, uplink2, uplink3", "built-in default"},
-		{"teaming.standby", "none", "built-in default"},
-		{"teaming.failback", "true", "built-in default"},
-		{"teaming.notifySwitches", "true", "built-in default"},
-		{"teaming.failureDetection", "link", "built-in default"},
-		{"monitoring.ipfix", "false", "built-in default"},
-		{"monitoring.observe", "both", "built-in default"},
-		{"stormControl.broadcast", "0", "built-in default"},
-		{"stormControl.multicast", "0", "built-in default"},
-		{"stormControl.unknownUnicast", "0", "built-in default"},
-		{"stormControl.burst", "1s", "built-in default"},
+		{"blocked", FieldValueOf(false), "", Source{Level: FromBuiltIn}},
+		{"vlan", FieldValueOf(VLAN{}), "", Source{Level: FromBuiltIn}},
+		{"security.promiscuous", FieldValueOf("reject"), "", Source{Level: FromBuiltIn}},
+		{"security.macChanges", FieldValueOf("reject"), "", Source{Level: FromBuiltIn}},
+		{"security.forgedTransmits", FieldValueOf("reject"), "", Source{Level: FromBuiltIn}},
+		{"security.loopDetection", FieldValueOf(true), "", Source{Level: FromBuiltIn}},
+		{"security.guestLinkControl", FieldValueOf([]string{}), "", Source{Level: FromBuiltIn}},
+		{"security.addressGuard.enabled", FieldValueOf(false), "", Source{Level: FromBuiltIn}},
+		{"security.addressGuard.addresses", FieldValueOf([]string{}), "", Source{Level: FromBuiltIn}},
+		{"security.dhcpServer", FieldValueOf("accept"), "", Source{Level: FromBuiltIn}},
+		{"security.routerAdvertisements", FieldValueOf("accept"), "", Source{Level: FromBuiltIn}},
+		{"security.macLearning.enabled", FieldValueOf(false), "", Source{Level: FromBuiltIn}},
+		{"security.macLearning.limit", FieldValueOf(4096), "MACs", Source{Level: FromBuiltIn}},
+		{"security.macLearning.limitPolicy", FieldValueOf("drop"), "", Source{Level: FromBuiltIn}},
+		{"security.macLearning.ageing", FieldValueOf(10 * time.Minute), "seconds", Source{Level: FromBuiltIn}},
+		{"security.macLearning.unicastFlooding", FieldValueOf(true), "", Source{Level: FromBuiltIn}},
+		{"teaming.policy", FieldValueOf("originating-port"), "", Source{Level: FromBuiltIn}},
+		{"teaming.active", FieldValueOf([]string{"uplink1", "uplink2", "uplink3"}), "", Source{Level: FromBuiltIn}},
+		{"teaming.standby", FieldValueOf([]string{}), "", Source{Level: FromBuiltIn}},
+		{"teaming.failback", FieldValueOf(true), "", Source{Level: FromBuiltIn}},
+		{"teaming.notifySwitches", FieldValueOf(true), "", Source{Level: FromBuiltIn}},
+		{"teaming.failureDetection", FieldValueOf("link"), "", Source{Level: FromBuiltIn}},
+		{"monitoring.ipfix", FieldValueOf(false), "", Source{Level: FromBuiltIn}},
+		{"monitoring.observe", FieldValueOf("both"), "", Source{Level: FromBuiltIn}},
+		{"stormControl.broadcast", FieldValueOf(0), "frames/s", Source{Level: FromBuiltIn}},
+		{"stormControl.multicast", FieldValueOf(0), "frames/s", Source{Level: FromBuiltIn}},
+		{"stormControl.unknownUnicast", FieldValueOf(0), "frames/s", Source{Level: FromBuiltIn}},
+		{"stormControl.burst", FieldValueOf(time.Second), "seconds", Source{Level: FromBuiltIn}},
 	}
 	if diff := cmp.Diff(want, port(t, "", "", "").Rows()); diff != "" {
 		t.Error(diff)
@@ -253,9 +254,9 @@ func TestPlan_JSONReadsBackAndIsInTheUsersWords(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, want := range []string{
-		`"id":"lab/vm1/eth0"`, `"vlan":{"value":{"none":true},"from":"port"}`, `"initialMAC":"02:00:00:00:01:01"`,
-		`"value":{"trunk":"0,10,20-30","outer":"802.1ad"}`, `"ageing":{"value":"10m","from":"built-in default"}`,
-		`"vlans":"0-4094"`, `"active":{"value":["uplink2"],"from":"switch"}`, `"standby":{"value":[],"from":"port group"}`,
+		`"id":"lab/vm1/eth0"`, `"vlan":{"value":{"mode":"none"},"from":"port"}`, `"initialMAC":"02:00:00:00:01:01"`,
+		`"value":{"mode":"trunk","trunk":[{"first":0,"last":0},{"first":10,"last":10},{"first":20,"last":30}],"outer":"802.1ad"}`, `"ageing":{"value":"10m","from":"built-in default"}`,
+		`"vlans":[{"first":0,"last":4094}]`, `"active":{"value":["uplink2"],"from":"switch"}`, `"standby":{"value":[],"from":"port group"}`,
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %s in\n%s", want, text)

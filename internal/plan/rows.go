@@ -9,37 +9,27 @@ import (
 	"heddle/internal/spec"
 )
 
-// Row is one effective value of a port in the words of the configuration file.
-type Row struct {
-	// Policy is the field: security.macLearning.limit.
-	Policy string `json:"policy"`
-	// Value is the effective value: reject, access 100, uplink1, uplink2.
-	Value string `json:"value"`
-	// From is the object that sets it: port group web, or built-in default.
-	From string `json:"from"`
-}
-
 // Rows are all effective values of the port, in the order of the table of policy fields.
 func (p *Port) Rows() []Row {
 	rows := make([]Row, len(policyFields))
 	for i := range policyFields {
 		f := &policyFields[i]
-		rows[i] = Row{Policy: f.Path, Value: f.Value(p.Policy), From: p.Origin(f.Level(p.Policy))}
+		rows[i] = Row{Policy: f.Path, Value: f.Value(p.Policy), Unit: f.unit(), From: p.Origin(f.Level(p.Policy))}
 	}
 	return rows
 }
 
-// Origin names the object of that level for this port: "switch lab", "port group web", "port vm1/eth0".
-func (p *Port) Origin(l Level) string {
+// Origin is the object of that level for this port.
+func (p *Port) Origin(l Level) Source {
 	switch l {
 	case FromSwitch:
-		return "switch " + p.ID.Switch
+		return Source{l, p.ID.Switch}
 	case FromPortGroup:
-		return "port group " + p.PortGroup
+		return Source{l, p.PortGroup}
 	case FromPort:
-		return "port " + p.ID.Name
+		return Source{l, p.ID.Name}
 	}
-	return string(l)
+	return Source{Level: l}
 }
 
 // String is the policy in the words of the configuration file: "none", "access 100", "trunk 0,10-20 outer 802.1ad".
@@ -52,7 +42,7 @@ func (w VLAN) String() string {
 	case w.Mode == VLANTrunk:
 		return "trunk " + w.Set.String()
 	}
-	return "none"
+	return w.Mode.String()
 }
 
 // String is none, access or trunk.
@@ -62,6 +52,8 @@ func (m VLANMode) String() string {
 		return "access"
 	case VLANTrunk:
 		return "trunk"
+	case VLANUnknown:
+		return "unknown"
 	}
 	return "none"
 }

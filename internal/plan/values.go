@@ -72,18 +72,11 @@ func (s *VLANSet) Has(id uint16) bool { return id < 4096 && s[id/64]&(1<<(id%64)
 // String writes the set as ranges: "0,10-20".
 func (s VLANSet) String() string {
 	var parts []string
-	for v := 0; v < 4095; v++ {
-		if !s.Has(uint16(v)) {
-			continue
-		}
-		lo := v
-		for v < 4094 && s.Has(uint16(v+1)) {
-			v++
-		}
-		if lo == v {
-			parts = append(parts, fmt.Sprint(lo))
+	for _, r := range s.Ranges() {
+		if r.First == r.Last {
+			parts = append(parts, fmt.Sprint(r.First))
 		} else {
-			parts = append(parts, fmt.Sprintf("%d-%d", lo, v))
+			parts = append(parts, fmt.Sprintf("%d-%d", r.First, r.Last))
 		}
 	}
 	return strings.Join(parts, ",")

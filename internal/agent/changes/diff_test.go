@@ -126,7 +126,7 @@ func TestWhatIsLeftOutIsWhatThePlanHas(t *testing.T) {
 	}
 	said := map[string]string{}
 	for _, r := range p.Switches[0].Ports[1].Rows() {
-		said[r.Policy] = r.Value
+		said[r.Policy] = r.Value.String()
 	}
 	builtIn := builtInPolicy(&cfg.Switches[0])
 	for path, got := range said {

@@ -88,11 +88,11 @@ func (t *tally) compare(was, now *plan.Port) {
 func between(was, now *plan.Port) (texts []string) {
 	old := map[string]string{}
 	for _, r := range was.Rows() {
-		old[r.Policy] = r.Value
+		old[r.Policy] = r.Value.String()
 	}
 	for _, r := range now.Rows() {
-		if v := old[r.Policy]; v != r.Value {
-			texts = append(texts, fmt.Sprintf("%s %s → %s", r.Policy, said(v), said(r.Value)))
+		if v, is := old[r.Policy], r.Value.String(); v != is {
+			texts = append(texts, fmt.Sprintf("%s %s → %s", r.Policy, said(v), said(is)))
 		}
 	}
 	return texts

@@ -38,7 +38,7 @@ func (src Source) State() *api.State {
 	s := &api.State{Agent: src.Agent, Switches: []api.Switch{}, PortGroups: []api.PortGroup{}, Uplinks: []api.Uplink{}, Ports: []api.Port{}}
 	for _, sw := range src.Plan.Switches {
 		v := api.Switch{Name: sw.Name, Kind: sw.Kind, MTU: sw.MTU, Uplinks: []string{}, ReversePath: sw.ReversePath,
-			ReversePathPromiscuous: sw.ReversePathPromiscuous, BlockGuestBPDU: sw.BlockGuestBPDU, IPFIX: sw.IPFIX.Rows()}
+			ReversePathPromiscuous: sw.ReversePathPromiscuous, BlockGuestBPDU: sw.BlockGuestBPDU, IPFIX: api.IPFIXOf(sw.IPFIX)}
 		for _, u := range sw.Uplinks {
 			uv := src.uplink(sw, u)
 			v.Uplinks = append(v.Uplinks, u.ID.Name)

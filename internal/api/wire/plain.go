@@ -16,10 +16,21 @@ import (
 func text() scalar {
 	return scalar{
 		to: func(v reflect.Value, _ protoreflect.Value) (protoreflect.Value, error) {
-			return protoreflect.ValueOfString(strings.ToValidUTF8(v.String(), "\uFFFD")), nil
+			return protoreflect.ValueOfString(valid(v.String())), nil
 		},
 		from: func(p protoreflect.Value, v reflect.Value) error { v.SetString(p.String()); return nil },
 	}
+}
+
+// valid is a text without what is no UTF-8.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+func validAll(list []string) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = valid(s)
+	}
+	return out
 }
 
 func flag() scalar {

@@ -58,6 +58,8 @@ func (c *Codec) known(t reflect.Type, fd protoreflect.FieldDescriptor) (scalar, 
 		}, endpoint), true
 	case reflect.TypeFor[plan.VLAN]():
 		return converted(putVLAN, getVLAN), true
+	case reflect.TypeFor[plan.FieldValue]():
+		return converted(putFieldValue, getFieldValue), true
 	}
 	return scalar{}, false
 }

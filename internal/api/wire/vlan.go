@@ -36,16 +36,9 @@ func vlanSet() link {
 	}
 }
 
-func ranges(s plan.VLANSet) []*agentv1.VlanRange {
-	var out []*agentv1.VlanRange
-	for id := uint32(0); id <= lastVLAN; id++ {
-		switch n := len(out); {
-		case !s.Has(uint16(id)):
-		case n > 0 && out[n-1].Last+1 == id:
-			out[n-1].Last = id
-		default:
-			out = append(out, &agentv1.VlanRange{First: id, Last: id})
-		}
+func ranges(s plan.VLANSet) (out []*agentv1.VlanRange) {
+	for _, r := range s.Ranges() {
+		out = append(out, &agentv1.VlanRange{First: uint32(r.First), Last: uint32(r.Last)})
 	}
 	return out
 }
@@ -87,5 +80,5 @@ func getVLAN(m *agentv1.VlanPolicy) (plan.VLAN, error) {
 		s, err := set(m.GetTrunk())
 		return plan.VLAN{Mode: plan.VLANTrunk, Set: s, AD: m.GetOuter() == agentv1.TagProtocol_TAG_PROTOCOL_DOT1AD}, err
 	}
-	return plan.VLAN{}, fmt.Errorf("VLAN mode %d is not known: the agent is of another version than the command", m.GetMode())
+	return plan.VLAN{Mode: plan.VLANUnknown}, nil
 }

@@ -43,7 +43,7 @@ func (s *subject) set(c *diagnose.Cause, p *plan.Port, path, value string) {
 func setRow(c *diagnose.Cause, p *plan.Port, policy string) {
 	for _, r := range p.Rows() {
 		if r.Policy == policy {
-			c.Policy, c.Value, c.From = r.Policy, r.Value, r.From
+			c.Policy, c.Value, c.From = r.Policy, r.Value.String(), r.From.String()
 		}
 	}
 }

@@ -78,7 +78,7 @@ func portRisk(sw *plan.Switch, p *plan.Port, after *plan.Plan, h Host) (Risk, bo
 	rows := np.Rows()
 	for i, row := range p.Rows() {
 		if !strings.HasPrefix(row.Policy, "monitoring.") {
-			d.text(row.Policy, row.Value, rows[i].Value)
+			d.text(row.Policy, row.Value.String(), rows[i].Value.String())
 		}
 	}
 	d.team(sw, p, nsw)

@@ -114,7 +114,7 @@ func (r *rig) round(ctx context.Context, m *Measured, there bool) (err error) {
 		}
 		return nil
 	}
-	m.InForce = append(m.InForce, out.InForceMs/1e3)
+	m.InForce = append(m.InForce, out.InForceSeconds)
 	if !m.Row.leaves {
 		return nil
 	}

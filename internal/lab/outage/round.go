@@ -52,7 +52,7 @@ func (s *scene) round(ctx context.Context, m *measured) (err error) {
 	}
 	m.ports = max(m.ports, moved.Ports)
 	if m.row.event != linkUp { // a way back begins with the end of the up-delay, and not with a notification
-		m.took = append(m.took, moved.TookMs/1000)
+		m.took = append(m.took, moved.TookSeconds)
 	}
 	for _, fix := range []func() error{func() error { return s.set(host, "eno1", true) }, func() error { return s.set(far, "down", true) }} {
 		if err := fix(); err != nil {

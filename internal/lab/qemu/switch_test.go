@@ -56,23 +56,17 @@ func newHeddleHost(t *testing.T, yaml string) *heddleHost {
 	return h
 }
 
-// number is one counter as "heddle stats -o json" prints it.
-type number struct {
-	Name  string
-	Value uint64
-}
-
 // portStats is what the books need of a port's counters.
 type portStats struct {
 	Name                   string
-	Counters, Extra, Drops []number
+	Counters, Extra, Drops map[string]uint64
 }
 
 // sum adds the counters whose names begin with prefix, except for those named.
-func sum(list []number, prefix string, except ...string) (n uint64) {
-	for _, c := range list {
-		if strings.HasPrefix(c.Name, prefix) && !slices.Contains(except, c.Name) {
-			n += c.Value
+func sum(counters map[string]uint64, prefix string, except ...string) (n uint64) {
+	for name, value := range counters {
+		if strings.HasPrefix(name, prefix) && !slices.Contains(except, name) {
+			n += value
 		}
 	}
 	return n

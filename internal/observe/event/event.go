@@ -62,9 +62,9 @@ type Event struct {
 	To   string `json:"to,omitzero"`
 	// Ports is how many ports it concerns, for a failover or an apply.
 	Ports int `json:"ports,omitzero"`
-	// TookMs is how long after the notification of what caused it a failover was in force, in milliseconds; 0 where nothing was
+	// TookSeconds is how long after the notification of what caused it a failover was in force; 0 where nothing was
 	// notified.
-	TookMs float64 `json:"tookMs,omitzero"`
+	TookSeconds float64 `json:"tookSeconds,omitzero"`
 	// Text says it in one sentence.
 	Text string `json:"text"`
 }

@@ -203,7 +203,7 @@ func TestTheSameFileAgainWritesNothing(t *testing.T) {
 	if before == was {
 		t.Fatal("a change left the tables as they were: this test is void")
 	}
-	if out := h.applied("-f", filepath.Join(h.dir, "other.yaml")); len(out.Changes)+len(out.Effects) > 0 || out.InForceAt != nil || out.InForceMs != 0 {
+	if out := h.applied("-f", filepath.Join(h.dir, "other.yaml")); len(out.Changes)+len(out.Effects) > 0 || out.InForceAt != nil || out.InForceSeconds != 0 {
 		t.Errorf("the same file again: %+v", out)
 	}
 	h.file("heddle.yaml", other)

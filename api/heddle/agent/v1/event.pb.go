@@ -346,10 +346,9 @@ type Event struct {
 	To   string `protobuf:"bytes,12,opt,name=to,proto3" json:"to,omitempty"`
 	// ports is how many ports it concerns, for a failover or an apply.
 	Ports int32 `protobuf:"varint,13,opt,name=ports,proto3" json:"ports,omitempty"`
-	// took_ms is how long after the notification of what caused it a failover was in force, in milliseconds; 0 where
-	// nothing was
+	// took_seconds is how long after the notification of what caused it a failover was in force; 0 where nothing was
 	// notified.
-	TookMs float64 `protobuf:"fixed64,14,opt,name=took_ms,json=tookMs,proto3" json:"took_ms,omitempty"`
+	TookSeconds float64 `protobuf:"fixed64,14,opt,name=took_seconds,json=tookSeconds,proto3" json:"took_seconds,omitempty"`
 	// text says it in one sentence.
 	Text          string `protobuf:"bytes,15,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -477,9 +476,9 @@ func (x *Event) GetPorts() int32 {
 	return 0
 }
 
-func (x *Event) GetTookMs() float64 {
+func (x *Event) GetTookSeconds() float64 {
 	if x != nil {
-		return x.TookMs
+		return x.TookSeconds
 	}
 	return 0
 }
@@ -506,7 +505,7 @@ const file_heddle_agent_v1_event_proto_rawDesc = "" +
 	"EventBatch\x124\n" +
 	"\astarted\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12\x16\n" +
 	"\x06missed\x18\x02 \x01(\x04R\x06missed\x12.\n" +
-	"\x06events\x18\x03 \x03(\v2\x16.heddle.agent.v1.EventR\x06events\"\x9a\x03\n" +
+	"\x06events\x18\x03 \x03(\v2\x16.heddle.agent.v1.EventR\x06events\"\xa4\x03\n" +
 	"\x05Event\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12.\n" +
@@ -521,8 +520,8 @@ const file_heddle_agent_v1_event_proto_rawDesc = "" +
 	" \x01(\v2\x18.heddle.agent.v1.SegmentR\x04vlan\x12\x12\n" +
 	"\x04from\x18\v \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\f \x01(\tR\x02to\x12\x14\n" +
-	"\x05ports\x18\r \x01(\x05R\x05ports\x12\x17\n" +
-	"\atook_ms\x18\x0e \x01(\x01R\x06tookMs\x12\x12\n" +
+	"\x05ports\x18\r \x01(\x05R\x05ports\x12!\n" +
+	"\ftook_seconds\x18\x0e \x01(\x01R\vtookSeconds\x12\x12\n" +
 	"\x04text\x18\x0f \x01(\tR\x04text*\xc6\x06\n" +
 	"\tEventKind\x12\x1a\n" +
 	"\x16EVENT_KIND_UNSPECIFIED\x10\x00\x12'\n" +

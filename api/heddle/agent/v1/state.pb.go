@@ -666,8 +666,8 @@ type Switch struct {
 	ReversePath            bool                   `protobuf:"varint,9,opt,name=reverse_path,json=reversePath,proto3" json:"reverse_path,omitempty"`
 	ReversePathPromiscuous bool                   `protobuf:"varint,10,opt,name=reverse_path_promiscuous,json=reversePathPromiscuous,proto3" json:"reverse_path_promiscuous,omitempty"`
 	BlockGuestBpdu         bool                   `protobuf:"varint,11,opt,name=block_guest_bpdu,json=blockGuestBPDU,proto3" json:"block_guest_bpdu,omitempty"`
-	// ipfix is how the switch's flows are timed, kept and exported, as rows in the words of the configuration file.
-	Ipfix         []*PolicyRow `protobuf:"bytes,12,rep,name=ipfix,proto3" json:"ipfix,omitempty"`
+	// ipfix is how the switch's flows are timed, kept and exported.
+	Ipfix         *Ipfix `protobuf:"bytes,12,opt,name=ipfix,proto3" json:"ipfix,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -779,11 +779,305 @@ func (x *Switch) GetBlockGuestBpdu() bool {
 	return false
 }
 
-func (x *Switch) GetIpfix() []*PolicyRow {
+func (x *Switch) GetIpfix() *Ipfix {
 	if x != nil {
 		return x.Ipfix
 	}
 	return nil
+}
+
+// Ipfix is how the flows of a switch are timed, kept and exported.
+type Ipfix struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Collectors []*Collector           `protobuf:"bytes,1,rep,name=collectors,proto3" json:"collectors,omitempty"`
+	// observation_domain_id is told to collectors.
+	ObservationDomainId uint32 `protobuf:"varint,2,opt,name=observation_domain_id,json=observationDomainId,proto3" json:"observation_domain_id,omitempty"`
+	// switch_ip_address is the source address towards IPv4 collectors; "" is the host's own.
+	SwitchIpAddress string `protobuf:"bytes,3,opt,name=switch_ip_address,json=switchIpAddress,proto3" json:"switch_ip_address,omitempty"`
+	// active_flow_timeout_seconds is how often a flow that goes on is reported, idle_flow_timeout_seconds how long after
+	// its last packet it has ended.
+	ActiveFlowTimeoutSeconds float64 `protobuf:"fixed64,4,opt,name=active_flow_timeout_seconds,json=activeFlowTimeoutSeconds,proto3" json:"active_flow_timeout_seconds,omitempty"`
+	IdleFlowTimeoutSeconds   float64 `protobuf:"fixed64,5,opt,name=idle_flow_timeout_seconds,json=idleFlowTimeoutSeconds,proto3" json:"idle_flow_timeout_seconds,omitempty"`
+	// sampling_rate is how many packets are left out after each that is metered: 0 meters every packet.
+	SamplingRate int32 `protobuf:"varint,6,opt,name=sampling_rate,json=samplingRate,proto3" json:"sampling_rate,omitempty"`
+	// internal_flows_only exports only flows between two ports of this host.
+	InternalFlowsOnly bool `protobuf:"varint,7,opt,name=internal_flows_only,json=internalFlowsOnly,proto3" json:"internal_flows_only,omitempty"`
+	// biflow makes one record of a conversation's two directions (RFC 5103).
+	Biflow bool `protobuf:"varint,8,opt,name=biflow,proto3" json:"biflow,omitempty"`
+	// templates_every_seconds and templates_packets are after which time, and which number of messages, templates are
+	// sent again; packets 0: by time alone.
+	TemplatesEverySeconds float64 `protobuf:"fixed64,9,opt,name=templates_every_seconds,json=templatesEverySeconds,proto3" json:"templates_every_seconds,omitempty"`
+	TemplatesPackets      int32   `protobuf:"varint,10,opt,name=templates_packets,json=templatesPackets,proto3" json:"templates_packets,omitempty"`
+	// max_flows is the most flows of the switch that the agent keeps at a time.
+	MaxFlows int32 `protobuf:"varint,11,opt,name=max_flows,json=maxFlows,proto3" json:"max_flows,omitempty"`
+	// mtu is the largest IP packet that a message makes, in bytes; 0: the path's.
+	Mtu           int32 `protobuf:"varint,12,opt,name=mtu,proto3" json:"mtu,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Ipfix) Reset() {
+	*x = Ipfix{}
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Ipfix) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Ipfix) ProtoMessage() {}
+
+func (x *Ipfix) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Ipfix.ProtoReflect.Descriptor instead.
+func (*Ipfix) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Ipfix) GetCollectors() []*Collector {
+	if x != nil {
+		return x.Collectors
+	}
+	return nil
+}
+
+func (x *Ipfix) GetObservationDomainId() uint32 {
+	if x != nil {
+		return x.ObservationDomainId
+	}
+	return 0
+}
+
+func (x *Ipfix) GetSwitchIpAddress() string {
+	if x != nil {
+		return x.SwitchIpAddress
+	}
+	return ""
+}
+
+func (x *Ipfix) GetActiveFlowTimeoutSeconds() float64 {
+	if x != nil {
+		return x.ActiveFlowTimeoutSeconds
+	}
+	return 0
+}
+
+func (x *Ipfix) GetIdleFlowTimeoutSeconds() float64 {
+	if x != nil {
+		return x.IdleFlowTimeoutSeconds
+	}
+	return 0
+}
+
+func (x *Ipfix) GetSamplingRate() int32 {
+	if x != nil {
+		return x.SamplingRate
+	}
+	return 0
+}
+
+func (x *Ipfix) GetInternalFlowsOnly() bool {
+	if x != nil {
+		return x.InternalFlowsOnly
+	}
+	return false
+}
+
+func (x *Ipfix) GetBiflow() bool {
+	if x != nil {
+		return x.Biflow
+	}
+	return false
+}
+
+func (x *Ipfix) GetTemplatesEverySeconds() float64 {
+	if x != nil {
+		return x.TemplatesEverySeconds
+	}
+	return 0
+}
+
+func (x *Ipfix) GetTemplatesPackets() int32 {
+	if x != nil {
+		return x.TemplatesPackets
+	}
+	return 0
+}
+
+func (x *Ipfix) GetMaxFlows() int32 {
+	if x != nil {
+		return x.MaxFlows
+	}
+	return 0
+}
+
+func (x *Ipfix) GetMtu() int32 {
+	if x != nil {
+		return x.Mtu
+	}
+	return 0
+}
+
+// Collector is where flow records go.
+type Collector struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// address is an IP address or a host name.
+	Address   string    `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	Port      uint32    `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
+	Shape     Shape     `protobuf:"varint,3,opt,name=shape,proto3,enum=heddle.agent.v1.Shape" json:"shape,omitempty"`
+	Transport Transport `protobuf:"varint,4,opt,name=transport,proto3,enum=heddle.agent.v1.Transport" json:"transport,omitempty"`
+	// tls is that of a collector over TLS.
+	Tls           *CollectorTls `protobuf:"bytes,5,opt,name=tls,proto3" json:"tls,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Collector) Reset() {
+	*x = Collector{}
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Collector) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Collector) ProtoMessage() {}
+
+func (x *Collector) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Collector.ProtoReflect.Descriptor instead.
+func (*Collector) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Collector) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *Collector) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *Collector) GetShape() Shape {
+	if x != nil {
+		return x.Shape
+	}
+	return Shape_SHAPE_UNSPECIFIED
+}
+
+func (x *Collector) GetTransport() Transport {
+	if x != nil {
+		return x.Transport
+	}
+	return Transport_TRANSPORT_UNSPECIFIED
+}
+
+func (x *Collector) GetTls() *CollectorTls {
+	if x != nil {
+		return x.Tls
+	}
+	return nil
+}
+
+// CollectorTls is how a collector over TLS is known, and this host to it: names of files, not what is in them.
+type CollectorTls struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// ca has the authorities; "": those that the host trusts.
+	Ca          string `protobuf:"bytes,1,opt,name=ca,proto3" json:"ca,omitempty"`
+	Certificate string `protobuf:"bytes,2,opt,name=certificate,proto3" json:"certificate,omitempty"`
+	Key         string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	// server_name is the name that the collector proves; "": its address.
+	ServerName    string `protobuf:"bytes,4,opt,name=server_name,json=serverName,proto3" json:"server_name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectorTls) Reset() {
+	*x = CollectorTls{}
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectorTls) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectorTls) ProtoMessage() {}
+
+func (x *CollectorTls) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectorTls.ProtoReflect.Descriptor instead.
+func (*CollectorTls) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *CollectorTls) GetCa() string {
+	if x != nil {
+		return x.Ca
+	}
+	return ""
+}
+
+func (x *CollectorTls) GetCertificate() string {
+	if x != nil {
+		return x.Certificate
+	}
+	return ""
+}
+
+func (x *CollectorTls) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *CollectorTls) GetServerName() string {
+	if x != nil {
+		return x.ServerName
+	}
+	return ""
 }
 
 // PortGroup is one port group with the policy its ports inherit.
@@ -803,7 +1097,7 @@ type PortGroup struct {
 
 func (x *PortGroup) Reset() {
 	*x = PortGroup{}
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[11]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -815,7 +1109,7 @@ func (x *PortGroup) String() string {
 func (*PortGroup) ProtoMessage() {}
 
 func (x *PortGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[11]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -828,7 +1122,7 @@ func (x *PortGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortGroup.ProtoReflect.Descriptor instead.
 func (*PortGroup) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{11}
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PortGroup) GetSwitch() string {
@@ -917,7 +1211,7 @@ type Uplink struct {
 
 func (x *Uplink) Reset() {
 	*x = Uplink{}
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[12]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -929,7 +1223,7 @@ func (x *Uplink) String() string {
 func (*Uplink) ProtoMessage() {}
 
 func (x *Uplink) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[12]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -942,7 +1236,7 @@ func (x *Uplink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Uplink.ProtoReflect.Descriptor instead.
 func (*Uplink) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{12}
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Uplink) GetSwitch() string {
@@ -1091,7 +1385,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[13]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1103,7 +1397,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[13]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1116,7 +1410,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{13}
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Port) GetSwitch() string {
@@ -1296,7 +1590,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[14]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1308,7 +1602,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[14]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1321,7 +1615,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{14}
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Wait) GetLeft() bool {
@@ -1366,7 +1660,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[15]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1378,7 +1672,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[15]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1391,7 +1685,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{15}
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Progress) GetAttaching() int32 {
@@ -1419,7 +1713,7 @@ var File_heddle_agent_v1_state_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\n" +
-	"\x1bheddle/agent/v1/state.proto\x12\x0fheddle.agent.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cheddle/agent/v1/change.proto\x1a\x1aheddle/agent/v1/link.proto\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"\x11\n" +
+	"\x1bheddle/agent/v1/state.proto\x12\x0fheddle.agent.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cheddle/agent/v1/change.proto\x1a\x1aheddle/agent/v1/flow.proto\x1a\x1aheddle/agent/v1/link.proto\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"\x11\n" +
 	"\x0fGetStateRequest\"@\n" +
 	"\x10GetStateResponse\x12,\n" +
 	"\x05state\x18\x01 \x01(\v2\x16.heddle.agent.v1.StateR\x05state\"\x14\n" +
@@ -1453,7 +1747,7 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\n" +
 	"announcing\x18\n" +
 	" \x01(\x05R\n" +
-	"announcing\"\xa3\x03\n" +
+	"announcing\"\x9f\x03\n" +
 	"\x06Switch\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12/\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1b.heddle.agent.v1.SwitchKindR\x04kind\x12\x10\n" +
@@ -1468,8 +1762,36 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\freverse_path\x18\t \x01(\bR\vreversePath\x128\n" +
 	"\x18reverse_path_promiscuous\x18\n" +
 	" \x01(\bR\x16reversePathPromiscuous\x12(\n" +
-	"\x10block_guest_bpdu\x18\v \x01(\bR\x0eblockGuestBPDU\x120\n" +
-	"\x05ipfix\x18\f \x03(\v2\x1a.heddle.agent.v1.PolicyRowR\x05ipfix\"\x9b\x02\n" +
+	"\x10block_guest_bpdu\x18\v \x01(\bR\x0eblockGuestBPDU\x12,\n" +
+	"\x05ipfix\x18\f \x01(\v2\x16.heddle.agent.v1.IpfixR\x05ipfix\"\x9e\x04\n" +
+	"\x05Ipfix\x12:\n" +
+	"\n" +
+	"collectors\x18\x01 \x03(\v2\x1a.heddle.agent.v1.CollectorR\n" +
+	"collectors\x122\n" +
+	"\x15observation_domain_id\x18\x02 \x01(\rR\x13observationDomainId\x12*\n" +
+	"\x11switch_ip_address\x18\x03 \x01(\tR\x0fswitchIpAddress\x12=\n" +
+	"\x1bactive_flow_timeout_seconds\x18\x04 \x01(\x01R\x18activeFlowTimeoutSeconds\x129\n" +
+	"\x19idle_flow_timeout_seconds\x18\x05 \x01(\x01R\x16idleFlowTimeoutSeconds\x12#\n" +
+	"\rsampling_rate\x18\x06 \x01(\x05R\fsamplingRate\x12.\n" +
+	"\x13internal_flows_only\x18\a \x01(\bR\x11internalFlowsOnly\x12\x16\n" +
+	"\x06biflow\x18\b \x01(\bR\x06biflow\x126\n" +
+	"\x17templates_every_seconds\x18\t \x01(\x01R\x15templatesEverySeconds\x12+\n" +
+	"\x11templates_packets\x18\n" +
+	" \x01(\x05R\x10templatesPackets\x12\x1b\n" +
+	"\tmax_flows\x18\v \x01(\x05R\bmaxFlows\x12\x10\n" +
+	"\x03mtu\x18\f \x01(\x05R\x03mtu\"\xd2\x01\n" +
+	"\tCollector\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\rR\x04port\x12,\n" +
+	"\x05shape\x18\x03 \x01(\x0e2\x16.heddle.agent.v1.ShapeR\x05shape\x128\n" +
+	"\ttransport\x18\x04 \x01(\x0e2\x1a.heddle.agent.v1.TransportR\ttransport\x12/\n" +
+	"\x03tls\x18\x05 \x01(\v2\x1d.heddle.agent.v1.CollectorTlsR\x03tls\"s\n" +
+	"\fCollectorTls\x12\x0e\n" +
+	"\x02ca\x18\x01 \x01(\tR\x02ca\x12 \n" +
+	"\vcertificate\x18\x02 \x01(\tR\vcertificate\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\x12\x1f\n" +
+	"\vserver_name\x18\x04 \x01(\tR\n" +
+	"serverName\"\x9b\x02\n" +
 	"\tPortGroup\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12/\n" +
@@ -1567,7 +1889,7 @@ func file_heddle_agent_v1_state_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_agent_v1_state_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_heddle_agent_v1_state_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_heddle_agent_v1_state_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_heddle_agent_v1_state_proto_goTypes = []any{
 	(Observed)(0),                 // 0: heddle.agent.v1.Observed
 	(Promiscuity)(0),              // 1: heddle.agent.v1.Promiscuity
@@ -1582,66 +1904,75 @@ var file_heddle_agent_v1_state_proto_goTypes = []any{
 	(*State)(nil),                 // 10: heddle.agent.v1.State
 	(*AgentInfo)(nil),             // 11: heddle.agent.v1.AgentInfo
 	(*Switch)(nil),                // 12: heddle.agent.v1.Switch
-	(*PortGroup)(nil),             // 13: heddle.agent.v1.PortGroup
-	(*Uplink)(nil),                // 14: heddle.agent.v1.Uplink
-	(*Port)(nil),                  // 15: heddle.agent.v1.Port
-	(*Wait)(nil),                  // 16: heddle.agent.v1.Wait
-	(*Progress)(nil),              // 17: heddle.agent.v1.Progress
-	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
-	(SwitchKind)(0),               // 19: heddle.agent.v1.SwitchKind
-	(*PolicyRow)(nil),             // 20: heddle.agent.v1.PolicyRow
-	(*VlanPolicy)(nil),            // 21: heddle.agent.v1.VlanPolicy
-	(PortState)(0),                // 22: heddle.agent.v1.PortState
-	(*VlanRange)(nil),             // 23: heddle.agent.v1.VlanRange
-	(*LagMember)(nil),             // 24: heddle.agent.v1.LagMember
-	(*Lldp)(nil),                  // 25: heddle.agent.v1.Lldp
-	(*ProgramBefore)(nil),         // 26: heddle.agent.v1.ProgramBefore
-	(Role)(0),                     // 27: heddle.agent.v1.Role
-	(Origin)(0),                   // 28: heddle.agent.v1.Origin
-	(*Trial)(nil),                 // 29: heddle.agent.v1.Trial
+	(*Ipfix)(nil),                 // 13: heddle.agent.v1.Ipfix
+	(*Collector)(nil),             // 14: heddle.agent.v1.Collector
+	(*CollectorTls)(nil),          // 15: heddle.agent.v1.CollectorTls
+	(*PortGroup)(nil),             // 16: heddle.agent.v1.PortGroup
+	(*Uplink)(nil),                // 17: heddle.agent.v1.Uplink
+	(*Port)(nil),                  // 18: heddle.agent.v1.Port
+	(*Wait)(nil),                  // 19: heddle.agent.v1.Wait
+	(*Progress)(nil),              // 20: heddle.agent.v1.Progress
+	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
+	(SwitchKind)(0),               // 22: heddle.agent.v1.SwitchKind
+	(Shape)(0),                    // 23: heddle.agent.v1.Shape
+	(Transport)(0),                // 24: heddle.agent.v1.Transport
+	(*VlanPolicy)(nil),            // 25: heddle.agent.v1.VlanPolicy
+	(*PolicyRow)(nil),             // 26: heddle.agent.v1.PolicyRow
+	(PortState)(0),                // 27: heddle.agent.v1.PortState
+	(*VlanRange)(nil),             // 28: heddle.agent.v1.VlanRange
+	(*LagMember)(nil),             // 29: heddle.agent.v1.LagMember
+	(*Lldp)(nil),                  // 30: heddle.agent.v1.Lldp
+	(*ProgramBefore)(nil),         // 31: heddle.agent.v1.ProgramBefore
+	(Role)(0),                     // 32: heddle.agent.v1.Role
+	(Origin)(0),                   // 33: heddle.agent.v1.Origin
+	(*Trial)(nil),                 // 34: heddle.agent.v1.Trial
 }
 var file_heddle_agent_v1_state_proto_depIdxs = []int32{
 	10, // 0: heddle.agent.v1.GetStateResponse.state:type_name -> heddle.agent.v1.State
-	17, // 1: heddle.agent.v1.GetProgressResponse.progress:type_name -> heddle.agent.v1.Progress
+	20, // 1: heddle.agent.v1.GetProgressResponse.progress:type_name -> heddle.agent.v1.Progress
 	11, // 2: heddle.agent.v1.State.agent:type_name -> heddle.agent.v1.AgentInfo
 	12, // 3: heddle.agent.v1.State.switches:type_name -> heddle.agent.v1.Switch
-	13, // 4: heddle.agent.v1.State.port_groups:type_name -> heddle.agent.v1.PortGroup
-	14, // 5: heddle.agent.v1.State.uplinks:type_name -> heddle.agent.v1.Uplink
-	15, // 6: heddle.agent.v1.State.ports:type_name -> heddle.agent.v1.Port
-	18, // 7: heddle.agent.v1.AgentInfo.started:type_name -> google.protobuf.Timestamp
-	19, // 8: heddle.agent.v1.Switch.kind:type_name -> heddle.agent.v1.SwitchKind
-	20, // 9: heddle.agent.v1.Switch.ipfix:type_name -> heddle.agent.v1.PolicyRow
-	21, // 10: heddle.agent.v1.PortGroup.vlan:type_name -> heddle.agent.v1.VlanPolicy
-	20, // 11: heddle.agent.v1.PortGroup.policy:type_name -> heddle.agent.v1.PolicyRow
-	22, // 12: heddle.agent.v1.Uplink.state:type_name -> heddle.agent.v1.PortState
-	23, // 13: heddle.agent.v1.Uplink.vlans:type_name -> heddle.agent.v1.VlanRange
-	0,  // 14: heddle.agent.v1.Uplink.monitoring:type_name -> heddle.agent.v1.Observed
-	24, // 15: heddle.agent.v1.Uplink.lag:type_name -> heddle.agent.v1.LagMember
-	25, // 16: heddle.agent.v1.Uplink.lldp:type_name -> heddle.agent.v1.Lldp
-	26, // 17: heddle.agent.v1.Uplink.runs_before:type_name -> heddle.agent.v1.ProgramBefore
-	27, // 18: heddle.agent.v1.Port.role:type_name -> heddle.agent.v1.Role
-	28, // 19: heddle.agent.v1.Port.origin:type_name -> heddle.agent.v1.Origin
-	22, // 20: heddle.agent.v1.Port.state:type_name -> heddle.agent.v1.PortState
-	21, // 21: heddle.agent.v1.Port.vlan:type_name -> heddle.agent.v1.VlanPolicy
-	1,  // 22: heddle.agent.v1.Port.promiscuous:type_name -> heddle.agent.v1.Promiscuity
-	26, // 23: heddle.agent.v1.Port.runs_before:type_name -> heddle.agent.v1.ProgramBefore
-	20, // 24: heddle.agent.v1.Port.effective:type_name -> heddle.agent.v1.PolicyRow
-	16, // 25: heddle.agent.v1.Port.wait:type_name -> heddle.agent.v1.Wait
-	18, // 26: heddle.agent.v1.Wait.since:type_name -> google.protobuf.Timestamp
-	29, // 27: heddle.agent.v1.Progress.trial:type_name -> heddle.agent.v1.Trial
-	2,  // 28: heddle.agent.v1.StateService.GetState:input_type -> heddle.agent.v1.GetStateRequest
-	4,  // 29: heddle.agent.v1.StateService.GetProgress:input_type -> heddle.agent.v1.GetProgressRequest
-	6,  // 30: heddle.agent.v1.StateService.GetMetrics:input_type -> heddle.agent.v1.GetMetricsRequest
-	8,  // 31: heddle.agent.v1.StateService.StopAgent:input_type -> heddle.agent.v1.StopAgentRequest
-	3,  // 32: heddle.agent.v1.StateService.GetState:output_type -> heddle.agent.v1.GetStateResponse
-	5,  // 33: heddle.agent.v1.StateService.GetProgress:output_type -> heddle.agent.v1.GetProgressResponse
-	7,  // 34: heddle.agent.v1.StateService.GetMetrics:output_type -> heddle.agent.v1.GetMetricsResponse
-	9,  // 35: heddle.agent.v1.StateService.StopAgent:output_type -> heddle.agent.v1.StopAgentResponse
-	32, // [32:36] is the sub-list for method output_type
-	28, // [28:32] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	16, // 4: heddle.agent.v1.State.port_groups:type_name -> heddle.agent.v1.PortGroup
+	17, // 5: heddle.agent.v1.State.uplinks:type_name -> heddle.agent.v1.Uplink
+	18, // 6: heddle.agent.v1.State.ports:type_name -> heddle.agent.v1.Port
+	21, // 7: heddle.agent.v1.AgentInfo.started:type_name -> google.protobuf.Timestamp
+	22, // 8: heddle.agent.v1.Switch.kind:type_name -> heddle.agent.v1.SwitchKind
+	13, // 9: heddle.agent.v1.Switch.ipfix:type_name -> heddle.agent.v1.Ipfix
+	14, // 10: heddle.agent.v1.Ipfix.collectors:type_name -> heddle.agent.v1.Collector
+	23, // 11: heddle.agent.v1.Collector.shape:type_name -> heddle.agent.v1.Shape
+	24, // 12: heddle.agent.v1.Collector.transport:type_name -> heddle.agent.v1.Transport
+	15, // 13: heddle.agent.v1.Collector.tls:type_name -> heddle.agent.v1.CollectorTls
+	25, // 14: heddle.agent.v1.PortGroup.vlan:type_name -> heddle.agent.v1.VlanPolicy
+	26, // 15: heddle.agent.v1.PortGroup.policy:type_name -> heddle.agent.v1.PolicyRow
+	27, // 16: heddle.agent.v1.Uplink.state:type_name -> heddle.agent.v1.PortState
+	28, // 17: heddle.agent.v1.Uplink.vlans:type_name -> heddle.agent.v1.VlanRange
+	0,  // 18: heddle.agent.v1.Uplink.monitoring:type_name -> heddle.agent.v1.Observed
+	29, // 19: heddle.agent.v1.Uplink.lag:type_name -> heddle.agent.v1.LagMember
+	30, // 20: heddle.agent.v1.Uplink.lldp:type_name -> heddle.agent.v1.Lldp
+	31, // 21: heddle.agent.v1.Uplink.runs_before:type_name -> heddle.agent.v1.ProgramBefore
+	32, // 22: heddle.agent.v1.Port.role:type_name -> heddle.agent.v1.Role
+	33, // 23: heddle.agent.v1.Port.origin:type_name -> heddle.agent.v1.Origin
+	27, // 24: heddle.agent.v1.Port.state:type_name -> heddle.agent.v1.PortState
+	25, // 25: heddle.agent.v1.Port.vlan:type_name -> heddle.agent.v1.VlanPolicy
+	1,  // 26: heddle.agent.v1.Port.promiscuous:type_name -> heddle.agent.v1.Promiscuity
+	31, // 27: heddle.agent.v1.Port.runs_before:type_name -> heddle.agent.v1.ProgramBefore
+	26, // 28: heddle.agent.v1.Port.effective:type_name -> heddle.agent.v1.PolicyRow
+	19, // 29: heddle.agent.v1.Port.wait:type_name -> heddle.agent.v1.Wait
+	21, // 30: heddle.agent.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	34, // 31: heddle.agent.v1.Progress.trial:type_name -> heddle.agent.v1.Trial
+	2,  // 32: heddle.agent.v1.StateService.GetState:input_type -> heddle.agent.v1.GetStateRequest
+	4,  // 33: heddle.agent.v1.StateService.GetProgress:input_type -> heddle.agent.v1.GetProgressRequest
+	6,  // 34: heddle.agent.v1.StateService.GetMetrics:input_type -> heddle.agent.v1.GetMetricsRequest
+	8,  // 35: heddle.agent.v1.StateService.StopAgent:input_type -> heddle.agent.v1.StopAgentRequest
+	3,  // 36: heddle.agent.v1.StateService.GetState:output_type -> heddle.agent.v1.GetStateResponse
+	5,  // 37: heddle.agent.v1.StateService.GetProgress:output_type -> heddle.agent.v1.GetProgressResponse
+	7,  // 38: heddle.agent.v1.StateService.GetMetrics:output_type -> heddle.agent.v1.GetMetricsResponse
+	9,  // 39: heddle.agent.v1.StateService.StopAgent:output_type -> heddle.agent.v1.StopAgentResponse
+	36, // [36:40] is the sub-list for method output_type
+	32, // [32:36] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_state_proto_init() }
@@ -1650,6 +1981,7 @@ func file_heddle_agent_v1_state_proto_init() {
 		return
 	}
 	file_heddle_agent_v1_change_proto_init()
+	file_heddle_agent_v1_flow_proto_init()
 	file_heddle_agent_v1_link_proto_init()
 	file_heddle_agent_v1_word_proto_init()
 	type x struct{}
@@ -1658,7 +1990,7 @@ func file_heddle_agent_v1_state_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_state_proto_rawDesc), len(file_heddle_agent_v1_state_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   16,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -389,14 +389,15 @@ func (x *ListMacsResponse) GetMacs() []*Mac {
 
 // Stats are the counters of one port or uplink: the 18 of a VDS under their names, and ours.
 type Stats struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	Switch   string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
-	Name     string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Uplink   bool                   `protobuf:"varint,3,opt,name=uplink,proto3" json:"uplink,omitempty"`
-	Counters []*Counter             `protobuf:"bytes,4,rep,name=counters,proto3" json:"counters,omitempty"`
-	Extra    []*Counter             `protobuf:"bytes,5,rep,name=extra,proto3" json:"extra,omitempty"`
-	Drops    []*ReasonCount         `protobuf:"bytes,6,rep,name=drops,proto3" json:"drops,omitempty"`
-	Refused  []*ReasonCount         `protobuf:"bytes,7,rep,name=refused,proto3" json:"refused,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Switch string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	Name   string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Uplink bool                   `protobuf:"varint,3,opt,name=uplink,proto3" json:"uplink,omitempty"`
+	// counters and extra are objects in JSON: {"packetsInUnicast": 12}; so are drops and refused: {"forged-transmit": 7}.
+	Counters []*Counter     `protobuf:"bytes,4,rep,name=counters,proto3" json:"counters,omitempty"`
+	Extra    []*Counter     `protobuf:"bytes,5,rep,name=extra,proto3" json:"extra,omitempty"`
+	Drops    []*ReasonCount `protobuf:"bytes,6,rep,name=drops,proto3" json:"drops,omitempty"`
+	Refused  []*ReasonCount `protobuf:"bytes,7,rep,name=refused,proto3" json:"refused,omitempty"`
 	// port_group is a port's; "" of an uplink.
 	PortGroup string `protobuf:"bytes,8,opt,name=port_group,json=portGroup,proto3" json:"port_group,omitempty"`
 	// read_at is when the counters were read, in nanoseconds of CLOCK_MONOTONIC.

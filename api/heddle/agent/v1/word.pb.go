@@ -186,6 +186,66 @@ func (TagProtocol) EnumDescriptor() ([]byte, []int) {
 	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{2}
 }
 
+// PolicyLevel is a level of inheritance, lowest priority first.
+type PolicyLevel int32
+
+const (
+	PolicyLevel_POLICY_LEVEL_UNSPECIFIED      PolicyLevel = 0
+	PolicyLevel_POLICY_LEVEL_BUILT_IN_DEFAULT PolicyLevel = 1
+	PolicyLevel_POLICY_LEVEL_SWITCH           PolicyLevel = 2
+	PolicyLevel_POLICY_LEVEL_PORT_GROUP       PolicyLevel = 3
+	PolicyLevel_POLICY_LEVEL_PORT             PolicyLevel = 4
+	// of what an uplink has: it inherits nothing
+	PolicyLevel_POLICY_LEVEL_UPLINK PolicyLevel = 5
+)
+
+// Enum value maps for PolicyLevel.
+var (
+	PolicyLevel_name = map[int32]string{
+		0: "POLICY_LEVEL_UNSPECIFIED",
+		1: "POLICY_LEVEL_BUILT_IN_DEFAULT",
+		2: "POLICY_LEVEL_SWITCH",
+		3: "POLICY_LEVEL_PORT_GROUP",
+		4: "POLICY_LEVEL_PORT",
+		5: "POLICY_LEVEL_UPLINK",
+	}
+	PolicyLevel_value = map[string]int32{
+		"POLICY_LEVEL_UNSPECIFIED":      0,
+		"POLICY_LEVEL_BUILT_IN_DEFAULT": 1,
+		"POLICY_LEVEL_SWITCH":           2,
+		"POLICY_LEVEL_PORT_GROUP":       3,
+		"POLICY_LEVEL_PORT":             4,
+		"POLICY_LEVEL_UPLINK":           5,
+	}
+)
+
+func (x PolicyLevel) Enum() *PolicyLevel {
+	p := new(PolicyLevel)
+	*p = x
+	return p
+}
+
+func (x PolicyLevel) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (PolicyLevel) Descriptor() protoreflect.EnumDescriptor {
+	return file_heddle_agent_v1_word_proto_enumTypes[3].Descriptor()
+}
+
+func (PolicyLevel) Type() protoreflect.EnumType {
+	return &file_heddle_agent_v1_word_proto_enumTypes[3]
+}
+
+func (x PolicyLevel) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use PolicyLevel.Descriptor instead.
+func (PolicyLevel) EnumDescriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{3}
+}
+
 // PortState is what has become of a port or an uplink.
 type PortState int32
 
@@ -238,11 +298,11 @@ func (x PortState) String() string {
 }
 
 func (PortState) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_word_proto_enumTypes[3].Descriptor()
+	return file_heddle_agent_v1_word_proto_enumTypes[4].Descriptor()
 }
 
 func (PortState) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_word_proto_enumTypes[3]
+	return &file_heddle_agent_v1_word_proto_enumTypes[4]
 }
 
 func (x PortState) Number() protoreflect.EnumNumber {
@@ -251,7 +311,7 @@ func (x PortState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PortState.Descriptor instead.
 func (PortState) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{3}
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{4}
 }
 
 // Origin says which layer a port belongs to.
@@ -290,11 +350,11 @@ func (x Origin) String() string {
 }
 
 func (Origin) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_word_proto_enumTypes[4].Descriptor()
+	return file_heddle_agent_v1_word_proto_enumTypes[5].Descriptor()
 }
 
 func (Origin) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_word_proto_enumTypes[4]
+	return &file_heddle_agent_v1_word_proto_enumTypes[5]
 }
 
 func (x Origin) Number() protoreflect.EnumNumber {
@@ -303,7 +363,7 @@ func (x Origin) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Origin.Descriptor instead.
 func (Origin) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{4}
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{5}
 }
 
 // Role is what is on the other side of a port.
@@ -342,11 +402,11 @@ func (x Role) String() string {
 }
 
 func (Role) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_word_proto_enumTypes[5].Descriptor()
+	return file_heddle_agent_v1_word_proto_enumTypes[6].Descriptor()
 }
 
 func (Role) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_word_proto_enumTypes[5]
+	return &file_heddle_agent_v1_word_proto_enumTypes[6]
 }
 
 func (x Role) Number() protoreflect.EnumNumber {
@@ -355,7 +415,7 @@ func (x Role) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Role.Descriptor instead.
 func (Role) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{5}
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{6}
 }
 
 // SwitchKind says which of vSphere's two switches a Switch behaves as.
@@ -394,11 +454,11 @@ func (x SwitchKind) String() string {
 }
 
 func (SwitchKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_word_proto_enumTypes[6].Descriptor()
+	return file_heddle_agent_v1_word_proto_enumTypes[7].Descriptor()
 }
 
 func (SwitchKind) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_word_proto_enumTypes[6]
+	return &file_heddle_agent_v1_word_proto_enumTypes[7]
 }
 
 func (x SwitchKind) Number() protoreflect.EnumNumber {
@@ -407,7 +467,7 @@ func (x SwitchKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SwitchKind.Descriptor instead.
 func (SwitchKind) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{6}
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{7}
 }
 
 // Direction is seen from the switch.
@@ -444,11 +504,11 @@ func (x Direction) String() string {
 }
 
 func (Direction) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_word_proto_enumTypes[7].Descriptor()
+	return file_heddle_agent_v1_word_proto_enumTypes[8].Descriptor()
 }
 
 func (Direction) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_word_proto_enumTypes[7]
+	return &file_heddle_agent_v1_word_proto_enumTypes[8]
 }
 
 func (x Direction) Number() protoreflect.EnumNumber {
@@ -457,7 +517,7 @@ func (x Direction) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Direction.Descriptor instead.
 func (Direction) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{7}
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{8}
 }
 
 // Hook is where a program runs.
@@ -497,11 +557,11 @@ func (x Hook) String() string {
 }
 
 func (Hook) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_word_proto_enumTypes[8].Descriptor()
+	return file_heddle_agent_v1_word_proto_enumTypes[9].Descriptor()
 }
 
 func (Hook) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_word_proto_enumTypes[8]
+	return &file_heddle_agent_v1_word_proto_enumTypes[9]
 }
 
 func (x Hook) Number() protoreflect.EnumNumber {
@@ -510,7 +570,7 @@ func (x Hook) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Hook.Descriptor instead.
 func (Hook) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{8}
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{9}
 }
 
 // TraceEditObject is the kind of an object of the configuration.
@@ -553,11 +613,11 @@ func (x TraceEditObject) String() string {
 }
 
 func (TraceEditObject) Descriptor() protoreflect.EnumDescriptor {
-	return file_heddle_agent_v1_word_proto_enumTypes[9].Descriptor()
+	return file_heddle_agent_v1_word_proto_enumTypes[10].Descriptor()
 }
 
 func (TraceEditObject) Type() protoreflect.EnumType {
-	return &file_heddle_agent_v1_word_proto_enumTypes[9]
+	return &file_heddle_agent_v1_word_proto_enumTypes[10]
 }
 
 func (x TraceEditObject) Number() protoreflect.EnumNumber {
@@ -566,7 +626,7 @@ func (x TraceEditObject) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TraceEditObject.Descriptor instead.
 func (TraceEditObject) EnumDescriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{9}
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{10}
 }
 
 // PortId names a port or an uplink of a host. Ports and uplinks of a switch share one namespace.
@@ -803,15 +863,17 @@ func (x *VlanPolicy) GetOuter() TagProtocol {
 	return TagProtocol_TAG_PROTOCOL_UNSPECIFIED
 }
 
-// PolicyRow is one effective value of a port in the words of the configuration file.
+// PolicyRow is one effective value of a port.
 type PolicyRow struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// policy is the field: security.macLearning.limit.
+	// policy is the field, as a path of the configuration file: security.macLearning.limit.
 	Policy string `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
-	// value is the effective value: reject, access 100, uplink1, uplink2.
-	Value string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
-	// from is the object that sets it: port group web, or built-in default.
-	From          string `protobuf:"bytes,3,opt,name=from,proto3" json:"from,omitempty"`
+	// value is the effective value, in the field's own type.
+	Value *PolicyValue `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	// unit is what a number counts: "seconds", "MACs".
+	Unit string `protobuf:"bytes,3,opt,name=unit,proto3" json:"unit,omitempty"`
+	// from is where the value comes from.
+	From          *PolicySource `protobuf:"bytes,4,opt,name=from,proto3" json:"from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -853,16 +915,77 @@ func (x *PolicyRow) GetPolicy() string {
 	return ""
 }
 
-func (x *PolicyRow) GetValue() string {
+func (x *PolicyRow) GetValue() *PolicyValue {
 	if x != nil {
 		return x.Value
+	}
+	return nil
+}
+
+func (x *PolicyRow) GetUnit() string {
+	if x != nil {
+		return x.Unit
 	}
 	return ""
 }
 
-func (x *PolicyRow) GetFrom() string {
+func (x *PolicyRow) GetFrom() *PolicySource {
 	if x != nil {
 		return x.From
+	}
+	return nil
+}
+
+// PolicySource is where an effective value comes from.
+type PolicySource struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Level PolicyLevel            `protobuf:"varint,1,opt,name=level,proto3,enum=heddle.agent.v1.PolicyLevel" json:"level,omitempty"`
+	// name is that of the level's object; the built-in default has none.
+	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PolicySource) Reset() {
+	*x = PolicySource{}
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PolicySource) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PolicySource) ProtoMessage() {}
+
+func (x *PolicySource) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PolicySource.ProtoReflect.Descriptor instead.
+func (*PolicySource) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *PolicySource) GetLevel() PolicyLevel {
+	if x != nil {
+		return x.Level
+	}
+	return PolicyLevel_POLICY_LEVEL_UNSPECIFIED
+}
+
+func (x *PolicySource) GetName() string {
+	if x != nil {
+		return x.Name
 	}
 	return ""
 }
@@ -879,7 +1002,7 @@ type PolicySetting struct {
 
 func (x *PolicySetting) Reset() {
 	*x = PolicySetting{}
-	mi := &file_heddle_agent_v1_word_proto_msgTypes[5]
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -891,7 +1014,7 @@ func (x *PolicySetting) String() string {
 func (*PolicySetting) ProtoMessage() {}
 
 func (x *PolicySetting) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_word_proto_msgTypes[5]
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -904,7 +1027,7 @@ func (x *PolicySetting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicySetting.ProtoReflect.Descriptor instead.
 func (*PolicySetting) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{5}
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *PolicySetting) GetPolicy() string {
@@ -921,7 +1044,7 @@ func (x *PolicySetting) GetValue() *PolicyValue {
 	return nil
 }
 
-// PolicyValue is a value in the type of its field.
+// PolicyValue is a value in the type of its field. JSON has the value itself; a duration is a number of seconds there.
 type PolicyValue struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Kind:
@@ -939,7 +1062,7 @@ type PolicyValue struct {
 
 func (x *PolicyValue) Reset() {
 	*x = PolicyValue{}
-	mi := &file_heddle_agent_v1_word_proto_msgTypes[6]
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -951,7 +1074,7 @@ func (x *PolicyValue) String() string {
 func (*PolicyValue) ProtoMessage() {}
 
 func (x *PolicyValue) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_word_proto_msgTypes[6]
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -964,7 +1087,7 @@ func (x *PolicyValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyValue.ProtoReflect.Descriptor instead.
 func (*PolicyValue) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{6}
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PolicyValue) GetKind() isPolicyValue_Kind {
@@ -1079,7 +1202,7 @@ type WordList struct {
 
 func (x *WordList) Reset() {
 	*x = WordList{}
-	mi := &file_heddle_agent_v1_word_proto_msgTypes[7]
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1091,7 +1214,7 @@ func (x *WordList) String() string {
 func (*WordList) ProtoMessage() {}
 
 func (x *WordList) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_word_proto_msgTypes[7]
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1104,7 +1227,7 @@ func (x *WordList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WordList.ProtoReflect.Descriptor instead.
 func (*WordList) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{7}
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *WordList) GetWords() []string {
@@ -1139,7 +1262,7 @@ type ProgramBefore struct {
 
 func (x *ProgramBefore) Reset() {
 	*x = ProgramBefore{}
-	mi := &file_heddle_agent_v1_word_proto_msgTypes[8]
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1151,7 +1274,7 @@ func (x *ProgramBefore) String() string {
 func (*ProgramBefore) ProtoMessage() {}
 
 func (x *ProgramBefore) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_word_proto_msgTypes[8]
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1164,7 +1287,7 @@ func (x *ProgramBefore) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramBefore.ProtoReflect.Descriptor instead.
 func (*ProgramBefore) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{8}
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ProgramBefore) GetSwitch() string {
@@ -1245,7 +1368,7 @@ type TraceEdit struct {
 
 func (x *TraceEdit) Reset() {
 	*x = TraceEdit{}
-	mi := &file_heddle_agent_v1_word_proto_msgTypes[9]
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1257,7 +1380,7 @@ func (x *TraceEdit) String() string {
 func (*TraceEdit) ProtoMessage() {}
 
 func (x *TraceEdit) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_word_proto_msgTypes[9]
+	mi := &file_heddle_agent_v1_word_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1270,7 +1393,7 @@ func (x *TraceEdit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TraceEdit.ProtoReflect.Descriptor instead.
 func (*TraceEdit) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{9}
+	return file_heddle_agent_v1_word_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *TraceEdit) GetFile() string {
@@ -1327,11 +1450,15 @@ const file_heddle_agent_v1_word_proto_rawDesc = "" +
 	"\x04mode\x18\x01 \x01(\x0e2\x19.heddle.agent.v1.VlanModeR\x04mode\x12\x16\n" +
 	"\x06access\x18\x02 \x01(\rR\x06access\x120\n" +
 	"\x05trunk\x18\x03 \x03(\v2\x1a.heddle.agent.v1.VlanRangeR\x05trunk\x122\n" +
-	"\x05outer\x18\x04 \x01(\x0e2\x1c.heddle.agent.v1.TagProtocolR\x05outer\"M\n" +
+	"\x05outer\x18\x04 \x01(\x0e2\x1c.heddle.agent.v1.TagProtocolR\x05outer\"\x9e\x01\n" +
 	"\tPolicyRow\x12\x16\n" +
-	"\x06policy\x18\x01 \x01(\tR\x06policy\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\x12\x12\n" +
-	"\x04from\x18\x03 \x01(\tR\x04from\"[\n" +
+	"\x06policy\x18\x01 \x01(\tR\x06policy\x122\n" +
+	"\x05value\x18\x02 \x01(\v2\x1c.heddle.agent.v1.PolicyValueR\x05value\x12\x12\n" +
+	"\x04unit\x18\x03 \x01(\tR\x04unit\x121\n" +
+	"\x04from\x18\x04 \x01(\v2\x1d.heddle.agent.v1.PolicySourceR\x04from\"V\n" +
+	"\fPolicySource\x122\n" +
+	"\x05level\x18\x01 \x01(\x0e2\x1c.heddle.agent.v1.PolicyLevelR\x05level\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"[\n" +
 	"\rPolicySetting\x12\x16\n" +
 	"\x06policy\x18\x01 \x01(\tR\x06policy\x122\n" +
 	"\x05value\x18\x02 \x01(\v2\x1c.heddle.agent.v1.PolicyValueR\x05value\"\xfa\x01\n" +
@@ -1378,7 +1505,17 @@ const file_heddle_agent_v1_word_proto_rawDesc = "" +
 	"\x18TAG_PROTOCOL_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x12TAG_PROTOCOL_DOT1Q\x10\x01\x1a\n" +
 	"\x8a\xb5\x18\x06802.1q\x12$\n" +
-	"\x13TAG_PROTOCOL_DOT1AD\x10\x02\x1a\v\x8a\xb5\x18\a802.1ad*\xed\x01\n" +
+	"\x13TAG_PROTOCOL_DOT1AD\x10\x02\x1a\v\x8a\xb5\x18\a802.1ad*\xfc\x01\n" +
+	"\vPolicyLevel\x12\x1c\n" +
+	"\x18POLICY_LEVEL_UNSPECIFIED\x10\x00\x127\n" +
+	"\x1dPOLICY_LEVEL_BUILT_IN_DEFAULT\x10\x01\x1a\x14\x8a\xb5\x18\x10built-in default\x12#\n" +
+	"\x13POLICY_LEVEL_SWITCH\x10\x02\x1a\n" +
+	"\x8a\xb5\x18\x06switch\x12+\n" +
+	"\x17POLICY_LEVEL_PORT_GROUP\x10\x03\x1a\x0e\x8a\xb5\x18\n" +
+	"port group\x12\x1f\n" +
+	"\x11POLICY_LEVEL_PORT\x10\x04\x1a\b\x8a\xb5\x18\x04port\x12#\n" +
+	"\x13POLICY_LEVEL_UPLINK\x10\x05\x1a\n" +
+	"\x8a\xb5\x18\x06uplink*\xed\x01\n" +
 	"\tPortState\x12\x1a\n" +
 	"\x16PORT_STATE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\rPORT_STATE_UP\x10\x01\x1a\x06\x8a\xb5\x18\x02up\x12\x1d\n" +
@@ -1433,47 +1570,52 @@ func file_heddle_agent_v1_word_proto_rawDescGZIP() []byte {
 	return file_heddle_agent_v1_word_proto_rawDescData
 }
 
-var file_heddle_agent_v1_word_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_heddle_agent_v1_word_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_heddle_agent_v1_word_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
+var file_heddle_agent_v1_word_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_heddle_agent_v1_word_proto_goTypes = []any{
 	(SegmentKind)(0),            // 0: heddle.agent.v1.SegmentKind
 	(VlanMode)(0),               // 1: heddle.agent.v1.VlanMode
 	(TagProtocol)(0),            // 2: heddle.agent.v1.TagProtocol
-	(PortState)(0),              // 3: heddle.agent.v1.PortState
-	(Origin)(0),                 // 4: heddle.agent.v1.Origin
-	(Role)(0),                   // 5: heddle.agent.v1.Role
-	(SwitchKind)(0),             // 6: heddle.agent.v1.SwitchKind
-	(Direction)(0),              // 7: heddle.agent.v1.Direction
-	(Hook)(0),                   // 8: heddle.agent.v1.Hook
-	(TraceEditObject)(0),        // 9: heddle.agent.v1.TraceEditObject
-	(*PortId)(nil),              // 10: heddle.agent.v1.PortId
-	(*Segment)(nil),             // 11: heddle.agent.v1.Segment
-	(*VlanRange)(nil),           // 12: heddle.agent.v1.VlanRange
-	(*VlanPolicy)(nil),          // 13: heddle.agent.v1.VlanPolicy
-	(*PolicyRow)(nil),           // 14: heddle.agent.v1.PolicyRow
-	(*PolicySetting)(nil),       // 15: heddle.agent.v1.PolicySetting
-	(*PolicyValue)(nil),         // 16: heddle.agent.v1.PolicyValue
-	(*WordList)(nil),            // 17: heddle.agent.v1.WordList
-	(*ProgramBefore)(nil),       // 18: heddle.agent.v1.ProgramBefore
-	(*TraceEdit)(nil),           // 19: heddle.agent.v1.TraceEdit
-	(*durationpb.Duration)(nil), // 20: google.protobuf.Duration
+	(PolicyLevel)(0),            // 3: heddle.agent.v1.PolicyLevel
+	(PortState)(0),              // 4: heddle.agent.v1.PortState
+	(Origin)(0),                 // 5: heddle.agent.v1.Origin
+	(Role)(0),                   // 6: heddle.agent.v1.Role
+	(SwitchKind)(0),             // 7: heddle.agent.v1.SwitchKind
+	(Direction)(0),              // 8: heddle.agent.v1.Direction
+	(Hook)(0),                   // 9: heddle.agent.v1.Hook
+	(TraceEditObject)(0),        // 10: heddle.agent.v1.TraceEditObject
+	(*PortId)(nil),              // 11: heddle.agent.v1.PortId
+	(*Segment)(nil),             // 12: heddle.agent.v1.Segment
+	(*VlanRange)(nil),           // 13: heddle.agent.v1.VlanRange
+	(*VlanPolicy)(nil),          // 14: heddle.agent.v1.VlanPolicy
+	(*PolicyRow)(nil),           // 15: heddle.agent.v1.PolicyRow
+	(*PolicySource)(nil),        // 16: heddle.agent.v1.PolicySource
+	(*PolicySetting)(nil),       // 17: heddle.agent.v1.PolicySetting
+	(*PolicyValue)(nil),         // 18: heddle.agent.v1.PolicyValue
+	(*WordList)(nil),            // 19: heddle.agent.v1.WordList
+	(*ProgramBefore)(nil),       // 20: heddle.agent.v1.ProgramBefore
+	(*TraceEdit)(nil),           // 21: heddle.agent.v1.TraceEdit
+	(*durationpb.Duration)(nil), // 22: google.protobuf.Duration
 }
 var file_heddle_agent_v1_word_proto_depIdxs = []int32{
 	0,  // 0: heddle.agent.v1.Segment.kind:type_name -> heddle.agent.v1.SegmentKind
 	1,  // 1: heddle.agent.v1.VlanPolicy.mode:type_name -> heddle.agent.v1.VlanMode
-	12, // 2: heddle.agent.v1.VlanPolicy.trunk:type_name -> heddle.agent.v1.VlanRange
+	13, // 2: heddle.agent.v1.VlanPolicy.trunk:type_name -> heddle.agent.v1.VlanRange
 	2,  // 3: heddle.agent.v1.VlanPolicy.outer:type_name -> heddle.agent.v1.TagProtocol
-	16, // 4: heddle.agent.v1.PolicySetting.value:type_name -> heddle.agent.v1.PolicyValue
-	17, // 5: heddle.agent.v1.PolicyValue.words:type_name -> heddle.agent.v1.WordList
-	20, // 6: heddle.agent.v1.PolicyValue.duration:type_name -> google.protobuf.Duration
-	13, // 7: heddle.agent.v1.PolicyValue.vlan:type_name -> heddle.agent.v1.VlanPolicy
-	8,  // 8: heddle.agent.v1.ProgramBefore.hook:type_name -> heddle.agent.v1.Hook
-	9,  // 9: heddle.agent.v1.TraceEdit.kind:type_name -> heddle.agent.v1.TraceEditObject
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	18, // 4: heddle.agent.v1.PolicyRow.value:type_name -> heddle.agent.v1.PolicyValue
+	16, // 5: heddle.agent.v1.PolicyRow.from:type_name -> heddle.agent.v1.PolicySource
+	3,  // 6: heddle.agent.v1.PolicySource.level:type_name -> heddle.agent.v1.PolicyLevel
+	18, // 7: heddle.agent.v1.PolicySetting.value:type_name -> heddle.agent.v1.PolicyValue
+	19, // 8: heddle.agent.v1.PolicyValue.words:type_name -> heddle.agent.v1.WordList
+	22, // 9: heddle.agent.v1.PolicyValue.duration:type_name -> google.protobuf.Duration
+	14, // 10: heddle.agent.v1.PolicyValue.vlan:type_name -> heddle.agent.v1.VlanPolicy
+	9,  // 11: heddle.agent.v1.ProgramBefore.hook:type_name -> heddle.agent.v1.Hook
+	10, // 12: heddle.agent.v1.TraceEdit.kind:type_name -> heddle.agent.v1.TraceEditObject
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_word_proto_init() }
@@ -1481,7 +1623,7 @@ func file_heddle_agent_v1_word_proto_init() {
 	if File_heddle_agent_v1_word_proto != nil {
 		return
 	}
-	file_heddle_agent_v1_word_proto_msgTypes[6].OneofWrappers = []any{
+	file_heddle_agent_v1_word_proto_msgTypes[7].OneofWrappers = []any{
 		(*PolicyValue_Flag)(nil),
 		(*PolicyValue_Number)(nil),
 		(*PolicyValue_Word)(nil),
@@ -1494,8 +1636,8 @@ func file_heddle_agent_v1_word_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_word_proto_rawDesc), len(file_heddle_agent_v1_word_proto_rawDesc)),
-			NumEnums:      10,
-			NumMessages:   10,
+			NumEnums:      11,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

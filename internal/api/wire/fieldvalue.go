@@ -1,0 +1,51 @@
+package wire
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	agentv1 "heddle/api/heddle/agent/v1"
+	"heddle/internal/plan"
+)
+
+// putFieldValue writes an effective value of a policy field in its type.
+func putFieldValue(f plan.FieldValue) (*agentv1.PolicyValue, error) {
+	switch v := f.Any().(type) {
+	case bool:
+		return &agentv1.PolicyValue{Kind: &agentv1.PolicyValue_Flag{Flag: v}}, nil
+	case int:
+		return &agentv1.PolicyValue{Kind: &agentv1.PolicyValue_Number{Number: int64(v)}}, nil
+	case string:
+		return &agentv1.PolicyValue{Kind: &agentv1.PolicyValue_Word{Word: valid(v)}}, nil
+	case []string:
+		return &agentv1.PolicyValue{Kind: &agentv1.PolicyValue_Words{Words: &agentv1.WordList{Words: validAll(v)}}}, nil
+	case time.Duration:
+		return &agentv1.PolicyValue{Kind: &agentv1.PolicyValue_Duration{Duration: durationpb.New(v)}}, nil
+	case plan.VLAN:
+		m, err := putVLAN(v)
+		return &agentv1.PolicyValue{Kind: &agentv1.PolicyValue_Vlan{Vlan: m}}, err
+	}
+	return nil, fmt.Errorf("a value of type %T can't be carried", f.Any())
+}
+
+// getFieldValue reads a value. One of a kind that a newer agent has is none.
+func getFieldValue(m *agentv1.PolicyValue) (plan.FieldValue, error) {
+	switch k := m.GetKind().(type) {
+	case *agentv1.PolicyValue_Flag:
+		return plan.FieldValueOf(k.Flag), nil
+	case *agentv1.PolicyValue_Number:
+		return plan.FieldValueOf(int(k.Number)), nil
+	case *agentv1.PolicyValue_Word:
+		return plan.FieldValueOf(k.Word), nil
+	case *agentv1.PolicyValue_Words:
+		return plan.FieldValueOf(append([]string{}, k.Words.GetWords()...)), nil
+	case *agentv1.PolicyValue_Duration:
+		return plan.FieldValueOf(k.Duration.AsDuration()), k.Duration.CheckValid()
+	case *agentv1.PolicyValue_Vlan:
+		v, err := getVLAN(k.Vlan)
+		return plan.FieldValueOf(v), err
+	}
+	return plan.FieldValue{}, nil
+}
