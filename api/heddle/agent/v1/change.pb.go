@@ -506,12 +506,10 @@ type Applied struct {
 	// switch does, so
 	// that the change may not hold for all of them; each is a warning, too.
 	RunsBefore []*ProgramBefore `protobuf:"bytes,5,rep,name=runs_before,json=runsBefore,proto3" json:"runs_before,omitempty"`
-	// in_force_ms is how long after the command had read its input the changes were in force, for all ports at one
-	// instant, in
-	// milliseconds; 0 when nothing had to change in the kernel. The command returns later, when everything is
-	// remembered and
+	// in_force_seconds is how long after the command had read its input the changes were in force, for all ports at one
+	// instant; 0 when nothing had to change in the kernel. The command returns later, when everything is remembered and
 	// every device attached.
-	InForceMs float64 `protobuf:"fixed64,6,opt,name=in_force_ms,json=inForceMs,proto3" json:"in_force_ms,omitempty"`
+	InForceSeconds float64 `protobuf:"fixed64,6,opt,name=in_force_seconds,json=inForceSeconds,proto3" json:"in_force_seconds,omitempty"`
 	// in_force_at is that instant.
 	InForceAt *Instant `protobuf:"bytes,7,opt,name=in_force_at,json=inForceAt,proto3" json:"in_force_at,omitempty"`
 	// trial is that of a change which concerns the way to the host's own addresses; absent for any other.
@@ -585,9 +583,9 @@ func (x *Applied) GetRunsBefore() []*ProgramBefore {
 	return nil
 }
 
-func (x *Applied) GetInForceMs() float64 {
+func (x *Applied) GetInForceSeconds() float64 {
 	if x != nil {
-		return x.InForceMs
+		return x.InForceSeconds
 	}
 	return 0
 }
@@ -1079,15 +1077,15 @@ const file_heddle_agent_v1_change_proto_rawDesc = "" +
 	"\x05trial\x18\x01 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\"\x15\n" +
 	"\x13ConfirmTrialRequest\"D\n" +
 	"\x14ConfirmTrialResponse\x12,\n" +
-	"\x05trial\x18\x01 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\"\xd4\x02\n" +
+	"\x05trial\x18\x01 \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\"\xde\x02\n" +
 	"\aApplied\x121\n" +
 	"\achanges\x18\x01 \x03(\v2\x17.heddle.agent.v1.ChangeR\achanges\x12\x18\n" +
 	"\aeffects\x18\x02 \x03(\tR\aeffects\x12\x1a\n" +
 	"\bwarnings\x18\x03 \x03(\tR\bwarnings\x12\x17\n" +
 	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12?\n" +
 	"\vruns_before\x18\x05 \x03(\v2\x1e.heddle.agent.v1.ProgramBeforeR\n" +
-	"runsBefore\x12\x1e\n" +
-	"\vin_force_ms\x18\x06 \x01(\x01R\tinForceMs\x128\n" +
+	"runsBefore\x12(\n" +
+	"\x10in_force_seconds\x18\x06 \x01(\x01R\x0einForceSeconds\x128\n" +
 	"\vin_force_at\x18\a \x01(\v2\x18.heddle.agent.v1.InstantR\tinForceAt\x12,\n" +
 	"\x05trial\x18\b \x01(\v2\x16.heddle.agent.v1.TrialR\x05trial\"\x8b\x01\n" +
 	"\x06Change\x12/\n" +
