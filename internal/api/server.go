@@ -18,6 +18,8 @@ import (
 	"connectrpc.com/connect/v2"
 	"connectrpc.com/connect/v2/connecthttp"
 	"connectrpc.com/connect/v2/connectproto"
+
+	"heddle/internal/api/wire"
 )
 
 // versionHeader carries the protocol version in both directions.
@@ -76,7 +78,7 @@ func Serve(ctx context.Context, l net.Listener, s Service, log *slog.Logger) err
 // handler answers the calls of the contract; those that follow something end with ctx.
 func handler(ctx context.Context, s Service) http.Handler {
 	rpc := connect.NewServer(admit)
-	a := &adapter{service: s, ending: ctx}
+	a := &adapter{service: s, codec: wire.Codec{Lenient: true}, ending: ctx}
 	a.register(rpc)
 	mux := http.NewServeMux()
 	// Nothing is compressed: both ends are on one machine, and what is small on the way could be large in memory.

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v4"
 
 	"heddle/internal/spec/printable"
 )
@@ -49,31 +48,6 @@ func (o *output) print(d Deps, v any, table func(w io.Writer) error) error {
 	}
 	_, err = fmt.Fprintf(d.Stdout, "%s\n", b)
 	return err
-}
-
-// toYAML writes a JSON document as YAML with the fields in their order: JSON is YAML in another style.
-func toYAML(b []byte) ([]byte, error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(b, &doc); err != nil {
-		return nil, err
-	}
-	blockStyle(&doc)
-	out, err := yaml.Dump(&doc)
-	return []byte(printable.Lines(string(out))), err
-}
-
-// blockStyle drops JSON's brackets and quotes; the writer puts quotes back where a text would read as something else.
-func blockStyle(n *yaml.Node) {
-	n.Style = 0
-	if printable.Text(n.Value) != n.Value { // its escapes mean something between these alone
-		n.Style = yaml.DoubleQuotedStyle
-	}
-	if len(n.Content) == 0 && n.Kind != yaml.ScalarNode {
-		n.Style = yaml.FlowStyle // an empty list or mapping has no other style
-	}
-	for _, c := range n.Content {
-		blockStyle(c)
-	}
 }
 
 // tableWidth is what a table has room for.

@@ -18,6 +18,8 @@ import (
 
 // Codec knows which fields of types and messages belong together. Its zero value is ready; any number of goroutines may use it.
 type Codec struct {
+	// Lenient: a word that the schema lacks is left out, as an answer should. Without it the value is refused, as a request should be.
+	Lenient bool
 	layouts sync.Map // pair → *layout
 }
 

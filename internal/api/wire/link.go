@@ -163,7 +163,7 @@ func (c *Codec) scalar(t reflect.Type, fd protoreflect.FieldDescriptor) (scalar,
 		return c.message(), nil
 	case protoreflect.EnumKind:
 		if t.Kind() == reflect.String {
-			return enum(fd.Enum()), nil
+			return enum(fd.Enum(), c.Lenient), nil
 		}
 	case protoreflect.StringKind:
 		if t.Kind() == reflect.String {

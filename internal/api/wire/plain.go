@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -90,8 +91,8 @@ func unsigned(short bool) scalar {
 }
 
 // enum carries a word by the value of an enum that has it as its text. A value that is not known here, which another version has added, is read
-// as "unknown-7".
-func enum(e protoreflect.EnumDescriptor) scalar {
+// as "unknown-7", and can be written so, too. lenient leaves a word out that the enum lacks.
+func enum(e protoreflect.EnumDescriptor, lenient bool) scalar {
 	numbers, words := map[string]protoreflect.EnumNumber{}, map[protoreflect.EnumNumber]string{}
 	var list []string
 	for i := range e.Values().Len() {
@@ -105,6 +106,9 @@ func enum(e protoreflect.EnumDescriptor) scalar {
 		to: func(v reflect.Value, _ protoreflect.Value) (protoreflect.Value, error) {
 			n, ok := numbers[v.String()]
 			if !ok {
+				n, ok = newer(v.String())
+			}
+			if !ok && !lenient {
 				return protoreflect.Value{}, fmt.Errorf("%q is none of %s", v.String(), strings.Join(list, ", "))
 			}
 			return protoreflect.ValueOfEnum(n), nil
@@ -112,12 +116,22 @@ func enum(e protoreflect.EnumDescriptor) scalar {
 		from: func(p protoreflect.Value, v reflect.Value) error {
 			w, ok := words[p.Enum()]
 			if !ok {
-				w = fmt.Sprintf("unknown-%d", p.Enum())
+				w = unknownWord + strconv.Itoa(int(p.Enum()))
 			}
 			v.SetString(w)
 			return nil
 		},
 	}
+}
+
+// unknownWord begins the text of a value that is not known here; its number follows.
+const unknownWord = "unknown-"
+
+// newer is the number of a value that is not known here.
+func newer(word string) (protoreflect.EnumNumber, bool) {
+	digits, ok := strings.CutPrefix(word, unknownWord)
+	n, err := strconv.ParseInt(digits, 10, 32)
+	return protoreflect.EnumNumber(n), ok && err == nil
 }
 
 // Text is the text of an enum's value: what people and JSON write.

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"heddle/internal/spec/printable"
+)
+
+// toYAML writes a JSON document as YAML with the fields in their order: JSON is YAML in another style. Readers of YAML 1.1, such as PyYAML
+// and so Ansible, read it as meant, too.
+func toYAML(b []byte) ([]byte, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(b, &doc); err != nil {
+		return nil, err
+	}
+	blockStyle(&doc)
+	out, err := yaml.Dump(&doc)
+	return []byte(printable.Lines(string(out))), err
+}
+
+// blockStyle drops JSON's brackets and quotes where a text can be read as nothing else.
+func blockStyle(n *yaml.Node) {
+	text := n.Kind == yaml.ScalarNode && n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0
+	n.Style = 0
+	switch {
+	case text && (otherwise(n.Value) || printable.Text(n.Value) != n.Value): // its escapes mean something between these alone
+		n.Style = yaml.DoubleQuotedStyle
+	case n.Kind == yaml.ScalarNode && !text:
+		n.Value = withPoint(n.Value)
+	case len(n.Content) == 0 && n.Kind != yaml.ScalarNode:
+		n.Style = yaml.FlowStyle // an empty list or mapping has no other style
+	}
+	for _, c := range n.Content {
+		blockStyle(c)
+	}
+}
+
+// otherwise says whether some version of YAML reads a text without quotes as something else: a truth value, nothing, a key to merge, or what
+// begins like a number, such as a number of base 60 (12:30), a date or a MAC address.
+func otherwise(text string) bool {
+	words := []string{"", "~", "null", "y", "n", "yes", "no", "on", "off", "true", "false", "<<", "="}
+	return slices.Contains(words, strings.ToLower(text)) || likeNumber.MatchString(text)
+}
+
+// likeNumber is how numbers and dates begin, in any version of YAML.
+var likeNumber = regexp.MustCompile(`^[-+]?\.?([0-9]|(?i:inf|nan))`)
+
+// withPoint gives a number with an exponent the point without which it is a text in YAML 1.1: 1e+21 → 1.0e+21.
+func withPoint(number string) string {
+	i := strings.IndexAny(number, "eE")
+	if i < 0 || number[0] == 'f' || number[0] == 't' || number[0] == 'n' || strings.Contains(number, ".") {
+		return number
+	}
+	return number[:i] + ".0" + number[i:]
+}
