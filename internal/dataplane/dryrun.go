@@ -33,11 +33,12 @@ func (s *Snapshot) DryRun() (*DryRun, error) {
 
 func (d *DryRun) fill(s *Snapshot) error {
 	m := &d.r.objects.vswitchMaps
-	for i, h := range halves(m, d.r.tables) {
-		if int64(len(s.plan[i])) != h.bytes() {
-			return fmt.Errorf("table %d has %d bytes in the kernel and %d here", i, len(s.plan[i]), h.bytes())
+	for i, table := range planMaps(m) {
+		half := halfBytes(table)
+		if int64(len(s.plan[i])) != half {
+			return fmt.Errorf("table %s has %d bytes in the kernel and %d here", table, half, len(s.plan[i]))
 		}
-		if _, err := h.memory.WriteAt(s.plan[i], int64(s.control.Generation&1)*h.bytes()); err != nil {
+		if err := writeAt(table, s.plan[i], int64(s.control.Generation&1)*half); err != nil {
 			return err
 		}
 	}

@@ -72,9 +72,7 @@ func (b *FrameBench) load(spec *ebpf.CollectionSpec) error {
 	if b.flows, err = openFlows(&b.objects.vswitchMaps, placesOf(ebpf.MustPossibleCPU()), ticksAsTime, func() error { return nil }); err != nil {
 		return err
 	}
-	if b.tables, err = openPlanTables(&b.objects.vswitchMaps); err != nil {
-		return err
-	}
+	b.tables = newPlanTables(&b.objects.vswitchMaps)
 	if b.control, err = b.objects.BenchControl.Memory(); err != nil {
 		return err
 	}

@@ -110,9 +110,7 @@ func (k *Kernel) load(macTable int) error {
 	if err := k.takeOver(); err != nil {
 		return err
 	}
-	if k.tables, err = openPlanTables(&k.objects.vswitchMaps); err != nil {
-		return err
-	}
+	k.tables = newPlanTables(&k.objects.vswitchMaps)
 	clock := &tickClock{hz: k.hz, read: func() (clocks, error) { return readClocks(k.objects.HeddleClocks) }}
 	if k.flows, err = openFlows(&k.objects.vswitchMaps, placesOf(ebpf.MustPossibleCPU()), clock.wall, k.tables.grace.await); err != nil {
 		return err

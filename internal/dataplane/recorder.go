@@ -121,9 +121,7 @@ func (r *Recorder) open() (err error) {
 		return err
 	}
 	r.flows.fixed = recorderFlows
-	if r.tables, err = openPlanTables(&r.objects.vswitchMaps); err != nil {
-		return err
-	}
+	r.tables = newPlanTables(&r.objects.vswitchMaps)
 	if r.control, err = r.objects.RecordControl.Memory(); err != nil {
 		return err
 	}

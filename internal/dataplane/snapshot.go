@@ -75,19 +75,14 @@ type contents[K, V any] struct {
 	values []V
 }
 
-// half is one of the tables that exist in two halves.
-type half struct {
-	table  *ebpf.Map
-	memory *ebpf.Memory
+// halfBytes is the size of one half of a table that exists in two.
+func halfBytes(table *ebpf.Map) int64 {
+	return int64(table.MaxEntries()) / 2 * int64(table.ValueSize())
 }
 
-// bytes is the size of one half.
-func (h half) bytes() int64 { return int64(h.table.MaxEntries()) / 2 * int64(h.table.ValueSize()) }
-
-// halves are the plan tables, in an order of their own.
-func halves(m *vswitchMaps, t *planTables) []half {
-	return []half{{m.Ports, t.ports}, {m.VlanSets, t.vlanSets}, {m.Teams, t.teams}, {m.Segments, t.segments},
-		{m.Groups, t.groups}, {m.Members, t.members}, {m.Owners, t.owners}, {m.GuardAddresses, t.guards}}
+// planMaps are the plan tables, in an order of their own.
+func planMaps(m *vswitchMaps) []*ebpf.Map {
+	return []*ebpf.Map{m.Ports, m.VlanSets, m.Teams, m.Segments, m.Groups, m.Members, m.Owners, m.GuardAddresses}
 }
 
 // Snapshot copies the live tables; it changes nothing and takes milliseconds. Entries that change meanwhile are copied as they
@@ -99,9 +94,9 @@ func (k *Kernel) Snapshot() (*Snapshot, error) {
 		return nil, err
 	}
 	m := &k.objects.vswitchMaps
-	for _, h := range halves(m, k.tables) {
-		b := make([]byte, h.bytes())
-		if _, err := h.memory.ReadAt(b, int64(s.control.Generation&1)*h.bytes()); err != nil {
+	for _, table := range planMaps(m) {
+		b := make([]byte, halfBytes(table))
+		if err := readAt(table, b, int64(s.control.Generation&1)*halfBytes(table)); err != nil {
 			return nil, fmt.Errorf("copy the plan in force: %w", err)
 		}
 		s.plan = append(s.plan, b)

@@ -12,36 +12,14 @@ import (
 
 // planTables are the memory-mapped tables that exist in two halves.
 type planTables struct {
-	control  *ebpf.Map
-	ports    *ebpf.Memory
-	vlanSets *ebpf.Memory
-	teams    *ebpf.Memory
-	segments *ebpf.Memory
-	groups   *ebpf.Memory
-	members  *ebpf.Memory
-	owners   *ebpf.Memory
-	guards   *ebpf.Memory
-	grace    *grace
+	maps  *vswitchMaps
+	grace *grace
 	// reading: runs of the program may still read the idle half.
 	reading bool
 }
 
-func openPlanTables(m *vswitchMaps) (*planTables, error) {
-	t := &planTables{control: m.Control, grace: newGrace(m)}
-	for _, e := range []struct {
-		to   **ebpf.Memory
-		from *ebpf.Map
-	}{
-		{&t.ports, m.Ports}, {&t.vlanSets, m.VlanSets}, {&t.teams, m.Teams},
-		{&t.segments, m.Segments}, {&t.groups, m.Groups}, {&t.members, m.Members}, {&t.owners, m.Owners}, {&t.guards, m.GuardAddresses},
-	} {
-		mem, err := e.from.Memory()
-		if err != nil {
-			return nil, fmt.Errorf("map table %s: %w", e.from, err)
-		}
-		*e.to = mem
-	}
-	return t, nil
+func newPlanTables(m *vswitchMaps) *planTables {
+	return &planTables{maps: m, grace: newGrace(m)}
 }
 
 func (t *planTables) close() error {
@@ -53,7 +31,7 @@ func (t *planTables) close() error {
 
 func (t *planTables) inForce() (abi.Control, error) {
 	var c abi.Control
-	if err := t.control.Lookup(uint32(0), &c); err != nil {
+	if err := t.maps.Control.Lookup(uint32(0), &c); err != nil {
 		return c, fmt.Errorf("read generation: %w", err)
 	}
 	return c, nil
@@ -75,16 +53,16 @@ func (t *planTables) write(img *image) (abi.Control, error) {
 	c.OwnerSeed[half] = img.ownerSeed
 	const perSwitch = abi.SegmentsPerSwitch / abi.Chunk
 	errs := []error{
-		put(t.ports, img.ports, half*abi.MaxPorts),
-		put(t.vlanSets, img.vlanSets, half*abi.MaxVLANSets),
-		put(t.teams, img.teams, half*abi.MaxTeams),
-		put(t.groups, img.groups, half*abi.MaxGroups),
-		put(t.members, img.members, half*abi.MaxMemberChunks),
-		put(t.owners, img.owners, half*abi.OwnerBuckets),
-		put(t.guards, img.guardAddresses, half*abi.MaxGuardAddresses),
+		putMapped(t.maps.Ports, img.ports, half*abi.MaxPorts),
+		putMapped(t.maps.VlanSets, img.vlanSets, half*abi.MaxVLANSets),
+		putMapped(t.maps.Teams, img.teams, half*abi.MaxTeams),
+		putMapped(t.maps.Groups, img.groups, half*abi.MaxGroups),
+		putMapped(t.maps.Members, img.members, half*abi.MaxMemberChunks),
+		putMapped(t.maps.Owners, img.owners, half*abi.OwnerBuckets),
+		putMapped(t.maps.GuardAddresses, img.guardAddresses, half*abi.MaxGuardAddresses),
 	}
 	for id, chunks := range img.segments {
-		errs = append(errs, put(t.segments, chunks, half*abi.MaxSwitches*perSwitch+int64(id)*perSwitch))
+		errs = append(errs, putMapped(t.maps.Segments, chunks, half*abi.MaxSwitches*perSwitch+int64(id)*perSwitch))
 	}
 	return c, errors.Join(errs...)
 }
@@ -96,7 +74,7 @@ func (t *planTables) flip(next abi.Control) (at Instant, err error) {
 		return Instant{}, err
 	}
 	t.reading = true
-	if err := t.control.Put(uint32(0), &next); err != nil {
+	if err := t.maps.Control.Put(uint32(0), &next); err != nil {
 		return Instant{}, fmt.Errorf("put generation %d in force: %w", next.Generation, err)
 	}
 	at.After, err = Monotonic()
