@@ -10,6 +10,7 @@ import (
 )
 
 func TestS81_AnAdoptionThatIsConfirmedStaysAndIsReleased(t *testing.T) {
+	t.Parallel()
 	e := newEstate(t)
 	before := e.settled()
 	four, six := e.stream("203.0.113.9"), e.stream("2001:db8::1")
@@ -59,6 +60,7 @@ func TestS81_AnAdoptionThatIsConfirmedStaysAndIsReleased(t *testing.T) {
 }
 
 func TestS81_AnAdoptionIsTakenBackWhenTheGatewayIsSilent(t *testing.T) {
+	t.Parallel()
 	e := newEstate(t)
 	before := e.settled()
 	s := e.stream("203.0.113.9")
@@ -75,6 +77,7 @@ func TestS81_AnAdoptionIsTakenBackWhenTheGatewayIsSilent(t *testing.T) {
 }
 
 func TestS81_AnAdoptionIsTakenBackWhenNobodyConfirms(t *testing.T) {
+	t.Parallel()
 	e := newEstate(t)
 	before := e.settled()
 	s := e.stream("203.0.113.9")
@@ -94,6 +97,7 @@ func TestS81_AnAdoptionIsTakenBackWhenNobodyConfirms(t *testing.T) {
 }
 
 func TestS81_WhatStandsAgainstAnAdoptionIsSaidAndNothingIsTouched(t *testing.T) {
+	t.Parallel()
 	e := newEstate(t)
 	e.run("ip link add bare type veth peer name bare1")
 	before := e.settled()

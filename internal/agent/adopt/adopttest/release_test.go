@@ -11,6 +11,7 @@ import (
 
 // The way by the device is gone when it is to be used again; here the gateway is.
 func TestS81_AReleaseIsUndoneWhenTheGatewayIsSilent(t *testing.T) {
+	t.Parallel()
 	e := newEstate(t)
 	before := e.settled()
 	s := e.stream("203.0.113.9")
@@ -45,6 +46,7 @@ func TestS81_AReleaseIsUndoneWhenTheGatewayIsSilent(t *testing.T) {
 
 // An agent that is killed while it asks goes on with it.
 func TestS81_AReleaseIsWatchedByTheNextAgent(t *testing.T) {
+	t.Parallel()
 	e := newEstate(t)
 	before := e.settled()
 	for _, args := range []string{"adopt eth0 --gateway-within 1m", "confirm"} {
@@ -66,6 +68,7 @@ func TestS81_AReleaseIsWatchedByTheNextAgent(t *testing.T) {
 }
 
 func TestS81_DownMovesTheHostsAddressesBack(t *testing.T) {
+	t.Parallel()
 	e := newEstate(t)
 	before := e.settled()
 	s := e.stream("203.0.113.9")
@@ -88,6 +91,7 @@ func TestS81_DownMovesTheHostsAddressesBack(t *testing.T) {
 
 // The card that gave its addresses to a host port is found by its index and MAC when somebody renamed it meanwhile.
 func TestS81_DownFindsACardThatWasRenamed(t *testing.T) {
+	t.Parallel()
 	e := newEstate(t)
 	if err := e.Heddle("host-port", "adopt", "eth0"); err != nil {
 		t.Fatal(err)

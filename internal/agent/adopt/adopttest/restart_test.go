@@ -14,6 +14,7 @@ import (
 // The machine starts again: its boot has another name, interfaces made by the agent are gone, and the host's own network
 // configuration puts the addresses where it always does.
 func TestS81_AfterARebootTheHostsOwnConfigurationCounts(t *testing.T) {
+	t.Parallel()
 	e := newEstate(t)
 	if err := e.Heddle("host-port", "adopt", "eth0"); err != nil {
 		t.Fatal(err)
@@ -47,6 +48,7 @@ func TestS81_AfterARebootTheHostsOwnConfigurationCounts(t *testing.T) {
 }
 
 func TestS81_TheAgentIsKilledDuringTheMove(t *testing.T) {
+	t.Parallel()
 	e := newEstate(t)
 	before := e.settled()
 	s := e.stream("203.0.113.9")

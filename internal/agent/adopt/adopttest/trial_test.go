@@ -128,6 +128,7 @@ func (e *estate) back(before []string, out api.Applied, errs string, status int,
 }
 
 func TestS81_AnApplyThatCutsTheHostOffGoesBack(t *testing.T) {
+	t.Parallel()
 	e := newManaged(t)
 	before := e.settled()
 	s := e.stream("203.0.113.9")
@@ -149,6 +150,7 @@ func TestS81_AnApplyThatCutsTheHostOffGoesBack(t *testing.T) {
 }
 
 func TestS81_EveryWayOfCuttingTheHostOffGoesBack(t *testing.T) {
+	t.Parallel()
 	e := newManaged(t)
 	before := e.settled()
 	const window = "--confirm-within=3s"
@@ -182,6 +184,7 @@ func TestS81_EveryWayOfCuttingTheHostOffGoesBack(t *testing.T) {
 }
 
 func TestS81_APortConnectedByCommandComesBackWhole(t *testing.T) {
+	t.Parallel()
 	e := newManaged(t)
 	for _, c := range []string{"port connect vmk1 --port-group management --role host --mac 02:00:00:00:00:11 --address 192.0.2.20/24", "port block vmk1", "port unblock vmk1"} {
 		if err := e.Heddle(append(strings.Fields(c), strings.Fields(confirmWhere(c))...)...); err != nil {
@@ -222,6 +225,7 @@ func vmk1(group string, more ...string) []string {
 
 // A port that is connected anew goes back as every other change does: also when the command was interrupted, or the agent was killed.
 func TestS81_AConnectionThatCutsTheHostOffGoesBack(t *testing.T) {
+	t.Parallel()
 	e := newManaged(t)
 	if _, errs, status, _ := e.answer(vmk1("management")...); status != 0 {
 		t.Fatal(errs)
@@ -270,6 +274,7 @@ func TestS81_AConnectionThatCutsTheHostOffGoesBack(t *testing.T) {
 
 // Where nobody can be asked, a connection needs the operator's word.
 func TestS81_AConnectionIsConfirmedWhereNobodyCanBeAsked(t *testing.T) {
+	t.Parallel()
 	e := newManaged(t)
 	if _, errs, status, _ := e.answer(vmk1("management")...); status != 0 {
 		t.Fatal(errs)
@@ -310,6 +315,7 @@ func confirmWhere(command string) string {
 }
 
 func TestS81_AHarmlessChangeStaysAtOnce(t *testing.T) {
+	t.Parallel()
 	e := newManaged(t)
 	for what, config := range map[string]string{
 		"a standby uplink":  edit(t, "name: management, teaming: {active: [uplink1]}", "name: management, teaming: {active: [uplink1], standby: [uplink2]}"),
@@ -339,6 +345,7 @@ func TestS81_AHarmlessChangeStaysAtOnce(t *testing.T) {
 }
 
 func TestS81_ATCPConnectionIsEnoughWhereTheGatewayIsSilent(t *testing.T) {
+	t.Parallel()
 	e := newManaged(t)
 	// The gateway forwards and does not answer ARP: its MAC is set by hand.
 	mac := strings.Fields(e.run("ip neighbour show 192.0.2.1 dev vmk0"))[2]
@@ -373,6 +380,7 @@ func (e *estate) silence() {
 }
 
 func TestS81_WhereNobodyCanBeAskedTheOperatorConfirms(t *testing.T) {
+	t.Parallel()
 	e := newManaged(t)
 	e.silence()
 	next := edit(t, "name: management, teaming", moved)
@@ -411,6 +419,7 @@ func TestS81_WhereNobodyCanBeAskedTheOperatorConfirms(t *testing.T) {
 }
 
 func TestS81_ADryRunSaysWhatIsAtRiskAndWhoIsAsked(t *testing.T) {
+	t.Parallel()
 	e := newManaged(t)
 	next := edit(t, "name: management, teaming", moved)
 	out, errs, status, _ := e.try(next, "--dry-run")
@@ -429,6 +438,7 @@ func TestS81_ADryRunSaysWhatIsAtRiskAndWhoIsAsked(t *testing.T) {
 
 // The agent is killed while a change is tried: the next one decides, and goes back first where the time is over.
 func TestS81_TheNextAgentTakesBackWhatIsNotKnownToBeReached(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		what, within string
 		reboot       bool
@@ -471,6 +481,7 @@ func TestS81_TheNextAgentTakesBackWhatIsNotKnownToBeReached(t *testing.T) {
 
 // A kill at any instant of a change that is harmless leaves the host reached, and the change made or not.
 func TestS81_AHarmlessChangeStaysThoughTheAgentIsKilled(t *testing.T) {
+	t.Parallel()
 	e := newManaged(t)
 	file := filepath.Join(e.Dir, "next.yaml")
 	next := edit(t, "name: management, ", "name: management, security: {forgedTransmits: accept}, ")
@@ -500,6 +511,7 @@ func TestS81_AHarmlessChangeStaysThoughTheAgentIsKilled(t *testing.T) {
 
 // A device with the host's own addresses becomes an uplink, and the uplink with them is changed.
 func TestS81_AnUplinkWithTheHostsAddressesIsGuarded(t *testing.T) {
+	t.Parallel()
 	e := newEstate(t)
 	before := e.settled()
 	if n, _ := e.happened(event.Confirmed); n != 1 {
@@ -520,6 +532,7 @@ func TestS81_AnUplinkWithTheHostsAddressesIsGuarded(t *testing.T) {
 
 // A file that was edited while the agent was away, and one that it reads again on SIGHUP, are tried as well.
 func TestS81_AnEditedFileIsTriedAtTheStartAndOnSIGHUP(t *testing.T) {
+	t.Parallel()
 	e := newManaged(t)
 	harmless := edit(t, "name: management, ", "name: management, security: {forgedTransmits: accept}, ")
 	e.End(syscall.SIGTERM)
