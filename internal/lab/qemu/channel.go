@@ -47,7 +47,10 @@ type channel struct {
 // newChannel takes over the connection.
 func newChannel(conn net.Conn) *channel {
 	c := &channel{conn: conn, ready: make(chan struct{}), pending: map[string]chan Result{}}
-	go func() { c.end(c.read()) }()
+	go func() {
+		c.end(c.read())
+		_ = conn.Close() // the guest is gone, or speaks nonsense
+	}()
 	return c
 }
 
