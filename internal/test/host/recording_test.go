@@ -25,6 +25,7 @@ type recording struct {
 	cmd  *exec.Cmd
 	out  *bytes.Buffer
 	file string
+	said chan struct{} // closed when out has all that the program said
 }
 
 // record starts a program and waits for the word by which it says that it records.
@@ -38,7 +39,10 @@ func record(t *testing.T, ns *netns.NS, cmd *exec.Cmd, file, ready string) *reco
 	if err := ns.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // an error where it was killed, or has ended before
+	})
 	in := bufio.NewReader(errs)
 	for {
 		line, err := in.ReadString('\n')
@@ -49,7 +53,11 @@ func record(t *testing.T, ns *netns.NS, cmd *exec.Cmd, file, ready string) *reco
 			break
 		}
 	}
-	go func() { _, _ = io.Copy(r.out, in) }()
+	r.said = make(chan struct{})
+	go func() {
+		defer close(r.said)
+		_, _ = io.Copy(r.out, in)
+	}()
 	return r
 }
 
@@ -59,9 +67,9 @@ func (r *recording) end() string {
 	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
 		r.t.Fatal(err)
 	}
-	state, err := r.cmd.Process.Wait()
-	if err != nil || !state.Success() {
-		r.t.Fatalf("%s: %v, %v: %s", r.cmd.Path, state, err, r.out)
+	<-r.said // all of it, which the end of waiting would cut off
+	if err := r.cmd.Wait(); err != nil {
+		r.t.Fatalf("%s: %v: %s", r.cmd.Path, err, r.out)
 	}
 	return r.out.String()
 }
