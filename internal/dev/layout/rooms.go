@@ -77,7 +77,7 @@ func rules() map[string]Rule {
 		"internal/dev/layout", "internal/dev/layout/cmd/layout", "internal/dev/verifier", "internal/dev/verifier/cmd/verifier-budget",
 		"internal/test/difftest", "internal/test/guardcases", "internal/test/host", "internal/test/kernels", "internal/test/kerneltest", "internal/test/smoke",
 		"internal/test/testkit", "internal/test/testkit/asheddle", "internal/test/testkit/cable", "internal/test/testkit/certs", "internal/test/testkit/cmd/runtests",
-		"internal/test/testkit/pty", "internal/test/testkit/realhost")
+		"internal/test/testkit/leaks", "internal/test/testkit/pty", "internal/test/testkit/realhost")
 	return all
 }
 

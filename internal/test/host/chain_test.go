@@ -244,7 +244,7 @@ func TestADetachedProgramIsAttachedAgain(t *testing.T) {
 // device is.
 func TestTwoAgentsOnOneDevice(t *testing.T) {
 	h, file, a, b := twoVMs(t)
-	second := &host{t: t, ns: h.ns, dir: h.dir, name: h.name + "b", log: &logBuffer{}}
+	second := &host{t: t, ns: h.ns, dir: h.dir, name: h.name + "b", log: &logBuffer{}, made: h.made}
 	t.Cleanup(func() {
 		if second.agent != nil {
 			second.kill(syscall.SIGKILL)

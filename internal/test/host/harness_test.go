@@ -19,6 +19,7 @@ import (
 	"heddle/internal/cli"
 	"heddle/internal/lab/netns"
 	"heddle/internal/test/testkit"
+	"heddle/internal/test/testkit/leaks"
 )
 
 // TestMain puts this very program into the path of the tests as "heddle".
@@ -46,6 +47,7 @@ type host struct {
 	agent *exec.Cmd
 	log   *logBuffer
 	done  chan error
+	made  *leaks.Objects
 	// binary is the program the agent runs; "" is the one under test.
 	binary string
 }
@@ -73,13 +75,14 @@ func newHost(t *testing.T) *host {
 	t.Helper()
 	testkit.Root(t)
 	testkit.Tool(t, "ip", "ping")
-	h := &host{t: t, ns: testkit.NS(t, "host"), dir: shortDir(t), log: &logBuffer{}}
+	h := &host{t: t, ns: testkit.NS(t, "host"), dir: shortDir(t), log: &logBuffer{}, made: leaks.Watch(t)}
 	h.name = "t" + strings.ReplaceAll(h.ns.Name, "_", "-")
 	t.Cleanup(func() {
 		if h.agent != nil {
 			h.accounts()
 			h.kill(syscall.SIGKILL)
 		}
+		h.made.Pins(t, filepath.Join(h.dir, "run", "bpf"))
 		h.must("down", "--purge")
 		if t.Failed() {
 			t.Logf("agent's log:\n%s", h.log)
@@ -173,6 +176,7 @@ func (h *host) start(args ...string) {
 		_, _, status := h.heddle("switch", "list")
 		return status == 0
 	})
+	h.made.Process(h.t, cmd.Process.Pid)
 }
 
 // kill ends the agent by a signal and waits for its end.

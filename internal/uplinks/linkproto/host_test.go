@@ -15,6 +15,7 @@ import (
 	"heddle/internal/lab/netns"
 	"heddle/internal/test/testkit"
 	"heddle/internal/test/testkit/asheddle"
+	"heddle/internal/test/testkit/leaks"
 )
 
 // TestMain lets the test program be the heddle program of the hosts that tests build.
@@ -35,6 +36,7 @@ type host struct {
 	dir   string
 	agent *exec.Cmd
 	log   bytes.Buffer
+	made  *leaks.Objects
 	*api.Client
 }
 
@@ -42,12 +44,13 @@ type host struct {
 func newHost(t *testing.T, name string) *host {
 	t.Helper()
 	testkit.Root(t)
-	h := &host{t: t, ns: testkit.NS(t, name), dir: t.TempDir()}
+	h := &host{t: t, ns: testkit.NS(t, name), dir: t.TempDir(), made: leaks.Watch(t)}
 	h.Client = api.NewClient(api.SocketPath(filepath.Join(h.dir, "run"), "default"))
 	t.Cleanup(func() {
 		if h.agent != nil {
 			h.end(syscall.SIGTERM)
 		}
+		h.made.Pins(t, filepath.Join(h.dir, "run", "bpf"))
 		h.heddle("down", "--purge")
 		if t.Failed() {
 			t.Logf("the agent of %s said:\n%s", name, h.log.String())
@@ -96,6 +99,7 @@ func (h *host) start(yaml string) {
 		h.t.Fatal(err)
 	}
 	h.await("the agent serves", func() bool { _, err := h.State(h.t.Context()); return err == nil })
+	h.made.Process(h.t, h.agent.Process.Pid)
 }
 
 // end sends the agent a signal and waits for its end.

@@ -18,6 +18,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/lab/netns"
 	"heddle/internal/test/testkit"
+	"heddle/internal/test/testkit/leaks"
 )
 
 // BinaryVar is the environment variable with the path of a heddle program to test; without it, one is built.
@@ -37,19 +38,22 @@ type Host struct {
 	binary string
 	agent  *exec.Cmd
 	log    bytes.Buffer
+	made   *leaks.Objects
 	api.Service
 }
 
-// New prepares a host without an agent. What it leaves in the kernel goes with the test.
+// New prepares a host without an agent. What it leaves in the kernel goes with the test, and what does not is an error.
 func New(t *testing.T, ns *netns.NS) *Host {
 	t.Helper()
 	testkit.Root(t)
 	h := &Host{T: t, NS: ns, Dir: t.TempDir(), binary: program(t)}
+	h.made = leaks.Watch(t)
 	h.Service = api.NewClient(api.SocketPath(filepath.Join(h.Dir, "run"), "default"))
 	t.Cleanup(func() {
 		if h.agent != nil {
 			h.End(syscall.SIGTERM)
 		}
+		h.made.Pins(t, filepath.Join(h.Dir, "run", "bpf"))
 		if err := h.Heddle("down", "--purge"); err != nil {
 			t.Error(err)
 		}
@@ -162,6 +166,7 @@ func (h *Host) Start(config string) {
 		_, err := h.State(h.T.Context())
 		return err == nil
 	})
+	h.made.Process(h.T, h.agent.Process.Pid)
 }
 
 // End sends the agent a signal and waits for its end.
