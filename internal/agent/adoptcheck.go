@@ -14,6 +14,7 @@ import (
 	"heddle/internal/host/hostnet"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/spec/known"
 )
 
 // adoptable is the record of a move that may be made; the error says everything that is against it. Nothing is touched.
@@ -63,7 +64,14 @@ func (ad *adoptions) adoptableDevice(name string) (hostdev.Device, *plan.Uplink,
 		return d, nil, err
 	}
 	if !ok {
-		return d, nil, api.NewError(api.NotFound, fmt.Sprintf("there is no device %q on this host", name))
+		n := known.Names{What: "device", Else: map[string]string{}}
+		for _, sw := range ad.ports.plan.Switches {
+			for _, u := range sw.Uplinks {
+				n.All = append(n.All, u.Device)
+				n.Else[u.ID.Name] = "an uplink, whose device is " + known.Shown(u.Device)
+			}
+		}
+		return d, nil, api.NewError(api.NotFound, n.Missing(name))
 	}
 	if r := ad.records.journal.Of(name); r != nil {
 		return d, nil, api.NewError(api.Invalid, fmt.Sprintf("host port %s has adopted %s already: see \"heddle host-port show %s\"", r.Port.Name, r.Config.Device, r.Port.Name))
@@ -152,7 +160,7 @@ func (ad *adoptions) groupAgainst(port spec.Port, u *plan.Uplink) (lines []strin
 	l := ad.ports.layers()
 	l.ports = append(slices.Clone(l.ports), port)
 	cfg, faults := l.merge()
-	if lines := ad.ports.newFaults(faults, ad.ports.intent(), ad.ports.file); len(lines) > 0 {
+	if lines, _ := ad.ports.newFaults(faults, ad.ports.intent(), ad.ports.file); len(lines) > 0 {
 		return lines
 	}
 	resolved, err := ad.ports.resolve(cfg)

@@ -15,6 +15,7 @@ import (
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/spec/known"
 )
 
 // HostPorts are the host's own interfaces on its switches.
@@ -105,18 +106,22 @@ func (ad *adoptions) Adoption(ctx context.Context, q api.HostPortName) (out *api
 			}
 		}
 		if found == nil {
-			return noAdoption(q.Name)
+			return ad.noAdoption(q.Name)
 		}
 		out = found
 		return nil
 	})
 }
 
-func noAdoption(name string) error {
+func (ad *adoptions) noAdoption(name string) error {
 	if name == "" {
 		return api.NewError(api.NotFound, "no host port has adopted anything: see \"heddle host-port list\"")
 	}
-	return api.NewError(api.NotFound, fmt.Sprintf("host port %q has adopted nothing: see \"heddle host-port list\"", name))
+	n := known.Names{What: "host port that has adopted anything and is called"}
+	for _, r := range ad.records.journal.Records {
+		n.All = append(n.All, r.Port.Name)
+	}
+	return api.NewError(api.NotFound, n.Missing(name))
 }
 
 // Adopt moves what the device has to a host port, all or nothing.
@@ -174,7 +179,7 @@ func (ad *adoptions) ConfirmAdoption(ctx context.Context, q api.HostPortName) (o
 			r = ad.records.journal.Open()
 		}
 		if r == nil || r.Phase == adopt.Reverting || r.Phase == adopt.Released {
-			return noAdoption(q.Name)
+			return ad.noAdoption(q.Name)
 		}
 		if r.Phase == adopt.Waiting && !r.Agreed {
 			r.Agreed = true

@@ -20,7 +20,7 @@ func (ad *adoptions) ReleaseAdoption(ctx context.Context, q api.Release) (out *a
 		}
 		r := ad.records.adopted(q.Name)
 		if r == nil || r.Phase == adopt.Released {
-			return noAdoption(q.Name)
+			return ad.noAdoption(q.Name)
 		}
 		if ad.ports.declared(q.Name) != nil {
 			return api.NewError(api.Invalid, fmt.Sprintf("port %s is declared in %s: take it out there and apply the file; it stays until it is released", q.Name, ad.state.Config.File))

@@ -21,7 +21,7 @@ func (c *commands) Activate(ctx context.Context, q api.Activate) error {
 	return c.do(ctx, func() error {
 		p := planned(c.ports.plan, q.Port)
 		if p == nil {
-			return noPort(q.Port)
+			return c.ports.noPort(q.Port)
 		}
 		if w := c.state.WaitOf(p.ID); w != nil && !w.Awake && c.waiting.wake(w, "an operator said so") {
 			c.waiting.followWaits()

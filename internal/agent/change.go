@@ -29,13 +29,14 @@ func (cg *changer) change(edit func()) error {
 	before, stale := cg.ports.intent(), cg.ports.stale
 	edit()
 	cfg, faults := cg.ports.layers().merge()
-	lines := cg.ports.newFaults(faults, before, cg.ports.file)
+	lines, missing := cg.ports.newFaults(faults, before, cg.ports.file)
+	kind := map[bool]api.ErrorKind{true: api.NotFound, false: api.Invalid}[missing]
 	if len(lines) == 0 {
-		lines = cg.looping.closesLoop(cfg)
+		lines, kind = cg.looping.closesLoop(cfg), api.Invalid
 	}
 	if len(lines) > 0 {
 		cg.ports.restore(before)
-		return api.NewError(api.Invalid, lines...)
+		return api.NewError(kind, lines...)
 	}
 	cg.ports.cfg, cg.ports.stale = cfg, true
 	cg.ports.forgetOverrides()
@@ -75,7 +76,7 @@ func (cg *changer) preview(file *spec.Config) (*plan.Plan, []string, error) {
 	l := cg.ports.layers()
 	l.file, l.ports = file, cg.records.portsBeside(file)
 	cfg, faults := l.merge()
-	if lines := cg.ports.newFaults(faults, cg.ports.intent(), file); len(lines) > 0 {
+	if lines, _ := cg.ports.newFaults(faults, cg.ports.intent(), file); len(lines) > 0 {
 		return nil, lines, nil
 	}
 	if lines := cg.looping.closesLoop(cfg); len(lines) > 0 {

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/plan"
+	"heddle/internal/spec/known"
 )
 
 // commands are those on single ports.
@@ -30,8 +30,20 @@ type commands struct {
 	ordered atomic.Bool // a command asked the agent to stop
 }
 
-func noPort(name string) error {
-	return api.NewError(api.NotFound, fmt.Sprintf("there is no port %q: see \"heddle port list\"", name))
+// noPort is the answer about a port that there is not.
+func (ps *ports) noPort(name string) error {
+	n := known.Names{What: "port", Else: map[string]string{}}
+	for _, sw := range ps.plan.Switches {
+		for _, p := range sw.Ports {
+			n.All = append(n.All, p.ID.Name)
+			n.Else[p.Device] = "the device of " + p.ID.Name
+		}
+		for _, u := range sw.Uplinks {
+			n.Else[u.Device] = "the device of uplink " + u.ID.Name
+			n.Else[u.ID.Name] = "an uplink"
+		}
+	}
+	return api.NewError(api.NotFound, n.Missing(name))
 }
 
 // Block sets or lifts the blocked state of one port (S41), where its port group lets a port do that (S9).
@@ -43,7 +55,7 @@ func (c *commands) Block(ctx context.Context, q api.Block) (*api.Applied, error)
 	out := &api.Applied{}
 	return out, c.trials.tried(ctx, c.do, &guard{what: what + q.Port, within: q.ConfirmWithin}, out, func() (err error) {
 		if c.ports.declared(q.Port) == nil && c.ports.runTime(q.Port) == nil {
-			return noPort(q.Port)
+			return c.ports.noPort(q.Port)
 		}
 		defer func() {
 			if p := planned(c.ports.plan, q.Port); p != nil && q.Blocked && err == nil {
@@ -104,7 +116,7 @@ func (c *commands) Move(ctx context.Context, q api.Move) (*api.Applied, error) {
 		}
 		edit := c.ports.moves(q)
 		if edit == nil {
-			return noPort(q.Port)
+			return c.ports.noPort(q.Port)
 		}
 		if from == q.PortGroup {
 			return nil

@@ -11,6 +11,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
+	"heddle/internal/spec/known"
 )
 
 // Connect makes a port. The same port once more is no error, so that a hook may run twice.
@@ -86,7 +87,7 @@ func (c *commands) connectAs(out *api.Applied, p spec.Port, set spec.Policy, wit
 // invalid says whether what was asked for is wrong.
 func invalid(err error) bool {
 	var answer *api.Error
-	return errors.As(err, &answer) && answer.Kind == api.Invalid
+	return errors.As(err, &answer) && (answer.Kind == api.Invalid || answer.Kind == api.NotFound)
 }
 
 // replacing are the run-time ports with p in the place of those that have its name or its device.
@@ -137,8 +138,12 @@ func (c *commands) Disconnect(ctx context.Context, q api.Disconnect) error {
 			}
 		}
 		if q.Port == "" {
-			return api.NewError(api.NotFound, fmt.Sprintf("no port has the device %q: see \"heddle port list\"", q.Device))
+			n := known.Names{What: "port with the device"}
+			for _, p := range c.state.Ports {
+				n.All = append(n.All, p.Device)
+			}
+			return api.NewError(api.NotFound, n.Missing(q.Device))
 		}
-		return noPort(q.Port)
+		return c.ports.noPort(q.Port)
 	})
 }

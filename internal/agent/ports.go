@@ -57,8 +57,9 @@ func (ps *ports) restore(i intent) {
 // newFaults are the faults that a change brings; those known since the start (the file was edited while the agent was away)
 // do not stand in its way. Where another file is what does not fit ports that were connected before, the line says so: who applies
 // a file looks for the fault in it, and the port is not there.
-func (ps *ports) newFaults(faults spec.Faults, before intent, file *spec.Config) []string {
-	var lines []string
+// missing says whether all of them are names that nothing has.
+func (ps *ports) newFaults(faults spec.Faults, before intent, file *spec.Config) (lines []string, missing bool) {
+	missing = true
 	for _, f := range faults {
 		line := f.Error()
 		if slices.Contains(ps.misfits, line) {
@@ -68,8 +69,9 @@ func (ps *ports) newFaults(faults spec.Faults, before intent, file *spec.Config)
 			line += byCommand(f, before.ports)
 		}
 		lines = append(lines, line)
+		missing = missing && f.Missing
 	}
-	return lines
+	return lines, missing && file == before.file
 }
 
 // byCommand says of a fault at one of the run-time ports what the port is, "" of others.

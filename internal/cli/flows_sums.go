@@ -27,6 +27,7 @@ func byFlag(c *cobra.Command, by *string) {
 
 // checkSums says what is wrong with a query for sums.
 func checkSums(q *api.FlowSumQuery) error {
+	q.By = spelt(q.By)
 	sorts := api.FlowSumSorts()
 	if q.Of == api.SumsOfRates {
 		sorts = api.FlowTopSorts()
@@ -199,7 +200,7 @@ func (v *flowTop) runSums(c *cobra.Command, by string) error {
 	}
 	s := &sumTop{flowTop: v, sums: q}
 	view := top.FlowView{Title: v.t.name, Interval: q.Interval, Sort: q.Sort, Only: onlyText(q.FlowFilter)}
-	s.view = top.NewSums(top.SumModel{FlowView: view, Heads: sumHeads(by)}, sumNames(by))
+	s.view = top.NewSums(top.SumModel{FlowView: view, Heads: sumHeads(q.By)}, sumNames(q.By))
 	in, out, live := v.terminal()
 	if !live {
 		return s.print(c.Context(), client)

@@ -65,7 +65,7 @@ func describeLab(w io.Writer, r *lab.Record) error {
 	fmt.Fprintf(&b, "enter a node:   heddle lab exec %s NODE\n", r.Name)
 	for _, n := range r.Nodes {
 		if n.Agent {
-			fmt.Fprintf(&b, "ask an agent:   heddle port list --run-dir %s --agent %s\n", r.AgentRunDir(), n.Name)
+			fmt.Fprintf(&b, "ask an agent:   heddle lab exec %s %s heddle port list\n", r.Name, n.Name)
 			break
 		}
 	}

@@ -21,23 +21,24 @@ func TestLabCommandLineFaults(t *testing.T) {
 	for _, k := range []struct {
 		args []string
 		says []string
+		of   int // the status
 	}{
-		{[]string{"lab", "up"}, []string{"takes SCENARIO"}},
-		{[]string{"lab", "up", "nonsense"}, []string{`no built-in scenario "nonsense"`, "nested-mac-learning"}},
-		{[]string{"lab", "up", "nested-mac-learning/nonsense"}, []string{`no row "nonsense"`}},
-		{[]string{"lab", "up", "./none.yaml"}, []string{"none.yaml"}},
-		{[]string{"lab", "up", bad}, []string{bad + ":2:31: ", bad + ":4:21: ", bad + ":4:35: "}},
-		{[]string{"lab", "down", "nonsense"}, []string{`no such lab: "nonsense"`, "heddle lab list"}},
-		{[]string{"lab", "exec", "nonsense"}, []string{"takes a lab and a node"}},
-		{[]string{"lab", "exec", "nonsense", "node"}, []string{"no such lab"}},
-		{[]string{"lab", "run", "nonsense"}, []string{`no experiment "nonsense"`, "placement-paths", "message-size"}},
-		{[]string{"lab", "run", "message-size", "--row", "4096"}, []string{`no row "4096"`, "4098"}},
-		{[]string{"lab", "run", "message-size", "--simulate"}, []string{"leave --simulate out"}},
-		{[]string{"lab", "run", "placement-paths", "-o", "xml"}, []string{"table, json or yaml"}},
+		{[]string{"lab", "up"}, []string{"takes SCENARIO"}, ExitUsage},
+		{[]string{"lab", "up", "nonsense"}, []string{`no built-in scenario nonsense`, "nested-mac-learning"}, ExitFailure},
+		{[]string{"lab", "up", "nested-mac-learning/nonsense"}, []string{`experiment nested-mac-learning has no row nonsense; it has `}, ExitFailure},
+		{[]string{"lab", "up", "./none.yaml"}, []string{"none.yaml"}, ExitUsage},
+		{[]string{"lab", "up", bad}, []string{bad + ":2:31: ", bad + ":4:21: ", bad + ":4:35: "}, ExitUsage},
+		{[]string{"lab", "down", "nonsense"}, []string{"heddle: there is no lab nonsense; there is none"}, ExitFailure},
+		{[]string{"lab", "exec", "nonsense"}, []string{"takes a lab and a node"}, ExitUsage},
+		{[]string{"lab", "exec", "nonsense", "node"}, []string{"there is no lab nonsense"}, ExitFailure},
+		{[]string{"lab", "run", "nonsense"}, []string{`there is no experiment nonsense; there are `, "placement-paths", "message-size"}, ExitFailure},
+		{[]string{"lab", "run", "message-size", "--row", "4096"}, []string{`experiment message-size has no row 4096; it has `, "4098"}, ExitFailure},
+		{[]string{"lab", "run", "message-size", "--simulate"}, []string{"leave --simulate out"}, ExitUsage},
+		{[]string{"lab", "run", "placement-paths", "-o", "xml"}, []string{"table, json or yaml"}, ExitUsage},
 	} {
 		stdout, stderr, status := c.run(k.args...)
-		if status != ExitUsage || stdout != "" {
-			t.Errorf("%v: status %d, output %q, want %d and none", k.args, status, stdout, ExitUsage)
+		if status != k.of || stdout != "" {
+			t.Errorf("%v: status %d, output %q, want %d and none", k.args, status, stdout, k.of)
 		}
 		for _, want := range k.says {
 			if !strings.Contains(stderr, want) {
@@ -72,7 +73,7 @@ func TestLabExecPassesTheCommandsFlagsOn(t *testing.T) {
 	c := newConsole(t, &standIn{})
 	// -c is the command's; were it taken for a flag of heddle, the complaint would be about it.
 	_, stderr, status := c.run("lab", "exec", "nonsense", "node", "ping", "-c", "3", "10.0.0.1")
-	if status != ExitUsage || !strings.Contains(stderr, "no such lab") {
+	if status != ExitFailure || !strings.Contains(stderr, "no lab nonsense") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 }

@@ -93,9 +93,11 @@ func newLabCheck(d Deps) *cobra.Command {
 // newLabExec runs a command in a node's namespace.
 func newLabExec(d Deps, runDir *string) *cobra.Command {
 	c := &cobra.Command{
-		Use:     "exec LAB NODE [COMMAND…]",
-		Short:   "Run a command, or a shell, inside a node of a lab",
-		Example: "  heddle lab exec nested-mac-learning n1 ping 192.168.69.203\n  heddle lab exec nested-mac-learning esx1",
+		Use:   "exec LAB NODE [COMMAND…]",
+		Short: "Run a command, or a shell, inside a node of a lab",
+		Long: "Runs a command, or a shell, inside a node of a lab. On a host, heddle finds the host's agent: " +
+			"HEDDLE_RUN_DIR and HEDDLE_AGENT are set for the command. The command \"heddle\" is this program.",
+		Example: "  heddle lab exec nested-mac-learning n1 ping 192.168.69.203\n  heddle lab exec nested-mac-learning esx1 heddle port list\n  heddle lab exec nested-mac-learning esx1",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return usagef("%s takes a lab and a node, and may be given a command (see %q)", c.CommandPath(), c.CommandPath()+" --help")

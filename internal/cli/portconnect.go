@@ -24,7 +24,7 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 			"What the port sets for itself (VLAN, security, teaming, monitoring, storm control) must be allowed " +
 			"by its port group (overrides).",
 		Example: "  heddle port connect vm7/eth0 --switch lab --port-group web --device tap7 --mac 02:00:00:00:07:00\n" +
-			"  heddle port connect vm7/eth1 --port-group lab --device tap8 --trunk 0,10-20 --mac-learning --forged-transmits accept",
+			"  heddle port connect vm7/eth1 --switch lab --port-group trunk --device tap8 --trunk 0,10-20 --mac-learning --forged-transmits accept",
 		Args: exactly("PORT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			p.Name = args[0]

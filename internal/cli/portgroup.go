@@ -14,7 +14,7 @@ import (
 
 func newPortGroup(d Deps) *cobra.Command {
 	t := &target{}
-	c := group("portgroup", "Show the port groups and the policy their ports inherit", "  heddle portgroup list\n  heddle portgroup show web")
+	c := group("port-group", "Show the port groups and the policy their ports inherit", "  heddle port-group list\n  heddle port-group show web")
 	t.flags(d, c)
 	c.AddCommand(newPortGroupList(d, t), newPortGroupShow(d, t))
 	return c
@@ -22,7 +22,7 @@ func newPortGroup(d Deps) *cobra.Command {
 
 func newPortGroupList(d Deps, t *target) *cobra.Command {
 	return listing[api.PortGroup]{
-		what: "the port groups", example: "  heddle portgroup list --switch lab",
+		what: "the port groups", example: "  heddle port-group list --switch lab",
 		of:    func(s *api.State) []api.PortGroup { return s.PortGroups },
 		owner: func(g api.PortGroup) string { return g.Switch },
 		table: func() *table {
@@ -57,7 +57,7 @@ func onOff(v string) string {
 func newPortGroupShow(d Deps, t *target) *cobra.Command {
 	o, sw := &output{}, ""
 	c := &cobra.Command{
-		Use: "show PORTGROUP", Short: "Show one port group and where each value comes from", Example: "  heddle portgroup show web --switch lab", Args: exactly("PORTGROUP"),
+		Use: "show PORT-GROUP", Short: "Show one port group and where each value comes from", Example: "  heddle port-group show web --switch lab", Args: exactly("PORT-GROUP"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err

@@ -37,6 +37,11 @@ func (o *policyFlags) flags(c *cobra.Command) {
 		case plan.KindList:
 			v := f.StringSlice(field.Flag, nil, field.Usage)
 			o.texts[field.Path] = func() string { return strings.Join(*v, ",") }
+		case plan.KindDuration:
+			v := f.String(field.Flag, "", field.Usage)
+			given := f.Lookup(field.Flag)
+			given.Value = timeText{given.Value}
+			o.texts[field.Path] = func() string { return *v }
 		default:
 			v := f.String(field.Flag, "", field.Usage)
 			o.texts[field.Path] = func() string { return *v }

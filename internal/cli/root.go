@@ -108,8 +108,20 @@ func NewRoot(d Deps) *cobra.Command {
 	root.AddCommand(newTraffic())
 	root.AddCommand(newBench(d))
 	root.AddCommand(newLab(d))
+	finish(root)
 	wrapHelp(root, d.Width)
 	return root
+}
+
+// finish gives all commands what they have in common, whoever made them.
+func finish(root *cobra.Command) {
+	helpGroups(root)
+	spellings(root)
+	everyCommand(root, func(c *cobra.Command) {
+		takeSeconds(c)
+		completeNames(c)
+	})
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 }
 
 // Run runs the program and returns its exit status; errors have been written to Stderr.

@@ -43,7 +43,7 @@ func newStats(d Deps) *cobra.Command {
 			"--check tests the counters: each received frame must be delivered, or dropped with one reason. For " +
 			"ports without traffic the test is exact. While frames pass, the readings only bound the number of " +
 			"frames without a fate.",
-		Example: "  heddle stats\n  heddle stats vm1/eth0\n  heddle stats --by portgroup --rates\n  heddle stats --watch --interval 2s\n  heddle stats --check",
+		Example: "  heddle stats\n  heddle stats vm1/eth0\n  heddle stats --by port-group --rates\n  heddle stats --watch --interval 2s\n  heddle stats --check",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef("%s takes at most one PORT; %d given", c.CommandPath(), len(args))
@@ -81,6 +81,7 @@ func newStats(d Deps) *cobra.Command {
 }
 
 func (q *statsQuery) valid(one bool) error {
+	q.by = spelt(q.by)
 	switch {
 	case q.o.check() != nil:
 		return q.o.check()

@@ -22,7 +22,7 @@ func TestS80_StatsSumByPortGroupAndSwitch(t *testing.T) {
 	s := &standIn{stats: reading(100, 1e9)}
 	c := newConsole(t, s)
 	for by, want := range map[string]string{
-		"portgroup": "SWITCH  PORT GROUP  PKTS IN  BYTES IN  PKTS OUT  BYTES OUT  IN DROPS  OUT DROPS  FILTERED  LOST\n" +
+		"port-group": "SWITCH  PORT GROUP  PKTS IN  BYTES IN  PKTS OUT  BYTES OUT  IN DROPS  OUT DROPS  FILTERED  LOST\n" +
 			"lab     (uplinks)       100    100000         0          0        10          0         0     0\n" +
 			"lab     web             500    500000         0          0        50          0         0     0\n",
 		"switch": "SWITCH  PORTS  PKTS IN  BYTES IN  PKTS OUT  BYTES OUT  IN DROPS  OUT DROPS  FILTERED  LOST\n" +

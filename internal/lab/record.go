@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"heddle/internal/lab/netns"
+	"heddle/internal/spec/known"
 )
 
 // State is how far a lab has come.
@@ -104,7 +105,7 @@ func (r *Record) save(runDir string) error {
 func Find(runDir, name string) (*Record, error) {
 	data, err := os.ReadFile(recordFile(runDir, name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %q; heddle lab list shows those there are", ErrUnknown, name)
+		return nil, unknown(known.Names{What: "lab", All: labNames(runDir)}.Missing(name))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the lab's record: %w", err)
@@ -114,6 +115,26 @@ func Find(runDir, name string) (*Record, error) {
 		return nil, fmt.Errorf("read the lab's record %s: %w", recordFile(runDir, name), err)
 	}
 	return &r, nil
+}
+
+// unknown is the error about a lab that there is not, in a whole sentence, which wraps ErrUnknown.
+type unknown string
+
+func (e unknown) Error() string { return string(e) }
+func (e unknown) Unwrap() error { return ErrUnknown }
+
+// labNames are the labs that have a record.
+func labNames(runDir string) (names []string) {
+	entries, err := os.ReadDir(recordDir(runDir))
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".json"); ok {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // List reads the records of all labs, by name. None is an empty list.
@@ -150,7 +171,7 @@ func Namespace(runDir, name, node string) (*netns.NS, error) {
 	if err != nil {
 		return nil, err
 	}
-	var known []string
+	there := known.Names{What: "node", Owner: "lab " + name}
 	for _, n := range r.Nodes {
 		if n.Name == node && n.Namespace != "" {
 			return netns.Open(n.Namespace)
@@ -159,8 +180,8 @@ func Namespace(runDir, name, node string) (*netns.NS, error) {
 			return nil, fmt.Errorf("node %q of lab %q is a machine under QEMU and not a namespace: reach it over the network, from another node", node, name)
 		}
 		if n.Namespace != "" {
-			known = append(known, n.Name)
+			there.All = append(there.All, n.Name)
 		}
 	}
-	return nil, fmt.Errorf("lab %q has no namespace for a node %q; there are %s", name, node, strings.Join(known, ", "))
+	return nil, errors.New(there.Missing(node))
 }

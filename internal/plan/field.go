@@ -47,7 +47,9 @@ type Field struct {
 
 // access reads and writes a field in the three forms that it has: what a level of the file sets, what a port ends up with, and text.
 type access struct {
-	Kind    Kind
+	Kind Kind
+	// words are the values that the field can have, or each item of its list, where they are a few words.
+	words   []string
 	builtIn func(*Effective, *spec.Switch)
 	inherit func(*Effective, *spec.Policy, Level)
 	value   func(*Effective) FieldValue
@@ -94,13 +96,13 @@ func accessTo[S comparable, T any](k Kind, f form[S, T], otherwise func(*spec.Sw
 func always[T any](v T) func(*spec.Switch) T { return func(*spec.Switch) T { return v } }
 
 func truth(otherwise bool, in func(*Effective) *Value[bool], at func(*spec.Policy) **bool) access {
-	return accessTo(KindTruth, form[*bool, bool]{read: pointed[bool], typed: FieldValueOf[bool], write: written(yesNo), parse: toPointer(strconv.ParseBool)}, always(otherwise), in, at)
+	return wordsOf([]string{"true", "false"}, accessTo(KindTruth, form[*bool, bool]{read: pointed[bool], typed: FieldValueOf[bool], write: written(yesNo), parse: toPointer(strconv.ParseBool)}, always(otherwise), in, at))
 }
 
 func verdict(otherwise spec.Answer, in func(*Effective) *Value[bool], at func(*spec.Policy) *spec.Answer) access {
 	read := func(a spec.Answer) (bool, bool) { return a == spec.Accept, a != "" }
-	return accessTo(KindAnswer, form[spec.Answer, bool]{read: read, typed: func(v bool) FieldValue { return FieldValueOf(answer(v)) }, write: text[spec.Answer], parse: asWord[spec.Answer]},
-		always(otherwise == spec.Accept), in, at)
+	return wordsOf([]string{string(spec.Accept), string(spec.Reject)}, accessTo(KindAnswer, form[spec.Answer, bool]{read: read, typed: func(v bool) FieldValue { return FieldValueOf(answer(v)) }, write: text[spec.Answer], parse: asWord[spec.Answer]},
+		always(otherwise == spec.Accept), in, at))
 }
 
 func number(otherwise int, in func(*Effective) *Value[int], at func(*spec.Policy) **int) access {
@@ -112,9 +114,20 @@ func period(otherwise time.Duration, read func(string) (time.Duration, bool), in
 	return accessTo(KindDuration, form[string, time.Duration]{read: read, typed: FieldValueOf[time.Duration], write: text[string], parse: asWord[string]}, always(otherwise), in, at)
 }
 
-func choice[S ~string](otherwise S, in func(*Effective) *Value[S], at func(*spec.Policy) *S) access {
+// choice is one of several words.
+func choice[S ~string](otherwise S, in func(*Effective) *Value[S], at func(*spec.Policy) *S, all ...S) access {
+	list := make([]string, len(all))
+	for i, w := range all {
+		list[i] = string(w)
+	}
 	read := func(s S) (S, bool) { return s, s != "" }
-	return accessTo(KindChoice, form[S, S]{read: read, typed: func(v S) FieldValue { return FieldValueOf(string(v)) }, write: text[S], parse: asWord[S]}, always(otherwise), in, at)
+	return wordsOf(list, accessTo(KindChoice, form[S, S]{read: read, typed: func(v S) FieldValue { return FieldValueOf(string(v)) }, write: text[S], parse: asWord[S]}, always(otherwise), in, at))
+}
+
+// wordsOf is the access to a field whose values are a few words.
+func wordsOf(list []string, a access) access {
+	a.words = list
+	return a
 }
 
 func list(otherwise func(*spec.Switch) []string, in func(*Effective) *Value[[]string], at func(*spec.Policy) **[]string) access {
@@ -194,6 +207,9 @@ func (f Field) Category() string {
 	category, _, _ := strings.Cut(f.Path, ".")
 	return category
 }
+
+// Words are the values that the field can have, or each item of its list, where they are a few words; else none.
+func (f Field) Words() []string { return slices.Clone(f.words) }
 
 // Parse sets the field in p to the value that text says, as a flag has it: lists with commas between.
 func (f Field) Parse(p *spec.Policy, text string) error { return f.parse(p, text) }

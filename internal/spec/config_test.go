@@ -82,29 +82,6 @@ func TestParse_ALongValueIsShortenedAtALetter(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	known := []string{"mtu", "name", "portGroups", "vlan", "access", "lab"}
-	for word, want := range map[string]string{
-		"mut": "mtu", "nmae": "name", "portgroups": "portGroups", "PORTGROUP": "portGroups", "acess": "access", "vlna": "vlan",
-		"colour": "", "": "", "xyz": "", strings.Repeat("a", 100): "",
-	} {
-		if got := nearest(word, known); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", word, got, want)
-		}
-	}
-}
-
-func TestEdits(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"abc", "axc", 1}, {"abc", "bcd", 2}, {"abc", "xyz", 3}} {
-		if got := edits(c.a, c.b); got != c.want {
-			t.Errorf("edits(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
-}
-
 func TestReference_NamesEveryField(t *testing.T) {
 	page := string(read(t, "../../docs/reference/configuration.md"))
 	d := newDecoder("")

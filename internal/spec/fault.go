@@ -24,6 +24,8 @@ type Fault struct {
 	Value string `json:"value,omitzero"`
 	// Message says what would be right.
 	Message string `json:"message"`
+	// Missing: the value is a name that nothing has.
+	Missing bool `json:"-"`
 }
 
 // Error is the fault on one line: file:line:column: path: value: message, without the parts it does not have.

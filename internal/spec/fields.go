@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"heddle/internal/spec/known"
 )
 
 // fieldSet is the fields a mapping may hold: their names in the order of the type, and where each is decoded to.
@@ -46,7 +48,7 @@ func (d *decoder) unknown(key *yaml.Node, t reflect.Type, a at) {
 	p := a.field(name)
 	fields := d.fieldsOf(t)
 	msg := "unknown field: the fields here are " + strings.Join(fields.names, ", ")
-	if meant := nearest(name, fields.names); meant != "" {
+	if meant := known.Nearest(name, fields.names); meant != "" {
 		msg = fmt.Sprintf("unknown field: did you mean %s?", meant)
 		d.src.markBad(a.field(meant))
 	} else if inside := d.belongs(name, t, 2); inside != "" {
@@ -79,48 +81,4 @@ func (d *decoder) belongs(name string, t reflect.Type, depth int) string {
 		}
 	}
 	return ""
-}
-
-// nearest is the known word most like word, "" when none is near: letter case apart, at most two edits and fewer than
-// half of its letters.
-func nearest(word string, known []string) string {
-	best, bestDist := "", 3
-	w := strings.ToLower(word)
-	if len(w) > maxShown {
-		return ""
-	}
-	for _, k := range known {
-		if dist := edits(w, strings.ToLower(k)); dist < bestDist && 2*dist < len(k) {
-			best, bestDist = k, dist
-		}
-	}
-	return best
-}
-
-// Nearest is the known word that whoever wrote word most likely meant, "" when none is near.
-func Nearest(word string, known []string) string { return nearest(word, known) }
-
-// edits is the distance between two words, in bytes inserted, removed, replaced, or swapped with their neighbour (the
-// optimal string alignment distance).
-func edits(a, b string) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before, last, row = last, row, before
-		row[0] = i + 1
-		for j := range len(b) {
-			d := last[j]
-			if a[i] != b[j] {
-				d++
-			}
-			d = min(d, last[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				d = min(d, before[j-1]+1)
-			}
-			row[j+1] = d
-		}
-	}
-	return row[len(b)]
 }

@@ -54,12 +54,21 @@ func newValidator(c *Config) *validator {
 
 // fault reports what is wrong at a, unless that part of the file could not be read anyway.
 func (v *validator) fault(a at, value, format string, args ...any) {
+	v.report(a, Fault{Value: value, Message: fmt.Sprintf(format, args...)})
+}
+
+// missing reports a name at a that nothing has.
+func (v *validator) missing(a at, value, message string) {
+	v.report(a, Fault{Value: value, Message: message, Missing: true})
+}
+
+func (v *validator) report(a at, f Fault) {
 	if v.src.spoilt(a) {
 		return
 	}
 	if p := v.src.find(a); v.found.takes(p) {
-		v.found.add(Fault{File: v.src.file, Line: p.line, Column: p.column,
-			Path: a.show(), Value: value, Message: fmt.Sprintf(format, args...)})
+		f.File, f.Line, f.Column, f.Path = v.src.file, p.line, p.column, a.show()
+		v.found.add(f)
 	}
 }
 

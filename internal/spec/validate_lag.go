@@ -45,7 +45,7 @@ func (v *validator) lagMembers(a at, i int, g *LAG, memberOf map[string]string) 
 		other, taken := memberOf[name]
 		switch {
 		case !ok:
-			v.fault(a.item(k, ""), shown(name), "%s", v.noSuchUplink(i, name, false))
+			v.missing(a.item(k, ""), shown(name), v.noSuchUplink(i, name, false))
 		case taken && other == g.Name:
 			v.fault(a.item(k, ""), shown(name), "listed twice: keep one")
 		case taken:

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"heddle/internal/spec/known"
 )
 
 // level is one step of the inheritance: a policy, its place, and the object it belongs to.
@@ -220,7 +222,7 @@ func (v *validator) uplinkList(a at, i int, list *[]string) {
 		lag := sw.lagOf(name)
 		switch {
 		case !isUplink && sw.LAG(name) == nil:
-			v.fault(a.item(k, ""), shown(name), "%s", v.noSuchUplink(i, name, true))
+			v.missing(a.item(k, ""), shown(name), v.noSuchUplink(i, name, true))
 		case isUplink && lag != "":
 			v.fault(a.item(k, ""), shown(name), "this uplink is a member of LAG %s: list the LAG instead", lag)
 		case seen[name]:
@@ -232,32 +234,17 @@ func (v *validator) uplinkList(a at, i int, list *[]string) {
 
 func (v *validator) noSuchUplink(i int, name string, lags bool) string {
 	s := &v.cfg.Switches[i]
-	names := make([]string, 0, len(s.Uplinks)+len(s.LAGs))
+	names, devices := make([]string, 0, len(s.Uplinks)+len(s.LAGs)), map[string]string{}
 	for j := range s.Uplinks {
 		names = append(names, s.Uplinks[j].Name)
+		devices[s.Uplinks[j].Device] = "the device of " + s.Uplinks[j].Name
 	}
 	for j := range s.LAGs {
 		if _, also := v.uplinks[i][s.LAGs[j].Name]; lags && !also {
 			names = append(names, s.LAGs[j].Name)
 		}
 	}
-	return "switch " + s.Name + " has no such uplink" + known(name, names)
-}
-
-// known says which names there are, for a message about one that there is not. names may hold "", of what has no name.
-func known(name string, names []string) string {
-	const most = 8
-	names = slices.DeleteFunc(names, func(n string) bool { return n == "" })
-	near := nearest(name, names)
-	switch {
-	case len(names) == 0:
-		return ": there is none"
-	case near != "":
-		return "; did you mean " + near + "?"
-	case len(names) > most:
-		return ""
-	}
-	return ": there is " + orList(names)
+	return "switch " + s.Name + " has no such uplink" + known.Names{Owner: s.Name, All: names, Else: devices}.Instead(name)
 }
 
 func listText(list []string) string {

@@ -3,6 +3,8 @@ package spec
 import (
 	"fmt"
 	"net/netip"
+
+	"heddle/internal/spec/known"
 )
 
 // port checks p at a, against the switches and the ports claimed so far.
@@ -78,7 +80,7 @@ func (v *validator) attachment(a at, p *Port) (int, *PortGroup) {
 			for k := range v.cfg.Switches {
 				names[k] = v.cfg.Switches[k].Name
 			}
-			v.fault(a.field("switch"), shown(p.Switch), "there is no such switch%s", known(p.Switch, names))
+			v.missing(a.field("switch"), shown(p.Switch), "there is no such switch"+known.Names{All: names}.Instead(p.Switch))
 		}
 		return -1, nil
 	}
@@ -91,7 +93,7 @@ func (v *validator) attachment(a at, p *Port) (int, *PortGroup) {
 			for k := range s.PortGroups {
 				names[k] = s.PortGroups[k].Name
 			}
-			v.fault(a.field("portGroup"), shown(p.PortGroup), "switch %s has no such port group%s", s.Name, known(p.PortGroup, names))
+			v.missing(a.field("portGroup"), shown(p.PortGroup), "switch "+s.Name+" has no such port group"+known.Names{Owner: s.Name, All: names}.Instead(p.PortGroup))
 		}
 		return i, nil
 	}

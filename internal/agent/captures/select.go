@@ -10,7 +10,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
 	"heddle/internal/plan"
-	"heddle/internal/spec"
+	"heddle/internal/spec/known"
 )
 
 // maxVLAN is the highest VLAN number there is.
@@ -19,19 +19,28 @@ const maxVLAN = 4094
 // selection makes of what a client asks for what the kernel is asked for; the faults are all that there are.
 func selection(p *plan.Plan, q api.Capture) (dataplane.Selection, error) {
 	s := dataplane.Selection{Snap: q.Snap}
-	var faults []string
+	var faults, missing []string
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	switches := switchesNamed(p, q.Switch)
 	if q.Switch != "" && len(switches) == 0 {
-		fault("there is no switch %q%s: see \"heddle switch list\"", q.Switch, meant(q.Switch, switchNames(p)))
+		missing = append(missing, known.Names{What: "switch", All: switchNames(p)}.Missing(q.Switch))
+	}
+	one := func(what, name string, ports bool) {
+		switch ids, all := portsNamed(switches, name, ports); {
+		case len(ids) == 1:
+			s.Ports = append(s.Ports, ids[0])
+		case len(ids) > 1:
+			fault("%s is in %d switches: say which with --switch", known.Shown(name), len(ids))
+		case len(switches) > 0: // else it is the switch that there is not
+			all.What = what
+			missing = append(missing, all.Missing(name))
+		}
 	}
 	for _, name := range q.Ports {
-		ids, all := portsNamed(switches, name, true)
-		s.Ports = appendOne(s.Ports, ids, "port", name, all, fault)
+		one("port or uplink", name, true)
 	}
 	for _, name := range q.Uplinks {
-		ids, all := portsNamed(switches, name, false)
-		s.Ports = appendOne(s.Ports, ids, "uplink", name, all, fault)
+		one("uplink", name, false)
 	}
 	selectSegments(&s, switches, q.Segments, fault)
 	selectStages(&s, q, fault)
@@ -47,8 +56,11 @@ func selection(p *plan.Plan, q api.Capture) (dataplane.Selection, error) {
 	if q.Snap == 0 {
 		s.Snap = abi.MaxSnap
 	}
-	if len(faults) > 0 {
-		return s, api.NewError(api.Invalid, faults...)
+	switch {
+	case len(faults) > 0:
+		return s, api.NewError(api.Invalid, slices.Concat(missing, faults)...)
+	case len(missing) > 0:
+		return s, api.NewError(api.NotFound, missing...)
 	}
 	return s, nil
 }
@@ -71,35 +83,27 @@ func switchNames(p *plan.Plan) (names []string) {
 }
 
 // portsNamed gives the uplinks, and with ports the ports too, of the name, and all the names there are.
-func portsNamed(switches []*plan.Switch, name string, ports bool) (ids []plan.PortID, all []string) {
-	look := func(id plan.PortID) {
-		if all = append(all, id.Name); id.Name == name {
+func portsNamed(switches []*plan.Switch, name string, ports bool) (ids []plan.PortID, all known.Names) {
+	all.Else = map[string]string{}
+	look := func(id plan.PortID, device string) {
+		all.Else[device] = "the device of " + id.Name
+		if all.All = append(all.All, id.Name); id.Name == name {
 			ids = append(ids, id)
 		}
 	}
 	for _, sw := range switches {
 		for _, u := range sw.Uplinks {
-			look(u.ID)
+			look(u.ID, u.Device)
 		}
 		for _, port := range sw.Ports {
 			if ports {
-				look(port.ID)
+				look(port.ID, port.Device)
+			} else {
+				all.Else[port.ID.Name] = "a port"
 			}
 		}
 	}
 	return ids, all
-}
-
-func appendOne(to, ids []plan.PortID, what, name string, all []string, fault func(string, ...any)) []plan.PortID {
-	switch len(ids) {
-	case 0:
-		fault("there is no %s %q%s: see \"heddle %s list\"", what, name, meant(name, all), what)
-	case 1:
-		to = append(to, ids[0])
-	default:
-		fault("%d switches have a %s %q: say which with --switch", len(ids), what, name)
-	}
-	return to
 }
 
 func selectSegments(s *dataplane.Selection, switches []*plan.Switch, words []string, fault func(string, ...any)) {
@@ -150,7 +154,7 @@ func selectStages(s *dataplane.Selection, q api.Capture, fault func(string, ...a
 	for _, word := range q.Stages {
 		i := slices.Index(api.Stages(), word)
 		if i < 0 {
-			fault("there is no stage %q%s: the stages are %s", word, meant(word, api.Stages()), strings.Join(api.Stages(), ", "))
+			fault("%s", known.Names{What: "stage", All: api.Stages()}.Missing(word))
 			continue
 		}
 		s.Stages = append(s.Stages, abi.CaptureAdmit+i)
@@ -162,7 +166,7 @@ func selectStages(s *dataplane.Selection, q api.Capture, fault func(string, ...a
 	for _, word := range q.Reasons {
 		r, ok := abi.ParseReason(word)
 		if !ok || r == abi.ReasonNone {
-			fault("there is no reason %q%s: the reasons are %s", word, meant(word, names), strings.Join(names, ", "))
+			fault("%s", known.Names{What: "reason", All: names}.Missing(word))
 			continue
 		}
 		s.Reasons = append(s.Reasons, r)
@@ -175,12 +179,4 @@ func selectStages(s *dataplane.Selection, q api.Capture, fault func(string, ...a
 	case len(q.Reasons) > 0 && !slices.Contains(s.Stages, abi.CaptureDrop):
 		fault("only what is dropped has a reason: add --stage drop, or leave out --stage")
 	}
-}
-
-// meant suggests a name for one that is unknown.
-func meant(word string, known []string) string {
-	if near := spec.Nearest(word, known); near != "" {
-		return fmt.Sprintf("; did you mean %q?", near)
-	}
-	return ""
 }

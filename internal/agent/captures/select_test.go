@@ -52,21 +52,25 @@ func TestFaultsOfASelectionAreNamedAllAtOnce(t *testing.T) {
 		ask  api.Capture
 		want []string
 	}{
-		{api.Capture{Ports: []string{"vm1/eht0"}}, []string{`there is no port "vm1/eht0"; did you mean "vm1/eth0"?: see "heddle port list"`}},
-		{api.Capture{Uplinks: []string{"vm1/eth0"}}, []string{`there is no uplink "vm1/eth0"`}},
-		{api.Capture{Ports: []string{"both"}}, []string{`2 switches have a port "both": say which with --switch`}},
-		{api.Capture{Switch: "lap"}, []string{`there is no switch "lap"; did you mean "lab"?`}},
+		{api.Capture{Ports: []string{"vm1/eht0"}}, []string{`there is no port or uplink vm1/eht0; did you mean vm1/eth0?`}},
+		{api.Capture{Uplinks: []string{"vm1/eth0"}}, []string{`there is no uplink vm1/eth0; vm1/eth0 is a port`}},
+		{api.Capture{Ports: []string{"both"}}, []string{`both is in 2 switches: say which with --switch`}},
+		{api.Capture{Switch: "lap"}, []string{`there is no switch lap; did you mean lab?`}},
 		{api.Capture{Segments: []string{"10"}}, []string{"there are 2: say which with --switch"}},
 		{api.Capture{Ports: []string{"vm1/eth0", "vm2/eth0"}, Segments: []string{"10"}}, []string{"one switch at a time"}},
 		{api.Capture{Switch: "lab", Segments: []string{"4095", "9-8", "x", "ad:"}}, []string{`segment "4095"`, `segment "9-8"`, `segment "x"`, `segment "ad:"`}},
-		{api.Capture{Stages: []string{"delivr"}, Reasons: []string{"mac-limits", "none"}}, []string{`there is no stage "delivr"; did you mean "deliver"?: the stages are admit, deliver, drop`,
-			`there is no reason "mac-limits"; did you mean "mac-limit"?`, `there is no reason "none"`}},
+		{api.Capture{Stages: []string{"delivr"}, Reasons: []string{"mac-limits", "none"}}, []string{`there is no stage delivr; did you mean deliver?`,
+			`there is no reason mac-limits; did you mean mac-limit?`, `there is no reason none`}},
 		{api.Capture{Stages: []string{"admit"}, Reasons: []string{"mac-limit"}}, []string{"only what is dropped has a reason"}},
 		{api.Capture{Snap: -1, Filter: []api.FilterInstruction{{Code: 5, K: 9}}}, []string{"instruction 0 of the filter jumps beyond its end", "snap length -1"}},
 	} {
 		_, err := selection(twoSwitches(), c.ask)
 		var fault *api.Error
-		if !errors.As(err, &fault) || fault.Kind != api.Invalid || len(fault.Lines) != len(c.want) {
+		kind := api.Invalid
+		if len(c.ask.Stages) == 0 && strings.HasPrefix(c.want[0], "there is no ") { // a name that does not exist
+			kind = api.NotFound
+		}
+		if !errors.As(err, &fault) || fault.Kind != kind || len(fault.Lines) != len(c.want) {
 			t.Errorf("%+v: %v", c.ask, err)
 			continue
 		}

@@ -19,6 +19,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/host/interrupt"
 	"heddle/internal/spec"
+	"heddle/internal/spec/known"
 	"heddle/internal/spec/printable"
 )
 
@@ -153,13 +154,26 @@ func (a *attachment) place(state *api.State) (api.Switch, error) {
 		return s.Name == a.conf.Switch || a.conf.Switch == "" && len(state.Switches) == 1
 	})
 	if i < 0 {
-		return api.Switch{}, types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("there is no switch %q", a.conf.Switch), "see heddle switch list")
+		if a.conf.Switch == "" && len(state.Switches) > 1 {
+			return api.Switch{}, types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("this host has %d switches: say which, as \"switch\"", len(state.Switches)), "see heddle switch list")
+		}
+		n := known.Names{What: "switch"}
+		for _, s := range state.Switches {
+			n.All = append(n.All, s.Name)
+		}
+		return api.Switch{}, types.NewError(types.ErrInvalidNetworkConfig, n.Missing(a.conf.Switch), "see heddle switch list")
 	}
 	sw := state.Switches[i]
-	if !slices.ContainsFunc(state.PortGroups, func(g api.PortGroup) bool { return g.Switch == sw.Name && g.Name == a.conf.PortGroup }) {
-		return sw, types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("switch %s has no port group %q", sw.Name, a.conf.PortGroup), "see heddle port-group list")
+	n := known.Names{What: "port group", Owner: "switch " + sw.Name}
+	for _, g := range state.PortGroups {
+		if g.Switch != sw.Name {
+			continue
+		}
+		if n.All = append(n.All, g.Name); g.Name == a.conf.PortGroup {
+			return sw, nil
+		}
 	}
-	return sw, nil
+	return sw, types.NewError(types.ErrInvalidNetworkConfig, n.Missing(a.conf.PortGroup), "see heddle port-group list")
 }
 
 // describe adds the two interfaces to the result.

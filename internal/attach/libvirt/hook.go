@@ -10,6 +10,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/spec"
+	"heddle/internal/spec/known"
 )
 
 // Agent is what the hook needs of an agent.
@@ -135,10 +136,14 @@ func (w Want) exists(s *api.State) error {
 			groups = append(groups, g.Name)
 		}
 	}
-	if !slices.ContainsFunc(s.Switches, func(v api.Switch) bool { return v.Name == sw }) {
-		return fmt.Errorf("port group %s: this host has no switch %s", w.PortGroup, sw)
+	var switches []string
+	for _, v := range s.Switches {
+		switches = append(switches, v.Name)
 	}
-	return fmt.Errorf("switch %s has no port group %s; it has %s", sw, w.PortGroup, strings.Join(groups, ", "))
+	if !slices.Contains(switches, sw) {
+		return fmt.Errorf("port group %s: %s", w.PortGroup, known.Names{What: "switch", Owner: "this host", All: switches}.Missing(sw))
+	}
+	return errors.New(known.Names{What: "port group", Owner: "switch " + sw, All: groups}.Missing(w.PortGroup))
 }
 
 // connect makes the domain's ports what its XML says. Ports of its name that are not in the XML go; with start all, otherwise

@@ -144,7 +144,7 @@ func TestReconnectKeepsWhatWasPluggedByHand(t *testing.T) {
 func TestWhatDoesNotFitIsRefusedBeforeAnythingRuns(t *testing.T) {
 	for _, operation := range []string{"prepare", "migrate", "restore"} {
 		f := &fakeAgent{}
-		if _, err := f.run(operation, running("vm1", wrong), true); err == nil || !strings.Contains(err.Error(), "switch lab has no port group wbe; it has web, db") {
+		if _, err := f.run(operation, running("vm1", wrong), true); err == nil || !strings.Contains(err.Error(), "switch lab has no port group wbe; did you mean web?") {
 			t.Errorf("%s: %v", operation, err)
 		}
 		if _, err := f.run(operation, running("vm1", ports(`<heddle:port portGroup="web" switch="x"/>`)), false); err == nil || !strings.Contains(err.Error(), "no switch x") {

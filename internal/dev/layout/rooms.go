@@ -49,7 +49,7 @@ func rules() map[string]Rule {
 			all[p] = Rule{f, pure}
 		}
 	}
-	stand(Words, true, "api", "api/heddle/agent/v1", "api/heddle/agent/v1/agentv1connect", "api/heddle/options/v1", "internal/spec", "internal/spec/printable", "internal/abi")
+	stand(Words, true, "api", "api/heddle/agent/v1", "api/heddle/agent/v1/agentv1connect", "api/heddle/options/v1", "internal/spec", "internal/spec/known", "internal/spec/period", "internal/spec/printable", "internal/abi")
 	stand(Words, false, "internal/abi/gen", "internal/capture/dissect", "internal/capture/filter", "internal/capture/pcapng")
 	stand(Plans, true, "internal/plan", "internal/flow/ipfix")
 	stand(Plans, false, "internal/flow/ipfix/gen", "internal/flow/udpbatch")

@@ -58,7 +58,7 @@ type By string
 // The kinds of line.
 const (
 	Port      By = "port"
-	PortGroup By = "portgroup"
+	PortGroup By = "port-group"
 	Switch    By = "switch"
 )
 

@@ -7,6 +7,7 @@ import (
 
 	"heddle/internal/model"
 	"heddle/internal/plan"
+	"heddle/internal/spec/known"
 )
 
 // NotFoundError says that there is no port or uplink of a name.
@@ -94,9 +95,19 @@ func (t *tracer) find(name string) (*place, error) {
 				return p, nil
 			}
 		}
-		return nil, &NotFoundError{fmt.Sprintf("there is no port or uplink %q: see \"heddle port list\" and \"heddle uplink list\"", name)}
+		return nil, &NotFoundError{t.names().Missing(name)}
 	}
 	return nil, fmt.Errorf("%d switches have an uplink %q: say %s", len(uplinks), name, strings.Join(uplinks, " or "))
+}
+
+// names are those that a frame can come from or go to.
+func (t *tracer) names() known.Names {
+	n := known.Names{What: "port or uplink", Else: map[string]string{}}
+	for _, p := range t.places {
+		n.All = append(n.All, p.id.Name)
+		n.Else[p.device()] = "the device of " + p.id.Name
+	}
+	return n
 }
 
 // connected says whether frames can enter and leave by a port; what it gives otherwise is why not.

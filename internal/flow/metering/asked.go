@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"heddle/internal/api"
 	"heddle/internal/flow"
 	"heddle/internal/plan"
-	"heddle/internal/spec"
+	"heddle/internal/spec/known"
 )
 
 // nothingMetered is what to do where nothing is metered at all.
@@ -144,36 +143,17 @@ func (n names) see(id plan.PortID, p place) {
 // check is an error that says which name does not exist, and which do.
 func (n names) check(m *matcher) error {
 	for _, x := range []struct {
-		name, what, list string
-		there            map[string]bool
-	}{{m.Switch, "switch", "heddle switch list", n.switches}, {m.Port, "port or uplink", "heddle port list", n.ports},
-		{m.Uplink, "uplink", "heddle uplink list", n.uplinks}, {m.PortGroup, "port group", "heddle portgroup list", n.groups}} {
+		name, what string
+		there      map[string]bool
+	}{{m.Switch, "switch", n.switches}, {m.Port, "port or uplink", n.ports}, {m.Uplink, "uplink", n.uplinks}, {m.PortGroup, "port group", n.groups}} {
 		if x.name == "" || x.there[x.name] {
 			continue
 		}
-		where := "there is"
+		k := known.Names{What: x.what, All: slices.Collect(maps.Keys(x.there))}
 		if m.Switch != "" && x.what != "switch" {
-			where = "switch " + m.Switch + " has"
+			k.Owner = "switch " + m.Switch
 		}
-		return api.NewError(api.NotFound, fmt.Sprintf("%s no %s %q%s: see %q", where, x.what, x.name, those(x.name, x.there), x.list))
+		return api.NewError(api.NotFound, k.Missing(x.name))
 	}
 	return nil
-}
-
-// mostNamed is how many names are listed in an error.
-const mostNamed = 8
-
-// those lists what exists in place of a name that does not, the nearest one alone if one is near.
-func those(name string, there map[string]bool) string {
-	all := slices.Sorted(maps.Keys(there))
-	if near := spec.Nearest(name, all); near != "" {
-		return fmt.Sprintf(", but %q", near)
-	}
-	switch n := len(all); {
-	case n == 0:
-		return ", nor any other"
-	case n > mostNamed:
-		return fmt.Sprintf(", but %s and %d more", strings.Join(all[:mostNamed], ", "), n-mostNamed)
-	}
-	return ", but " + strings.Join(all, ", ")
 }

@@ -12,9 +12,9 @@ func TestWhoAsksForWhatIsNotThereIsTold(t *testing.T) {
 	g := newRig(t)
 	g.settle(idle, "vm1")
 	g.await("the meter", func() bool { m, _ := g.opened(); return m != nil })
-	for f, want := range map[api.FlowFilter]string{{Port: "vm7"}: "heddle port list", {Uplink: "vm1"}: "heddle uplink list", {Switch: "other"}: `no switch "other", but lab`,
-		{PortGroup: "nope"}: `there is no port group "nope", but db, empty, web`, {PortGroup: "wbe"}: `no port group "wbe", but "web"`,
-		{Switch: "lab", PortGroup: "nope"}: `switch lab has no port group "nope"`} {
+	for f, want := range map[api.FlowFilter]string{{Port: "vm7"}: "there is no port or uplink vm7; there are ", {Uplink: "vm1"}: "there is no uplink vm1; there ",
+		{Switch: "other"}: "there is no switch other; there is lab", {PortGroup: "nope"}: "there is no port group nope; there are db, empty, web",
+		{PortGroup: "wbe"}: "there is no port group wbe; did you mean web?", {Switch: "lab", PortGroup: "nope"}: "switch lab has no port group nope; it has db, empty, web"} {
 		q, top := query(), api.FlowTopQuery{FlowFilter: f, Sort: "bits", Limit: 1, Interval: every}
 		q.FlowFilter = f
 		_, list := g.Flows(q)

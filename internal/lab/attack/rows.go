@@ -2,6 +2,7 @@ package attack
 
 import (
 	"encoding/binary"
+	"heddle/internal/lab/experiment"
 	"slices"
 
 	"heddle/internal/plan"
@@ -91,3 +92,6 @@ func station(series byte, n int) plan.MAC {
 func experimental() []byte {
 	return append([]byte{0x88, 0xb6}, make([]byte, 46)...)
 }
+
+// RowNames are the names of the experiment's rows.
+func RowNames() []string { return experiment.RowNames(rows(), func(r row) string { return r.name }) }

@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"heddle/internal/lab"
-	"heddle/internal/lab/experiment"
 	"heddle/internal/spec"
 )
 
@@ -28,7 +27,7 @@ func faultf(format string, args ...any) error { return &Fault{fmt.Errorf(format,
 // asFault makes errors about what the user wrote Faults; others stay as they are.
 func asFault(err error) error {
 	var faults spec.Faults
-	if errors.As(err, &faults) || errors.Is(err, os.ErrNotExist) || errors.Is(err, experiment.ErrUnknown) {
+	if errors.As(err, &faults) || errors.Is(err, os.ErrNotExist) {
 		return &Fault{err}
 	}
 	return err

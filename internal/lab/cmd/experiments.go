@@ -23,6 +23,8 @@ type Entry struct {
 // program is an experiment with a program of its own, on real traffic only.
 type program struct {
 	Entry
+	// rows are the names of its rows.
+	rows func() []string
 	// check says what is wrong with what was asked for.
 	check func(Run) error
 	run   func(context.Context, Run) (*report.Report, error)
@@ -31,19 +33,20 @@ type program struct {
 // programs lists the experiments with a program of their own.
 func programs() []program {
 	return []program{
-		own(live.Name, live.Title, liveOptions, live.Options.Check, runLive),
-		own(outage.Name, outage.Title, outageOptions, outage.Options.Check, outage.Run),
-		own(outage.TeamingName, outage.TeamingTitle, outageOptions, outage.Options.CheckTeaming, outage.RunTeaming),
-		own(hostile.Name, hostile.Title, hostileOptions, hostile.Options.Check, runHostile),
-		own(attack.Name, attack.Title, attackOptions, attack.Options.Check, attack.Run),
-		own(msgsize.Name, msgsize.Title, msgsizeOptions, msgsize.Options.Check, runMsgsize),
+		own(live.Name, live.Title, live.RowNames, liveOptions, live.Options.Check, runLive),
+		own(outage.Name, outage.Title, outage.RowNames, outageOptions, outage.Options.Check, outage.Run),
+		own(outage.TeamingName, outage.TeamingTitle, outage.TeamingRowNames, outageOptions, outage.Options.CheckTeaming, outage.RunTeaming),
+		own(hostile.Name, hostile.Title, hostile.RowNames, hostileOptions, hostile.Options.Check, runHostile),
+		own(attack.Name, attack.Title, attack.RowNames, attackOptions, attack.Options.Check, attack.Run),
+		own(msgsize.Name, msgsize.Title, msgsize.RowNames, msgsizeOptions, msgsize.Options.Check, runMsgsize),
 	}
 }
 
 // own makes a program of the functions of its package, which has options of its own.
-func own[O any](name, title string, options func(Run) O, check func(O) error, run func(context.Context, O) (*report.Report, error)) program {
+func own[O any](name, title string, rows func() []string, options func(Run) O, check func(O) error, run func(context.Context, O) (*report.Report, error)) program {
 	return program{
 		Entry: Entry{name, title},
+		rows:  rows,
 		check: func(r Run) error { return check(options(r)) },
 		run:   func(ctx context.Context, r Run) (*report.Report, error) { return run(ctx, options(r)) },
 	}
@@ -116,6 +119,20 @@ func ExperimentNames() []string {
 		names = append(names, p.Name)
 	}
 	return names
+}
+
+// RowNames are the names of an experiment's rows; none where there is no such experiment.
+func RowNames(name string) []string {
+	for _, p := range programs() {
+		if p.Name == name {
+			return p.rows()
+		}
+	}
+	e, err := experiment.Find(name)
+	if err != nil {
+		return nil
+	}
+	return experiment.RowNames(e.Rows, func(r experiment.Row) string { return r.Name })
 }
 
 // title says what the experiment of a report shows; "" when there is none of that name.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"heddle/internal/lab"
 	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/scenario"
+	"heddle/internal/spec/known"
 )
 
 // Up builds the lab of a built-in scenario, of a row of an experiment written EXPERIMENT/ROW, or of a file, and leaves it running.
@@ -41,7 +43,7 @@ func findScenario(ctx context.Context, arg string) (*scenario.Scenario, error) {
 		}
 		r := e.Row(row)
 		if r == nil {
-			return nil, faultf("experiment %q has no row %q", name, row)
+			return nil, errors.New(known.Names{What: "row", Owner: "experiment " + name, All: RowNames(name)}.Missing(row))
 		}
 		return r.Scenario, nil
 	}
@@ -53,11 +55,7 @@ func findScenario(ctx context.Context, arg string) (*scenario.Scenario, error) {
 
 // Down removes a lab, also one that was left half-built.
 func Down(ctx context.Context, runDir, name string) error {
-	err := lab.Down(ctx, runDir, name)
-	if errors.Is(err, lab.ErrUnknown) {
-		return &Fault{err}
-	}
-	return err
+	return lab.Down(ctx, runDir, name)
 }
 
 // List is what there is: labs that are up, and what can be built and run.
@@ -98,12 +96,15 @@ type Exec struct {
 func (e Exec) Run(ctx context.Context) (status int, err error) {
 	ns, err := lab.Namespace(e.RunDir, e.Lab, e.Node)
 	if err != nil {
-		return 0, &Fault{err}
+		return 0, err
 	}
 	if err := needRoot("enter a lab"); err != nil {
 		return 0, err
 	}
 	c := exec.CommandContext(ctx, e.Command[0], e.Command[1:]...)
+	if err := e.inNode(c); err != nil {
+		return 0, err
+	}
 	c.Stdin, c.Stdout, c.Stderr = e.Stdin, e.Stdout, e.Stderr
 	if err := ns.Start(c); err != nil {
 		return 0, fmt.Errorf("start %s: %w", e.Command[0], err)
@@ -112,6 +113,26 @@ func (e Exec) Run(ctx context.Context) (status int, err error) {
 		return max(1, c.ProcessState.ExitCode()), nil
 	}
 	return 0, nil
+}
+
+// inNode has a command find what is its node's: on a host the agent, and this program as heddle.
+func (e Exec) inNode(c *exec.Cmd) error {
+	r, err := lab.Find(e.RunDir, e.Lab)
+	if err != nil {
+		return err
+	}
+	if e.Command[0] == "heddle" {
+		if c.Path, err = os.Executable(); err != nil {
+			return fmt.Errorf("find this program: %w", err)
+		}
+		c.Err = nil // whatever the search of the path has found
+	}
+	for _, n := range r.Nodes {
+		if n.Name == e.Node && n.Agent {
+			c.Env = append(os.Environ(), "HEDDLE_RUN_DIR="+r.AgentRunDir(), "HEDDLE_AGENT="+n.Name)
+		}
+	}
+	return nil
 }
 
 // KeepGuest keeps one QEMU guest of a lab, of that description in JSON, until ctx ends.

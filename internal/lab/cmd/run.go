@@ -2,14 +2,15 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"heddle/internal/lab/experiment"
 	"heddle/internal/lab/report"
 	"heddle/internal/lab/run"
 	"heddle/internal/lab/sim"
+	"heddle/internal/spec/known"
 )
 
 // Run is how an experiment is to be run.
@@ -44,7 +45,7 @@ func (r Run) experiment(ctx context.Context, name string) (*report.Report, error
 		return r.program(ctx, all[i])
 	}
 	if names := ExperimentNames(); !slices.Contains(names, name) {
-		return nil, faultf("there is no experiment %q: there are %s", name, strings.Join(names, ", "))
+		return nil, errors.New(known.Names{What: "experiment", All: names}.Missing(name))
 	}
 	e, err := experiment.Find(name)
 	if err != nil {
@@ -61,7 +62,9 @@ func (r Run) experiment(ctx context.Context, name string) (*report.Report, error
 
 // program runs an experiment that has a program of its own.
 func (r Run) program(ctx context.Context, p program) (*report.Report, error) {
-	if err := p.check(r); err != nil {
+	if err := p.check(r); errors.Is(err, experiment.ErrUnknown) {
+		return nil, err
+	} else if err != nil {
 		return nil, &Fault{err}
 	}
 	if r.Simulate {

@@ -5,12 +5,12 @@ package experiment
 import (
 	"embed"
 	"errors"
-	"fmt"
 	"net/netip"
 	"strings"
 
 	"heddle/internal/lab/report"
 	"heddle/internal/lab/scenario"
+	"heddle/internal/spec/known"
 )
 
 // Experiment is a named series of measurements.
@@ -68,7 +68,7 @@ func Scenario(name string) (*scenario.Scenario, error) {
 	file := "scenarios/" + name + ".yaml"
 	data, err := scenarios.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("%w: no built-in scenario %q; there are %s, or name a file such as ./lab.yaml", ErrUnknown, name, strings.Join(ScenarioNames(), ", "))
+		return nil, unknown(known.Names{What: "built-in scenario", All: ScenarioNames()}.Missing(name) + "; a file is named as ./lab.yaml")
 	}
 	return scenario.Parse(file, data, nil)
 }
@@ -100,7 +100,7 @@ func Find(name string) (*Experiment, error) {
 	case Placement:
 		return PlacementPaths()
 	}
-	return nil, fmt.Errorf("%w: no experiment %q; there are %s", ErrUnknown, name, strings.Join(Names(), ", "))
+	return nil, unknown(known.Names{What: "experiment", All: Names()}.Missing(name))
 }
 
 // Row finds a row by name, nil when there is none.

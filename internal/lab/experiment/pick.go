@@ -1,9 +1,9 @@
 package experiment
 
 import (
-	"fmt"
 	"slices"
-	"strings"
+
+	"heddle/internal/spec/known"
 )
 
 // Pick finds rows of an experiment by name, in the order of the names; without names it is all rows. name says what a row is called. The
@@ -12,17 +12,29 @@ func Pick[R any](experiment string, all []R, name func(R) string, names []string
 	if len(names) == 0 {
 		return all, nil
 	}
-	known := make([]string, len(all))
-	for i, r := range all {
-		known[i] = name(r)
-	}
+	there := RowNames(all, name)
 	picked := make([]R, len(names))
 	for i, n := range names {
-		at := slices.Index(known, n)
+		at := slices.Index(there, n)
 		if at < 0 {
-			return nil, fmt.Errorf("%w: experiment %q has no row %q; there are %s", ErrUnknown, experiment, n, strings.Join(known, ", "))
+			return nil, unknown(known.Names{What: "row", Owner: "experiment " + experiment, All: there}.Missing(n))
 		}
 		picked[i] = all[at]
 	}
 	return picked, nil
 }
+
+// RowNames are the names of rows, in their order.
+func RowNames[R any](all []R, name func(R) string) []string {
+	names := make([]string, len(all))
+	for i, r := range all {
+		names[i] = name(r)
+	}
+	return names
+}
+
+// unknown is the error about a name, in whole sentences, which wraps ErrUnknown.
+type unknown string
+
+func (e unknown) Error() string { return string(e) }
+func (e unknown) Unwrap() error { return ErrUnknown }

@@ -40,3 +40,6 @@ func (o Options) Check() error {
 	_, err := chosen(o.Rows)
 	return err
 }
+
+// RowNames are the names of the experiment's rows.
+func RowNames() []string { return experiment.RowNames(rows(), func(r row) string { return r.name }) }

@@ -126,3 +126,6 @@ func rows() []row {
 func chosen(names []string) ([]row, error) {
 	return experiment.Pick(Name, rows(), func(r row) string { return r.name }, names)
 }
+
+// RowNames are the names of the experiment's rows.
+func RowNames() []string { return experiment.RowNames(rows(), func(r row) string { return r.name }) }

@@ -168,3 +168,8 @@ func run(ctx context.Context, o Options, e effort) (_ *Measured, err error) {
 	}
 	return r.measure(ctx, o.Progress)
 }
+
+// RowNames are the names of the experiment's rows.
+func RowNames() []string {
+	return experiment.RowNames(article(), func(f figures) string { return strconv.Itoa(f.size) })
+}

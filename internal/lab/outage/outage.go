@@ -184,3 +184,6 @@ func (o Options) say(what string) {
 		o.Progress(what)
 	}
 }
+
+// RowNames are the names of the rows of failover.
+func RowNames() []string { return experiment.RowNames(rows(), func(r row) string { return r.name }) }

@@ -188,3 +188,6 @@ func buildTeaming(ctx context.Context, o Options, e teamingEffort) (*scene, erro
 	}
 	return s, nil
 }
+
+// TeamingRowNames are the names of the rows of teaming.
+func TeamingRowNames() []string { return teamingRows() }

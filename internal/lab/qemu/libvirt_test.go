@@ -313,7 +313,7 @@ func TestLibvirt_ADomainThatCannotBeConnectedDoesNotStart(t *testing.T) {
 	l := newLibvirtd(t, ctx, h, "host1")
 	web, noAgent := `<heddle:port portGroup="web"/>`, "HEDDLE_AGENT=nobody"
 	for i, c := range []struct{ metadata, mac, setting, want string }{
-		{`<heddle:port portGroup="wbe"/>`, "52:54:00:00:02:01", "", "heddle: domain d0: prepare refused: switch lab has no port group wbe; it has web"},
+		{`<heddle:port portGroup="wbe"/>`, "52:54:00:00:02:01", "", "heddle: domain d0: prepare refused: switch lab has no port group wbe; did you mean web?"},
 		{`<heddle:port portgroup="web"/>`, "52:54:00:00:02:01", "", "attribute portgroup of <heddle:port>"},
 		{web, "52:54:00:00:02:03", "", "heddle: domain d2: start refused: ports[d2/net0].mac: 52:54:00:00:02:03: port taken"},
 		{web, "52:54:00:00:02:01", noAgent, "heddle: domain d3: prepare refused: no agent is running"},

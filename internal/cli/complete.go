@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"heddle/internal/agent/instance"
+	"heddle/internal/api"
+)
+
+// completeWithin is how long the completion of a word waits for the agent.
+const completeWithin = 2 * time.Second
+
+// mostCompleted is how many names a completion offers.
+const mostCompleted = 1000
+
+// source gives the names that an argument or flag of a command can have; args are the arguments before it.
+type source func(c *cobra.Command, args []string) []string
+
+// argumentWords are the words in capitals of a command's use line: PORT, PORT-GROUP.
+var argumentWords = regexp.MustCompile(`[A-Z][A-Z-]+`)
+
+// completeNames has the arguments and flags of a command completed, where it has not said itself how.
+func completeNames(c *cobra.Command) {
+	_, use, _ := strings.Cut(c.Use, " ")
+	words := argumentWords.FindAllString(use, -1)
+	if c.ValidArgsFunction == nil && len(c.ValidArgs) == 0 && len(words) > 0 && !c.HasSubCommands() {
+		c.ValidArgsFunction = completeArguments(c, words)
+	}
+	flags := func(f *pflag.Flag) {
+		if _, done := c.GetFlagCompletionFunc(f.Name); done || f.Annotations[cobra.BashCompFilenameExt] != nil {
+			return
+		}
+		if complete := flagCompletion(c, f); complete != nil {
+			_ = c.RegisterFlagCompletionFunc(f.Name, complete)
+		}
+	}
+	c.LocalFlags().VisitAll(flags)
+}
+
+// completeArguments completes the arguments that a use line names, the last one as often as there are more.
+func completeArguments(c *cobra.Command, words []string) cobra.CompletionFunc {
+	path := c.CommandPath()
+	repeated := strings.Contains(c.Use, "…")
+	return func(c *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		n := len(args)
+		if n >= len(words) && !repeated {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		word := words[min(n, len(words)-1)]
+		if isFileArgument(path, word) {
+			list, _ := offered(c, args, toComplete, argumentSource(path, word))
+			return list, cobra.ShellCompDirectiveDefault
+		}
+		return offered(c, args, toComplete, argumentSource(path, word))
+	}
+}
+
+// flagCompletion completes a flag's value; nil where nothing is known of it.
+func flagCompletion(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
+	switch {
+	case isDirectoryFlag(f.Name):
+		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		}
+	case isFileFlag(f.Name):
+		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+	}
+	names := flagSource(c.CommandPath(), f.Name)
+	if names == nil {
+		return nil
+	}
+	list := strings.HasSuffix(f.Value.Type(), "Slice")
+	return func(c *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		if !list {
+			return offered(c, args, toComplete, names)
+		}
+		i := strings.LastIndexByte(toComplete, ',') + 1 // what stands before the last comma is settled
+		given := strings.Split(toComplete[:i], ",")
+		out, directive := offered(c, args, toComplete[i:], func(c *cobra.Command, args []string) []string {
+			return slices.DeleteFunc(names(c, args), func(name string) bool { return slices.Contains(given, name) })
+		})
+		for k := range out {
+			out[k] = toComplete[:i] + out[k]
+		}
+		return out, directive
+	}
+}
+
+// offered are the names of a source that begin as what is written does, in order.
+func offered(c *cobra.Command, args []string, begin string, names source) ([]string, cobra.ShellCompDirective) {
+	if names == nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	all := slices.DeleteFunc(names(c, args), func(name string) bool { return name == "" || !strings.HasPrefix(name, begin) })
+	slices.Sort(all)
+	all = slices.Compact(all)
+	return all[:min(len(all), mostCompleted)], cobra.ShellCompDirectiveNoFileComp
+}
+
+// words is a source of fixed words.
+func words(list ...string) source {
+	return func(*cobra.Command, []string) []string { return slices.Clone(list) }
+}
+
+// both is the names of several sources.
+func both(sources ...source) source {
+	return func(c *cobra.Command, args []string) (all []string) {
+		for _, s := range sources {
+			all = append(all, s(c, args)...)
+		}
+		return all
+	}
+}
+
+// flagText is a flag's value, or what it would be.
+func flagText(c *cobra.Command, name string) string {
+	if f := c.Flag(name); f != nil {
+		return f.Value.String()
+	}
+	return ""
+}
+
+// asked asks the agent that the command would ask. Where none answers in time there is nothing to offer.
+func asked[T any](c *cobra.Command, f func(context.Context, api.Service) (T, error)) (answer T, ok bool) {
+	name, run := flagText(c, "agent"), flagText(c, "run-dir")
+	if instance.CheckName(name) != nil {
+		return answer, false
+	}
+	ctx := c.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(ctx, completeWithin)
+	defer cancel()
+	answer, err := f(ctx, api.NewClient(api.SocketPath(run, name)))
+	return answer, err == nil
+}
+
+// inState is a source of names in what is in force. Objects of another switch than --switch says are left out.
+func inState(names func(s *api.State, of func(sw string) bool) []string) source {
+	return func(c *cobra.Command, _ []string) []string {
+		s, ok := asked(c, func(ctx context.Context, s api.Service) (*api.State, error) { return s.State(ctx) })
+		if !ok {
+			return nil
+		}
+		sw := ""
+		if f := c.Flags().Lookup("switch"); f != nil {
+			sw = f.Value.String()
+		}
+		return names(s, func(name string) bool { return sw == "" || sw == name })
+	}
+}

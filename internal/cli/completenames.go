@@ -1,0 +1,352 @@
+package cli
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/abi"
+	"heddle/internal/api"
+	"heddle/internal/lab"
+	"heddle/internal/lab/cmd"
+	"heddle/internal/lab/experiment"
+	"heddle/internal/plan"
+)
+
+// argumentSource gives the names for an argument of a command, by the word that its use line has for it; nil for what has no names, such
+// as a port that is yet to be made.
+func argumentSource(path, word string) source {
+	switch path + " " + word {
+	case "heddle port connect PORT", "heddle libvirt-hook DOMAIN":
+		return nil
+	case "heddle stats PORT":
+		return both(ports, uplinkNames)
+	case "heddle capture PORT":
+		return both(ports, uplinkNames, words(anyPort))
+	case "heddle host-port show PORT", "heddle host-port confirm PORT", "heddle host-port release PORT":
+		return hostPorts
+	case "heddle port disconnect PORT":
+		return runTimePorts
+	}
+	switch word {
+	case "PORT", "FROM", "TO":
+		return ports
+	case "PORT-GROUP":
+		return portGroups
+	case "SWITCH":
+		return switchNames
+	case "UPLINK":
+		return uplinkNames
+	case "LAG":
+		return lagNames
+	case "MAC":
+		return macAddresses
+	case "DEVICE":
+		return uplinkDevices
+	case "SCENARIO":
+		return both(words(experiment.ScenarioNames()...), experimentRows)
+	case "EXPERIMENT":
+		return experimentNames
+	case "LAB", "NAME":
+		return labNames
+	case "NODE":
+		return labNodes
+	case "COMMAND":
+		return words("heddle")
+	case "REASON":
+		return words(reasonNames()...)
+	case "FIELD":
+		return words(fieldPaths()...)
+	case "OPERATION":
+		return words("prepare", "start", "started", "stopped", "release", "migrate", "restore", "reconnect", "attach")
+	}
+	return nil
+}
+
+// flagSource gives the names for a flag's value; nil where nothing is known of it. Those of a single command stand at the command.
+func flagSource(path, flag string) source {
+	switch path + " --" + flag {
+	case "heddle port connect --device":
+		return hostDevices
+	case "heddle port disconnect --device":
+		return runTimeDevices
+	case "heddle host-port adopt --name", "heddle lab up --name":
+		return nil
+	}
+	for _, f := range plan.Fields() {
+		if f.Flag == flag && f.Flag != "" {
+			return fieldWords(f)
+		}
+	}
+	switch flag {
+	case portGroup:
+		return portGroups
+	case "switch":
+		return switchNames
+	case "uplink":
+		return uplinkNames
+	case "port", "from":
+		return both(ports, uplinkNames)
+	case "to":
+		return ports
+	case "agent":
+		return agentNames
+	case "owner":
+		return owners
+	case "role":
+		return words("vnic", "host")
+	case "vlan":
+		return vlanWords(path)
+	case "segment":
+		return words("untagged")
+	case "reason":
+		return words(reasonNames()...)
+	case "stage":
+		return words(api.Stages()...)
+	case "protocol":
+		return words("tcp", "udp", "icmp", "icmp6", "sctp", "arp", "llc")
+	case "direction":
+		return words("ingress", "egress")
+	case "fail":
+		return words("closed", "open")
+	case "row":
+		return rowsOf
+	case "output":
+		return words("table", "json", "yaml")
+	}
+	return nil
+}
+
+// fieldWords are the values of a policy field that has a few.
+func fieldWords(f plan.Field) source {
+	switch f.Flag {
+	case "active", "standby":
+		return both(uplinkNames, lagNames)
+	}
+	if list := f.Words(); len(list) > 0 {
+		return words(list...)
+	}
+	return nil
+}
+
+// vlanWords are what a port's own VLAN can be besides a number; elsewhere --vlan is a number.
+func vlanWords(path string) source {
+	if path == "heddle port connect" {
+		return words("none")
+	}
+	return nil
+}
+
+func reasonNames() (list []string) {
+	for r := range abi.Reasons() {
+		list = append(list, r.String())
+	}
+	return list
+}
+
+func fieldPaths() (list []string) {
+	for _, f := range plan.Fields() {
+		list = append(list, f.Path)
+	}
+	return list
+}
+
+func isDirectoryFlag(name string) bool { return name == "run-dir" || name == "state-dir" }
+
+// isFileFlag says which flags take a file of any name; those of files with an extension are marked where they are made.
+func isFileFlag(name string) bool {
+	switch name {
+	case "write", "pcap", "qmp", "metrics-cert", "metrics-key", "metrics-client-ca", "metrics-token-file":
+		return true
+	}
+	return false
+}
+
+// isFileArgument says which arguments may be a file.
+func isFileArgument(path, word string) bool {
+	return word == "FILE" || path == "heddle lab up" && word == "SCENARIO" || path == "heddle lab exec" && word == "COMMAND"
+}
+
+func ports(c *cobra.Command, args []string) []string {
+	return inState(func(s *api.State, of func(string) bool) (list []string) {
+		for _, p := range s.Ports {
+			if of(p.Switch) {
+				list = append(list, p.Name)
+			}
+		}
+		return list
+	})(c, args)
+}
+
+func runTimePorts(c *cobra.Command, args []string) []string {
+	return inState(func(s *api.State, _ func(string) bool) (list []string) {
+		for _, p := range s.Ports {
+			if p.Origin == api.FromRun {
+				list = append(list, p.Name)
+			}
+		}
+		return list
+	})(c, args)
+}
+
+func runTimeDevices(c *cobra.Command, args []string) []string {
+	return inState(func(s *api.State, _ func(string) bool) (list []string) {
+		for _, p := range s.Ports {
+			if p.Origin == api.FromRun {
+				list = append(list, p.Device)
+			}
+		}
+		return list
+	})(c, args)
+}
+
+func owners(c *cobra.Command, args []string) []string {
+	return inState(func(s *api.State, _ func(string) bool) (list []string) {
+		for _, p := range s.Ports {
+			list = append(list, p.Owner)
+		}
+		return list
+	})(c, args)
+}
+
+func portGroups(c *cobra.Command, args []string) []string {
+	return inState(func(s *api.State, of func(string) bool) (list []string) {
+		for _, g := range s.PortGroups {
+			if of(g.Switch) {
+				list = append(list, g.Name)
+			}
+		}
+		return list
+	})(c, args)
+}
+
+func switchNames(c *cobra.Command, args []string) []string {
+	return inState(func(s *api.State, _ func(string) bool) (list []string) {
+		for _, sw := range s.Switches {
+			list = append(list, sw.Name)
+		}
+		return list
+	})(c, args)
+}
+
+func uplinkNames(c *cobra.Command, args []string) []string {
+	return inState(func(s *api.State, of func(string) bool) (list []string) {
+		for _, u := range s.Uplinks {
+			if of(u.Switch) {
+				list = append(list, u.Name)
+			}
+		}
+		return list
+	})(c, args)
+}
+
+func lagNames(c *cobra.Command, args []string) []string {
+	return inState(func(s *api.State, of func(string) bool) (list []string) {
+		for _, u := range s.Uplinks {
+			if u.LAG != nil && of(u.Switch) {
+				list = append(list, u.LAG.Name)
+			}
+		}
+		return list
+	})(c, args)
+}
+
+func uplinkDevices(c *cobra.Command, args []string) []string {
+	return inState(func(s *api.State, _ func(string) bool) (list []string) {
+		for _, u := range s.Uplinks {
+			list = append(list, u.Device)
+		}
+		return list
+	})(c, args)
+}
+
+func hostPorts(c *cobra.Command, _ []string) (list []string) {
+	all, _ := asked(c, func(ctx context.Context, s api.Service) ([]api.HostPort, error) { return s.HostPorts(ctx) })
+	for _, p := range all {
+		list = append(list, p.Name)
+	}
+	return list
+}
+
+func macAddresses(c *cobra.Command, _ []string) (list []string) {
+	all, _ := asked(c, func(ctx context.Context, s api.Service) ([]api.MAC, error) { return s.MACs(ctx) })
+	for _, m := range all {
+		list = append(list, m.MAC)
+	}
+	return list
+}
+
+// hostDevices are the network interfaces of the host, as far as they can be seen from here.
+func hostDevices(*cobra.Command, []string) (list []string) {
+	all, _ := net.Interfaces()
+	for _, i := range all {
+		if i.Flags&net.FlagLoopback == 0 {
+			list = append(list, i.Name)
+		}
+	}
+	return list
+}
+
+// agentNames are those whose sockets are in the run directory.
+func agentNames(c *cobra.Command, _ []string) (list []string) {
+	all, _ := filepath.Glob(api.SocketPath(flagText(c, "run-dir"), "*"))
+	for _, path := range all {
+		list = append(list, strings.TrimSuffix(filepath.Base(path), ".sock"))
+	}
+	return list
+}
+
+func labRecords(c *cobra.Command) []*lab.Record {
+	all, err := lab.List(flagText(c, "run-dir"))
+	if err != nil {
+		return nil
+	}
+	return all
+}
+
+func labNames(c *cobra.Command, _ []string) (list []string) {
+	for _, r := range labRecords(c) {
+		list = append(list, r.Name)
+	}
+	return list
+}
+
+// labNodes are the nodes of the lab that is named before.
+func labNodes(c *cobra.Command, args []string) (list []string) {
+	for _, r := range labRecords(c) {
+		if len(args) == 0 || r.Name != args[0] {
+			continue
+		}
+		for _, n := range r.Nodes {
+			if n.Namespace != "" {
+				list = append(list, n.Name)
+			}
+		}
+	}
+	return list
+}
+
+func experimentNames(*cobra.Command, []string) []string {
+	return cmd.ExperimentNames()
+}
+
+// experimentRows are all rows that a lab can be built of, as EXPERIMENT/ROW.
+func experimentRows(*cobra.Command, []string) (list []string) {
+	for _, name := range experiment.Names() {
+		for _, row := range cmd.RowNames(name) {
+			list = append(list, name+"/"+row)
+		}
+	}
+	return list
+}
+
+// rowsOf are the rows of the experiment that is named before; without one there are none.
+func rowsOf(_ *cobra.Command, args []string) []string {
+	if len(args) == 0 {
+		return nil
+	}
+	return cmd.RowNames(args[0])
+}

@@ -1,0 +1,31 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+// helpGroups orders the list of commands in the program's help by what people come to do.
+func helpGroups(root *cobra.Command) {
+	groups := []struct {
+		title    string
+		commands []string
+	}{
+		{"Look", []string{"status", "switch", "port-group", "port", "uplink", "lag", "mac", "host-port", "show", "stats", "top", "flows", "events", "metrics"}},
+		{"Change", []string{"apply", "config", "confirm", "check"}},
+		{"Troubleshoot", []string{"advise", "trace", "capture", "explain", "doctor"}},
+		{"Run", []string{"agent", "down"}},
+		{"Lab", []string{"lab", "bench"}},
+		{"Hooks", []string{"cni", "libvirt-hook"}},
+		{"Other", []string{"completion", "help", "version"}},
+	}
+	in := map[string]string{}
+	for _, g := range groups {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
+		for _, name := range g.commands {
+			in[name] = g.title
+		}
+	}
+	for _, c := range root.Commands() {
+		c.GroupID = in[c.Name()]
+	}
+	root.SetHelpCommandGroupID(in["help"])
+	root.SetCompletionCommandGroupID(in["completion"])
+}

@@ -1,0 +1,141 @@
+// Package known says which names there are when somebody asks for one that there is not: the nearest one when there was a typing
+// error, else what there is. Every message about a name that does not exist is made here.
+package known
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// most is how many names a message lists; of the others it says how many there are.
+const most = 12
+
+// Names is what a name can be one of.
+type Names struct {
+	// What is one of them, in words: port, port group.
+	What string
+	// Owner is what has them, such as "switch lab"; "" for the host.
+	Owner string
+	All   []string
+	// Else says what names mean that are none of these: "eno1" is "the device of uplink1".
+	Else map[string]string
+}
+
+// Missing is the message about a name that is none of them:
+// switch lab has no port group wbe; did you mean web?
+func (n Names) Missing(name string) string {
+	if n.Owner != "" {
+		return fmt.Sprintf("%s has no %s %s%s", n.Owner, n.What, Shown(name), n.Instead(name))
+	}
+	return fmt.Sprintf("there is no %s %s%s", n.What, Shown(name), n.Instead(name))
+}
+
+// Instead is the end of such a message, with its semicolon: "; did you mean web?", "; it has db, web and 40 more".
+func (n Names) Instead(name string) string {
+	if other, ok := n.Else[name]; ok {
+		return fmt.Sprintf("; %s is %s", Shown(name), other)
+	}
+	all := slices.DeleteFunc(slices.Clone(n.All), func(s string) bool { return s == "" })
+	slices.Sort(all)
+	all = slices.Compact(all)
+	if near := Nearest(name, all); near != "" {
+		return fmt.Sprintf("; did you mean %s?", near)
+	}
+	has := "it has"
+	if n.Owner == "" {
+		has = "there are"
+		if len(all) == 1 {
+			has = "there is"
+		}
+	}
+	if len(all) == 0 {
+		return "; " + strings.Replace(has, "are", "is", 1) + " none"
+	}
+	return "; " + has + " " + List(all)
+}
+
+// List is names with commas between, and how many more there are where there are many.
+func List(all []string) string {
+	if len(all) <= most+1 { // "and 1 more" is no shorter than its name
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), len(all)-most)
+}
+
+// maxShown is how many bytes of a name a message repeats.
+const maxShown = 60
+
+// Shown makes what somebody gave as a name fit for one line of a message: quoted when it is empty or holds a space or anything but
+// printable text.
+func Shown(s string) string {
+	if len(s) > maxShown {
+		cut := maxShown
+		for cut > 0 && !utf8.RuneStart(s[cut]) {
+			cut--
+		}
+		s = s[:cut] + "…"
+	}
+	odd := func(r rune) bool { return r == utf8.RuneError || r == ' ' || !unicode.IsPrint(r) }
+	if s == "" || strings.ContainsFunc(s, odd) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// Nearest is the known word that whoever wrote word most likely meant, "" when none is near: letter case apart, at most two edits and
+// fewer than half of its letters. Who writes vm9 where there is a vm1 has not made a typing error: names that differ in their digits alone
+// are not near.
+func Nearest(word string, all []string) string {
+	best, bestDist := "", 3
+	w := strings.ToLower(word)
+	if len(w) > maxShown {
+		return ""
+	}
+	for _, k := range all {
+		if l := strings.ToLower(k); l != w && withoutDigits(l) == withoutDigits(w) {
+			continue
+		}
+		if dist := edits(w, strings.ToLower(k)); dist < bestDist && 2*dist < len(k) {
+			best, bestDist = k, dist
+		}
+	}
+	return best
+}
+
+// edits is the distance between two words, in bytes inserted, removed, replaced, or swapped with their neighbour (the
+// optimal string alignment distance).
+func edits(a, b string) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before, last, row = last, row, before
+		row[0] = i + 1
+		for j := range len(b) {
+			d := last[j]
+			if a[i] != b[j] {
+				d++
+			}
+			d = min(d, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				d = min(d, before[j-1]+1)
+			}
+			row[j+1] = d
+		}
+	}
+	return row[len(b)]
+}
+
+func withoutDigits(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, s)
+}
