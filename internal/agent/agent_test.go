@@ -97,7 +97,7 @@ func TestApplyNeverTouchesWhatWasConnectedByCommand(t *testing.T) {
 	if err := r.apply(strings.ReplaceAll(base, "web", "renamed")); !invalid(err) || !strings.Contains(err.Error(), `heddle port disconnect "c"`) {
 		t.Errorf("taking its port group away: %v", err)
 	}
-	if err := r.connect(spec.Port{Name: "d", PortGroup: "none"}); !invalid(err) || strings.Contains(err.Error(), "was connected by command") {
+	if err := r.connect(spec.Port{Name: "d", PortGroup: "none"}); !notFound(err) || strings.Contains(err.Error(), "was connected by command") {
 		t.Errorf("a port whose connecting fails counts as one that was connected: %v", err)
 	}
 	if err := r.connect(spec.Port{Name: "b", PortGroup: "web"}); !invalid(err) || !strings.Contains(err.Error(), "port b is declared in ") {
@@ -224,7 +224,7 @@ func TestUplinkDeviceBelowTheSwitchMTUIsAFault(t *testing.T) {
 
 func TestAgentStartsWithoutAConfigurationAndTakesOneLater(t *testing.T) {
 	r := newRig(t, "")
-	if err := r.connect(spec.Port{Name: "c", Switch: "lab", PortGroup: "web"}); !invalid(err) {
+	if err := r.connect(spec.Port{Name: "c", Switch: "lab", PortGroup: "web"}); !notFound(err) {
 		t.Errorf("a port without a switch: %v", err)
 	}
 	if err := r.apply(base); err != nil || len(r.kernel.last().Plan.Switches) != 1 {

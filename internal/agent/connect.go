@@ -55,7 +55,7 @@ func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Po
 			return api.NewError(api.Invalid, fmt.Sprintf("port %s has the host's own addresses: give them back first (heddle host-port release %s)", p.Name, p.Name))
 		}
 		err := c.connectAs(out, p, set, with)
-		if set != p.Policy && invalid(err) { // a guest starts all the same
+		if set != p.Policy && unfit(err) { // a guest starts all the same
 			p.Policy = set
 			out.Warnings = append(out.Warnings, keptUnfit(p.Name))
 			err = c.connectAs(out, p, set, with)
@@ -87,7 +87,13 @@ func (c *commands) connectAs(out *api.Applied, p spec.Port, set spec.Policy, wit
 // invalid says whether what was asked for is wrong.
 func invalid(err error) bool {
 	var answer *api.Error
-	return errors.As(err, &answer) && (answer.Kind == api.Invalid || answer.Kind == api.NotFound)
+	return errors.As(err, &answer) && answer.Kind == api.Invalid
+}
+
+// unfit says whether what was asked for is wrong, or names what there is not.
+func unfit(err error) bool {
+	var answer *api.Error
+	return invalid(err) || errors.As(err, &answer) && answer.Kind == api.NotFound
 }
 
 // replacing are the run-time ports with p in the place of those that have its name or its device.
