@@ -14,7 +14,7 @@ import (
 	"heddle/internal/agent"
 	"heddle/internal/agent/instance"
 	"heddle/internal/agent/supervise"
-	"heddle/internal/spec/period"
+	times "heddle/internal/spec/period"
 	"heddle/internal/uplinks"
 )
 
@@ -82,7 +82,7 @@ func supervisedEnd(d Deps, manager *supervise.Systemd, err error) error {
 // loadOptions reads what labs change of load-based teaming: nobody waits half a minute, or fills 10 Gb/s, to see it work.
 func loadOptions(d Deps) (o uplinks.LoadOptions, err error) {
 	if text := d.env("HEDDLE_LOAD_WINDOW", ""); text != "" {
-		if o.Window, err = period.Parse(text); err != nil || o.Window <= 0 {
+		if o.Window, err = times.Parse(text); err != nil || o.Window <= 0 {
 			return o, &UsageError{Err: fmt.Errorf("HEDDLE_LOAD_WINDOW is %q: it is a duration, such as 2s", text)}
 		}
 	}

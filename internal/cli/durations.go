@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"heddle/internal/spec/period"
+	times "heddle/internal/spec/period"
 )
 
 // timeFlag is the one type of all flags that take a time: 5s, 2m, or a number of seconds. It stands in front of the library's own, which
@@ -15,7 +15,7 @@ type timeFlag struct{ pflag.Value }
 
 // Set takes what was written.
 func (f timeFlag) Set(text string) error {
-	v, err := period.Parse(text)
+	v, err := times.Parse(text)
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ type timeText struct{ pflag.Value }
 
 // Set takes what was written.
 func (f timeText) Set(text string) error {
-	v, err := period.Parse(text)
+	v, err := times.Parse(text)
 	if err != nil {
 		return err
 	}
