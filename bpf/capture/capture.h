@@ -46,7 +46,7 @@ INLINE void capture_deliver(struct frame *f, u32 slot, u32 flags)
 			f->segment);
 }
 
-/* The frame itself goes no further; it has the tag it came with. */
+/* The frame itself is dropped; it has the tag it came with. */
 INLINE void capture_drop(struct frame *f, u32 why)
 {
 	if (capturing)

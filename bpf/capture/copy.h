@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The capturing build: copies of what the switch does to whoever asked for them, each into its own ring. */
+/* The capturing build: copies frames, with what the switch does to them, into a ring of each capture that asked for
+ * them. */
 #pragma once
 #include "capture/filter.h"
 

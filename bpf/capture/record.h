@@ -70,7 +70,7 @@ struct capture_control {
 
 struct capture_counts {
 	u64 selected; /* frames and copies that were asked for */
-	u64 lost; /* of these, those the ring had no room for */
+	u64 lost; /* of these, those that did not fit into the ring */
 	u64 woken; /* ns, when this CPU last woke the reader */
 };
 

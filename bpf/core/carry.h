@@ -9,7 +9,8 @@ struct carried_mac {
 	struct learned entry;
 };
 
-/* Who was heard last has the MAC. Each port's count of MACs stays right; limits are not asked, the port was within its own. */
+/* The port that was heard last has the MAC. Each port's count of MACs stays right. Limits are not checked: the port
+ * was within its own. */
 INLINE void carry_mac(const struct carried_mac *c)
 {
 	struct mac_key k = c->key;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What the program tells the agent, for "heddle events". Nothing depends on it: with no agent the ring fills up and the rest is
- * counted as untold. A port can tell so much a second and no more, so that a hostile one cannot drown the others. */
+/* Reports of the program to the agent, for "heddle events". Nothing depends on them: without an agent the ring fills
+ * up and the rest is counted as untold. Each port has a rate limiter, so that a hostile port cannot drown the others. */
 #pragma once
 #include "core/frame.h"
 
@@ -30,7 +30,7 @@ struct tell {
 	u32 segment;
 	u8 mac[6];
 	u16 reserved;
-	u32 untold; /* of this slot, since the last that was told */
+	u32 untold; /* reports of this slot that were left out since the last one */
 	u32 reserved2;
 };
 

@@ -23,7 +23,7 @@ typedef _Bool bool;
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 /* Keeps the compiler from joining look-ups of two tables into one call, which the kernel could then not inline. */
 #define NO_MERGE() asm volatile("")
-/* Has what was read from memory be read again. */
+/* Forces a re-read from memory. */
 #define REREAD() asm volatile("" ::: "memory")
 /* The verifier follows every constant of a record that the compiler builds in registers, and each combination of them through all that
  * follows. A record that is copied from memory as a whole is to it a number of unknown words: one state. */

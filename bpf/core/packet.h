@@ -42,7 +42,7 @@ enum protocol {
 
 /* Bits of packet.is. */
 enum packet_is {
-	PACKET_IPV4 = 1 << 0, /* neither: not IP, and of what follows only type, l3 and end say anything */
+	PACKET_IPV4 = 1 << 0, /* neither: not IP, and of the following fields only type, l3 and end are valid */
 	PACKET_IPV6 = 1 << 1,
 	PACKET_FRAGMENT = 1 << 2, /* one of several parts */
 	PACKET_LATER = 1 << 3, /* not the first of them: it has no layer 4 */
@@ -62,7 +62,7 @@ struct packet {
 	u8 protocol;
 	u8 tos;
 	u8 ttl;
-	u8 head[24]; /* to work with: the stack has no room */
+	u8 head[24]; /* scratch memory: the stack is too small */
 };
 
 /* That of the frame this CPU works on. Reading it again, where packet_of says that it was read, costs nothing but the access. */
@@ -80,7 +80,7 @@ INLINE struct packet *packet_of_cpu(void)
 	return bpf_map_lookup_elem(&packets, &zero);
 }
 
-/* TCP or UDP, whole as far as it is told by; room is how much of it is in the packet. */
+/* TCP or UDP: reads the fields that identify a flow; room is how many bytes of the header are in the packet. */
 INLINE bool common_l4(struct packet *k, const u8 *l4, const u8 *end, u32 room)
 {
 	k->payload = k->l4 + UDP_HEADER;

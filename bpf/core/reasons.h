@@ -32,7 +32,7 @@ enum reason {
 	REASON_STORM_CONTROL = 22, /* decided about the frame, or about all its copies for ports */
 	/* 23 stays free for a reason that traffic meets at high rates on many CPUs: see reason_room. */
 	REASON_GUEST_LINK_CONTROL = 24,
-	REASON_MAC_TABLE_FULL = 25, /* decided about the frame: the host's table has no room for its source */
+	REASON_MAC_TABLE_FULL = 25, /* decided about the frame: the host's table of learned MACs is full */
 	REASON_LOOP_BLOCKED = 26, /* a loop goes through the port, or the frame is a probe that looks for one */
 	REASON_RECEIVER_WAITING = 27, /* decided about a copy: the receiver's guest runs elsewhere */
 	REASON_IP_SOURCE_NOT_ALLOWED = 28, /* the port's owner sent IP from an address that is not its own */

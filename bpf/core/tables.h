@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The tables. Those of the plan exist twice, in two halves; control.generation says which half is in force, is read once per
- * frame, and everything of the plan is read from that half (K11). The idle half is written by the agent through a
- * memory map. Tables of state (learned MACs, marks, counters) exist once. Records grow by appending into their reserved bytes. */
+/* The tables. Plan tables have two halves; control.generation says which half is active. It is read once per frame,
+ * and everything of the plan is read from that half (K11). The agent writes the idle half through a memory map.
+ * Tables of state (learned MACs, marks, counters) exist once. Records grow by appending into their reserved bytes. */
 #pragma once
 #include "core/kernel.h"
 #include "core/reasons.h"
@@ -48,8 +48,8 @@ enum port_flag {
 	PORT_UNKNOWN_LEAVES =
 		1
 		<< 15, /* what it sends to unknown destinations is for an uplink alone: no other port wants it, nothing limits it */
-	PORT_METER_INGRESS = 1 << 24, /* flows of what comes from it and is delivered are counted (meter/meter.h) */
-	PORT_METER_EGRESS = 1 << 25, /* flows of what is handed to it are counted */
+	PORT_METER_INGRESS = 1 << 24, /* frames from the port that are delivered are metered (meter/meter.h) */
+	PORT_METER_EGRESS = 1 << 25, /* copies handed to the port are metered */
 	/* properties of its switch */
 	SWITCH_REVERSE_PATH = 1 << 16,
 	SWITCH_REVERSE_PATH_PROMISCUOUS = 1 << 17,
@@ -60,7 +60,7 @@ enum port_flag {
 	SWITCH_METERS = 1 << 22, /* one of its ports or uplinks does */
 };
 
-/* More of what is decided about a port: bits of port.rules. A frame that none of them concerns need not read the word. */
+/* More rules of a port: bits of port.rules. A frame that none of them concerns need not read the word. */
 enum port_rule {
 	/* link control that the port's owner may send (S97) */
 	RULE_PASS_LACP = 1 << 0,
@@ -166,14 +166,15 @@ struct member_chunk {
 };
 
 struct control {
-	u32 generation; /* its lowest bit names the half in force */
+	u32 generation; /* its lowest bit is the number of the active half */
 	u32 reserved1;
 	u64 owner_seed[2]; /* of each half; odd */
 	u64 reserved[5];
 };
 
-/* Whose own MAC is it? A hash table that the agent builds whole, with a seed under which no bucket overflows: a look-up is one
- * multiplication and one array access, a third of what the kernel's hash costs. key: (switch id + 1) << 48 | MAC, 0 = free. */
+/* Own MACs and the ports that have them: a hash table that the agent builds as a whole, with a seed with which no
+ * bucket overflows. A look-up is one multiplication and one array access, a third of the cost of the kernel's hash.
+ * key: (switch id + 1) << 48 | MAC, 0 = free. */
 struct owner_bucket {
 	u64 key[OWNERS_PER_BUCKET];
 	u32 slot[OWNERS_PER_BUCKET];
@@ -341,7 +342,7 @@ struct {
 	MAP_TYPE(value, struct counters);
 } counts SEC(".maps");
 
-/* What the counters of a slot said in tables of an earlier layout; the agent adds it. */
+/* The counts of a slot in tables of an earlier layout; the agent adds them. */
 struct {
 	MAP_UINT(type, MAP_ARRAY);
 	MAP_UINT(max_entries, MAX_PORTS);

@@ -5,8 +5,8 @@
 
 enum room_limits {
 	ROOM_TRIES = 8,
-	ROOM_MOST = 16, /* flows that a CPU takes room for at once */
-	ROOM_SHARE = 8, /* all CPUs together leave no more than 1/8 of what there is unused */
+	ROOM_MOST = 16, /* quota of flows that a CPU reserves at once */
+	ROOM_SHARE = 8, /* all CPUs together reserve at most 1/8 of the quota without using it */
 };
 
 INLINE void copy_words(void *to, const void *from, u32 words)
@@ -23,8 +23,8 @@ INLINE struct meter_point *meter_point_at(u32 slot)
 	return bpf_map_lookup_elem(&meter_points, &slot);
 }
 
-/* Takes room for flows that this CPU is to begin, several while there is much: the word is one that all CPUs write. Returns for how many; the
- * rooms of a round that is over are empty. */
+/* Reserves quota for flows that this CPU is about to begin, for several at once while there is much: all CPUs write
+ * the same word. Returns the number of flows. A quota of an earlier round counts as empty. */
 INLINE u32 take_from(struct flow_room *r, u64 round)
 {
 #pragma clang loop unroll(disable)
@@ -39,7 +39,7 @@ INLINE u32 take_from(struct flow_room *r, u64 round)
 		if (__sync_bool_compare_and_swap(&r->taken, word, round << 32 | (taken + n)))
 			return n;
 	}
-	return 0; /* so many other CPUs took theirs meanwhile */
+	return 0; /* the loop ends after as many collisions with other CPUs */
 }
 
 INLINE struct flow_room *room_at(u32 i)
@@ -52,7 +52,8 @@ INLINE u32 origin_of(const struct meter_ask *ask)
 	return ask->way >> WAY_ORIGIN_SHIFT;
 }
 
-/* Room for a flow of a port's frames: what this CPU has taken and not used, the port's own, then what it shares. Little is kept on the stack. */
+/* Finds quota for a flow of a port's frames: what this CPU has reserved and not used, then the port's own quota, then
+ * the one that it shares. Little is kept on the stack. */
 INLINE bool take_room(const struct meter_ask *ask)
 {
 	struct meter_point *p = meter_point_at(origin_of(ask));

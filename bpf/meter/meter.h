@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Metering: what a frame adds to its flow at the port it came from and at those that get copies (frame-rules §9). It is asked where the
- * ports' own counters count, so that both say the same. A flow that finds no room is never begun in the place of another: what it
- * would have counted is counted as lost at the point. */
+/* Metering: adds a frame to its flow at the port it came from and at those that get copies (frame-rules §9). It is
+ * called where the ports' own counters count, so that both agree. A flow that does not fit never displaces another:
+ * its packets are counted as lost at the point. */
 #pragma once
 #include "meter/common.h"
 
@@ -73,7 +73,7 @@ INLINE struct flow *find_own(struct meter_scratch *s, struct flow_places *places
 	return find_by_key(s, places, ask, &flows, (const u64 *)&s->key, KEY_WORDS, 0);
 }
 
-/* What found no room, at a point. */
+/* Packets that did not fit, at a point. */
 INLINE void meter_lost(const struct meter_scratch *s, u32 slot)
 {
 	struct meter_point *p = meter_point_at(slot);
@@ -101,7 +101,7 @@ INLINE void meter_fresh(struct meter_scratch *s)
 	v->min_ttl = v->max_ttl = s->ttl;
 }
 
-/* What of the frame is metered at the point; false = it is sampled out. */
+/* Is the frame metered at the point? False: it is sampled out. */
 INLINE bool meter_amount_of(struct meter_scratch *s, const struct meter_ask *ask)
 {
 	u32 direction = ask->what & METER_EGRESS ? 1 : 0, rate = ask->what >> METER_SAMPLING_SHIFT;
@@ -129,8 +129,9 @@ INLINE bool meter_amount_of(struct meter_scratch *s, const struct meter_ask *ask
 	return true;
 }
 
-/* The flow in the table that was counted last asks for a place. It gets that of a flow which has a cell of its bucket and has not been seen
- * for so many frames, and which goes on in the table: that is if there is space. It begins there with nothing. */
+/* The flow that was counted last is in the table and asks for a place. It gets the place of a flow that has a cell of
+ * its bucket and has not been seen for the set number of frames. That flow goes on in the table, if there is space in
+ * it. The new flow begins at the place with zero counts. */
 SEPARATE u32 meter_insist(u64 round)
 {
 	struct meter_scratch *s = meter_scratch_of_cpu();
@@ -204,7 +205,7 @@ SEPARATE u32 meter_frame(u64 what, u64 way, u64 now)
 	return 0;
 }
 
-/* The flow that s->fresh would be, for who has the stack for a call. */
+/* The flow that s->fresh describes, for callers whose stack is large enough for a call. */
 SEPARATE u32 meter_begin(u64 what, u64 way, u64 round)
 {
 	struct meter_scratch *s = meter_scratch_of_cpu();
@@ -220,8 +221,8 @@ SEPARATE u32 meter_begin(u64 what, u64 way, u64 round)
 	return 0;
 }
 
-/* The whole of a frame with one receiver, whose packet is known, in one call: that is a good part of what metering costs. what: that of the way in, and in the bits of
- * enum meter_both_what that of the way out. */
+/* Meters a frame with one receiver, whose packet is known, in one call: calls are a good part of the cost of
+ * metering. what: the direction in, and in the bits of enum meter_both_what the direction out. */
 SEPARATE u32 meter_both(struct __sk_buff *skb, u64 what, u64 way, u64 now)
 {
 	struct meter_scratch *s = meter_scratch_of_cpu();

@@ -19,7 +19,7 @@ enum place_cells {
 	CELL_ROUND = 0x7ff,
 	CELL_TAKEN = 0x800, /* beside the bits of the round */
 	CELL_HASH_SHIFT = 15,
-	CELL_HASH = 31, /* what tells most others without a look at the place */
+	CELL_HASH = 31, /* distinguishes most other flows without a look at the place */
 };
 
 /* Which round it is, and what is to be known of its places. */
@@ -168,7 +168,7 @@ INLINE struct flow_place *find_place(struct flow_places *p, const struct meter_a
 		cell = *cell_at(p, cell_after(s->cell.at, i));
 		if (LIKELY(cell >> CELL_HASH_SHIFT == s->cell.mark >> CELL_HASH_SHIFT)) {
 			at = place_at(p, cell);
-			REREAD(); /* the key's words in registers would need stack that there is not */
+			REREAD(); /* keeping the key's words in registers would need stack that there is not */
 			if (LIKELY(holds(at, key, words, ask->round << 1 | wide)))
 				return at;
 		} else if (cell >> CELL_ROUND_SHIFT != s->cell.mark >> CELL_ROUND_SHIFT) {
@@ -181,7 +181,7 @@ INLINE struct flow_place *find_place(struct flow_places *p, const struct meter_a
 	return 0;
 }
 
-/* s->fresh has the place from now on. */
+/* The place belongs to s->fresh from now on. */
 INLINE void settle(struct flow_place *at, const struct meter_scratch *s, u64 round)
 {
 	at->flow = s->fresh;

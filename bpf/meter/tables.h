@@ -26,11 +26,12 @@ volatile const u32 places_layout = PLACES_LAYOUT;
 
 enum meter_limits {
 	FLOW_EGRESS = 1 << 15, /* of the point in a key: copies handed to it; without it frames from it */
-	FLOW_POOLS = MAX_PORTS, /* first index in flow_rooms of what the ports of a switch share */
+	FLOW_POOLS = MAX_PORTS, /* first index in flow_rooms of the quotas that the ports of a switch share */
 	FLOW_ROOMS = MAX_PORTS + MAX_SWITCHES,
 };
 
-/* An IPv4 flow. Half of what a lookup costs is to hash the key, so that these have one of their own. Addresses and ports as in the frame. */
+/* An IPv4 flow. Half the cost of a look-up is hashing the key, so IPv4 has a smaller key of its own. Addresses and
+ * ports are as in the frame. */
 struct flow_key {
 	u16 point; /* slot, and FLOW_EGRESS */
 	u16 vlan; /* VID, and SEGMENT_AD */
@@ -105,17 +106,17 @@ struct meter_control {
 struct meter_point {
 	u64 observed
 		[2]; /* packets, by direction, that were metered or sampled out; where every packet is metered none is counted here */
-	u64 lost_packets; /* there was no room for their flow */
+	u64 lost_packets; /* their flow did not fit */
 	u64 lost_bytes;
 	u64 lost_frame_bytes;
 	u64 lost_flows;
 	u32 skip[2]; /* packets until the next that is metered, by direction */
-	u64 room; /* lower half of the round << 32 | flows of the port's frames that this CPU has taken room for and not begun */
+	u64 room; /* lower half of the round << 32 | flows of the port that this CPU has reserved and not begun */
 };
 
-/* Room for the flows of one port's frames, wherever they are observed, or shared by the ports of a switch. */
+/* The quota for the flows of one port's frames, wherever they are observed, or of what the ports of a switch share. */
 struct flow_room {
-	u64 taken; /* lower half of the round << 32 | flows that CPUs have taken room for in it */
+	u64 taken; /* lower half of the round << 32 | flows that CPUs have reserved */
 	u32 limit;
 	u32 pool; /* where to look when it is taken, 0 = nowhere */
 	u64 reserved[6]; /* a cache line each */
@@ -154,7 +155,7 @@ struct meter_cell {
 	u32 reserved;
 };
 
-/* What this CPU reads of a frame, once for all points, and works with: the stack has no room. */
+/* Scratch memory of this CPU for a frame, filled once for all points: the stack is too small. */
 struct meter_scratch {
 	struct flow_key key;
 	struct wide_flow_key wide_key;

@@ -22,8 +22,8 @@ INLINE bool is_link_control(const u8 *dst)
 	return dst[1] == 0x00 && dst[2] == 0x0c && dst[3] == 0xcc && dst[4] == 0xcc && (dst[5] & 0xfe) == 0xcc;
 }
 
-/* Tells the agent's listeners that a frame for the host's stack is not their neighbour's (S98): the kernel forgets a tag before it finds
- * their sockets. Nobody else looks at the mark of a frame that is not IP. */
+/* Marks a frame for the host's stack so that the agent's listeners know that it is not from their neighbour (S98):
+ * the kernel removes a tag before it finds their sockets. Nobody else reads the mark of a frame that is not IP. */
 INLINE void mark_tagged(struct frame *f)
 {
 	if (!recording && UNLIKELY(f->came.protocol))

@@ -191,7 +191,7 @@ INLINE void account_copy(struct frame *f, const struct copy *c)
 		count_out(f, c->slot, c->to, f->bare + (c->tag.protocol ? TAG : 0));
 }
 
-/* Copies for the host's own stack are none of what the uplink sends. */
+/* Copies for the host's own stack do not count as sent by the uplink. */
 INLINE void meter_copy(struct frame *f, const struct copy *c)
 {
 	if (c->host)

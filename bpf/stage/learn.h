@@ -62,7 +62,7 @@ INLINE bool take_place(struct frame *f)
 	return false;
 }
 
-/* The port can learn no more, because of its own limit or because the host's table has no more room for it. */
+/* The port can learn no more: its own limit is reached, or the host's table is full. */
 INLINE enum reason at_limit(struct frame *f, bool table_full)
 {
 	enum reason why = table_full || f->in->rules & RULE_SHARES_MACS ? REASON_MAC_TABLE_FULL : REASON_MAC_LIMIT;
@@ -124,7 +124,7 @@ INLINE void mark(const struct mac_key *k, u64 at)
 	bpf_map_update_elem(&marks, k, &at, UPDATE_ANY);
 }
 
-/* Keeps what a port's own mark said; another port may have sent the same source since then. */
+/* Keeps the mark that a port itself made; another port may have sent from the same source since then. */
 INLINE void keep_mark(const struct mac_key *k, u64 at)
 {
 	u64 *newer = bpf_map_lookup_elem(&marks, k);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Loops outside of the switch that ports make. The program sees signs of one and tells the agent; the agent then sends probes out of
- * the ports, and the program tells what comes back in. Only frames that are flooded show signs: a loop multiplies no others. */
+/* Loops that ports make outside of the switch. The program sees signs of a loop and reports them to the agent. The
+ * agent sends probes out of the ports, and the program reports the probes that come back. Only flooded frames show
+ * signs: a loop multiplies no others. */
 #pragma once
 #include "stage/classify.h"
 #include "core/events.h"
@@ -9,8 +10,8 @@ enum loop_limits {
 	TYPE_PROBE = 0x88b5, /* for local experiments (IEEE 802); others may use it too */
 	PROBE_MAGIC = 0x48644c70, /* "HdLp", what a probe begins with */
 	PROBE_BYTES = 56,
-	PROBES_PER_SECOND = 32, /* of one port that are told */
-	FLOODS_TOLD = 1024, /* so many flooded frames of a port within a second are a sign, and twice as many again */
+	PROBES_PER_SECOND = 32, /* reports of one port */
+	FLOODS_TOLD = 1024, /* this many flooded frames of a port within a second are a sign, and twice as many again */
 };
 
 enum loop_sign {
@@ -34,7 +35,7 @@ INLINE void tell_sign(u32 slot, enum loop_sign sign, u32 times, u32 segment, u64
 
 	*(u32 *)e.mac = (u32)mac;
 	*(u16 *)(e.mac + 4) = (u16)(mac >> 32);
-	bpf_ringbuf_output(&tells, &e, sizeof(e), 0); /* where there is no room, the next sign comes soon */
+	bpf_ringbuf_output(&tells, &e, sizeof(e), 0); /* if the ring is full, the next sign comes soon */
 }
 
 /* At most once a second and port. */
@@ -79,7 +80,8 @@ NOINLINE u32 count_flooded(u32 slot, u32 segment, u64 mac)
 	return 0;
 }
 
-/* Is the broadcast, whose EtherType is that of probes, one? Then the agent is told. tag: what it came with, as in a segment. */
+/* Is the broadcast, whose EtherType is that of probes, a probe? If so, it is reported to the agent. tag: the tag it
+ * came with, as in a segment. */
 NOINLINE u32 is_probe(struct __sk_buff *skb, u32 slot, u32 tag)
 {
 	struct told_probe e = { .tell = { .kind = TELL_PROBE, .slot = slot, .segment = tag } };

@@ -67,5 +67,5 @@ NOINLINE u32 storm_allows(struct frame *f)
 		if (__sync_bool_compare_and_swap(&b->word[class], word, storm_bucket_word(now, spent)))
 			return 1;
 	}
-	return 0; /* so many other CPUs were allowed theirs meanwhile */
+	return 0; /* the loop ends after as many collisions with other CPUs */
 }

@@ -13,8 +13,9 @@ import (
 	"heddle/internal/plan"
 )
 
-// Instant is when a plan came into force for all ports: between the two readings of CLOCK_MONOTONIC, in nanoseconds, that
-// enclose the one system call which does it. The zero Instant is none.
+// Instant is the time at which a plan became active for all ports: it lies between the two readings of
+// CLOCK_MONOTONIC, in nanoseconds, before and after the one system call that activates the plan. The zero Instant
+// means none.
 type Instant struct{ Before, After int64 }
 
 // Monotonic reads CLOCK_MONOTONIC, in nanoseconds: the clock of Instant and of bpf_ktime_get_ns.
@@ -39,9 +40,10 @@ func (k *Kernel) Apply(d binding.Desired) error {
 	}
 }
 
-// Change puts what is desired in force: all ports change at one instant; a port whose device and slot stay is never detached.
-// ready, unless nil, is called when everything is written and checked and nothing is in force yet. On an error before that
-// instant, which ready's is, nothing has changed. Devices that come and go are then attached and detached by Attach.
+// Change activates what is desired: all ports change at one instant, and a port whose device and slot stay is never
+// detached. ready, unless nil, is called when everything is written and checked but not active yet. On an error
+// before that instant, also one of ready, nothing has changed. Afterwards Attach attaches new devices and detaches
+// old ones.
 func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) {
 	if err := k.register.freeDrained(); err != nil {
 		return Instant{}, err
@@ -126,7 +128,7 @@ func (k *Kernel) wantedEgress(d binding.Desired) map[uint32]uint32 {
 	return want
 }
 
-// wantedLinks lists the devices that shall run the program, with the slot of their port.
+// wantedLinks lists the devices that must run the program, with the slot of their port.
 func (k *Kernel) wantedLinks(d binding.Desired) map[uint32]uint32 {
 	want := map[uint32]uint32{}
 	add := func(id plan.PortID) {

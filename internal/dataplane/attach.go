@@ -17,7 +17,8 @@ func (k *Kernel) Attach(budget time.Duration) (left int, err error) {
 	return left + more, errors.Join(err, errEgress)
 }
 
-// Unattached are the devices, by ifindex, that shall run the program and do not yet: nil, or why not where that was tried.
+// Unattached are the devices, by ifindex, that must run the program and do not run it yet: with the error of the last
+// try, or nil before the first.
 func (k *Kernel) Unattached() map[uint32]error {
 	all := map[uint32]error{}
 	maps.Copy(all, k.egress.wanted)

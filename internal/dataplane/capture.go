@@ -148,7 +148,7 @@ func (c *Captures) add(build *capturingBuild, s Selection) (*Capture, error) {
 	return run, nil
 }
 
-// begin gives the capture one of the places there are and puts it in force.
+// begin gives the capture a free slot and activates it.
 func (c *Captures) begin(run *Capture) error {
 	if err := c.reserve(run); err != nil {
 		return err
@@ -195,7 +195,8 @@ func (b *capturingBuild) prepare(run *Capture) error {
 	return nil
 }
 
-// activate tells the program which captures run; what was written of them before is seen before it.
+// activate sets which captures the program runs. It is a system call, so that what was written about the captures
+// before it is visible to the program.
 func (c *Captures) activate(b *capturingBuild) error {
 	var ctl abi.CaptureControl
 	for id, run := range c.running {
@@ -255,7 +256,7 @@ func (r *Capture) Next(deadline time.Time) (Captured, error) {
 	}
 }
 
-// Counts are how many frames and copies were selected, and how many of them the ring had no room for.
+// Counts are how many frames and copies were selected, and how many of them did not fit into the ring.
 func (r *Capture) Counts() (selected, lost uint64, err error) {
 	var of []abi.CaptureCounts
 	if err := r.build.counts.Lookup(r.id, &of); err != nil {

@@ -71,7 +71,7 @@ func (s *source) entries(f func(key, value []byte) error) error {
 	return nil // an entry vanished under the reader too often
 }
 
-// fits says why these tables have no room for what the old ones hold. Nothing has been changed yet.
+// fits returns an error if these tables are too small for what the old ones hold. Nothing has been changed yet.
 func (c *carry) fits() error {
 	err := c.each("port_names", func(_ *generation, s *source) error {
 		return s.entries(func(key, name []byte) error {
@@ -172,8 +172,8 @@ func (c *carry) late() error {
 		c.counted("rare_counts", "rare_counts_before", c.maps.RareCountsBefore))
 }
 
-// counted adds up what the tables of counters of that name say, with what they had taken over themselves, and writes it to the table of
-// what was counted before.
+// counted sums the tables of counters of that name, with what they had taken over themselves, and writes the sum to
+// the table of earlier counts.
 func (c *carry) counted(counts, before string, to *ebpf.Map) error {
 	layout := c.to.layout.Tables[before]
 	sums := make([][]uint64, layout.Entries)

@@ -37,7 +37,7 @@ type Stranger struct {
 
 // Chain is what runs on a device's hooks.
 type Chain struct {
-	// Ours: the instance's own program is on each hook where it shall be.
+	// Ours: the instance's own program is on each hook that it needs.
 	Ours      bool
 	Strangers []Stranger
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// jiffiesPerSecond finds the kernel's HZ by reading both clocks twice; user space is told only a fixed 100.
+// jiffiesPerSecond finds the kernel's HZ by reading both clocks twice; user space only sees a fixed 100.
 func jiffiesPerSecond(spec *ebpf.CollectionSpec) (uint64, error) {
 	p, err := ebpf.NewProgram(spec.Programs["heddle_clocks"])
 	if err != nil {

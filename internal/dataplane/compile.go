@@ -120,7 +120,7 @@ func switchFlags(sw *plan.Switch) uint32 {
 	return flags
 }
 
-// listens says whether the port gets copies of what is not addressed to it (D1).
+// listens reports whether the port gets copies of frames that are not addressed to it (D1).
 func listens(p *plan.Port, f *plan.Fact) bool {
 	return p.Policy.Promiscuous.V && f.Promiscuous != plan.AsksNo
 }

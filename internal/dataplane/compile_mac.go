@@ -17,7 +17,7 @@ type OwnMAC struct {
 	Violation string
 }
 
-// taker is who has a MAC. family is that of the ports that have it, where they are siblings.
+// taker is the port or uplink that has a MAC. family is that of the ports that have it, where they are siblings.
 type taker struct{ kind, name, owner, family string }
 
 // EffectiveMACs are the effective MACs of a switch's ports, in their order (docs/reference/frame-rules.md section 1), as the kernel

@@ -83,7 +83,8 @@ func (r *CounterReader) Has(id plan.PortID) bool {
 	return ok
 }
 
-// Unmoved says whether the port has the same place in the reader made later: what was read in between is the port's own.
+// Unmoved reports whether the port has the same slot in the later reader; if so, the counts between the two readings
+// are the port's own.
 func (r *CounterReader) Unmoved(id plan.PortID, later *CounterReader) bool {
 	slot, ok := r.slots[id]
 	now, still := later.slots[id]

@@ -6,8 +6,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Fits says whether the tables have room for the plan when every one of its ports and uplinks is connected; nil when they
-// have. It is pure. Where a rough bound tells it takes some 0.1 ms for 1,000 ports, otherwise milliseconds.
+// Fits returns an error if the tables are too small for the plan with every one of its ports and uplinks connected.
+// It is pure. Where a rough bound decides, it takes some 0.1 ms for 1,000 ports, otherwise milliseconds.
 func Fits(p *plan.Plan) error {
 	if surelyFits(p) {
 		return nil

@@ -21,7 +21,8 @@ type FlowBench struct {
 	now     int64
 }
 
-// NewFlowBench makes tables with room for so many flows, all of IPv4 or none, which are observed at the points.
+// NewFlowBench makes tables for the given number of flows, all of them IPv4 or none, which are observed at the
+// points.
 func NewFlowBench(flows int, ofIPv4 bool, points flow.Points) (*FlowBench, error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, err

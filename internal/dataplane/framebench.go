@@ -31,7 +31,7 @@ type FrameBench struct {
 	captures *Captures
 }
 
-// NewFrameBench loads the live program with tables of its own and room for that many different frames.
+// NewFrameBench loads the live program with tables of its own and memory for that many different frames.
 func NewFrameBench(frames int) (*FrameBench, error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (b *FrameBench) Learn(entries []observe.MACEntry) error {
 type BenchFrame struct {
 	From     plan.PortID
 	Dst, Src plan.MAC
-	// Flow tells IPv4 frames apart, where GivenFlows are asked for.
+	// Flow distinguishes IPv4 frames, where GivenFlows are asked for.
 	Flow uint32
 }
 
@@ -269,8 +269,8 @@ func (b *FrameBench) SetFlows(f BenchFlows) error {
 	return put(b.control, c[:], 0)
 }
 
-// SizeFlows makes room for so many IPv4 flows in the tables of a CPU, as a drain would that had found them. The tables are empty
-// afterwards.
+// SizeFlows makes the tables of a CPU large enough for that many IPv4 flows, as a drain that had found them would.
+// The tables are empty afterwards.
 func (b *FrameBench) SizeFlows(cpu, flows int) error {
 	b.flows.demand[cpu][ipv4].size = flows
 	for _, t := range b.flows.tables {

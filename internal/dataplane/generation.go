@@ -124,7 +124,8 @@ func undescribed(dir string, own layout) (*generation, error) {
 	return g, nil
 }
 
-// newGeneration makes the directory and pins the description first, so that whatever follows can be told from what is complete.
+// newGeneration makes the directory and pins the description first, so that an incomplete generation can be
+// recognised later.
 func newGeneration(dir string, number int, l layout) (*generation, error) {
 	g := &generation{dir: filepath.Join(dir, generationPrefix+strconv.Itoa(number)), number: number, layout: l}
 	if err := os.Mkdir(g.dir, 0o700); err != nil {

@@ -28,7 +28,7 @@ type Kernel struct {
 	captures *Captures
 	flows    *Flows
 	asking   bool // the devices have the program that asks for a stand-in
-	bare     bool // no MAC is learned, nor can be while the plan in force is
+	bare     bool // no MAC is learned, nor can be with the active plan
 	tweak    tweak
 }
 
@@ -181,9 +181,9 @@ func (k *Kernel) Close() error {
 	return errors.Join(errs...)
 }
 
-// Remove takes everything of the instance out of the kernel: it detaches the programs and removes the pins. Devices stay as
-// they are. It is no error when there is nothing. Detaching takes some 10 ms a device: progress, unless nil, is told how many
-// are left.
+// Remove removes everything of the instance from the kernel: it detaches the programs and removes the pins. Devices
+// stay as they are. It is not an error if there is nothing. Detaching takes some 10 ms a device: progress, unless
+// nil, is called with the number of devices that are left.
 func Remove(pinDir string, progress func(left int)) error {
 	if progress == nil {
 		progress = func(int) {}

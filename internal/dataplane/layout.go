@@ -11,8 +11,8 @@ import (
 // Programs of two meanings never share tables.
 const meaning = 1
 
-// layout is what the pinned tables of one version of the program look like. It is pinned with them, so that any other version,
-// older or newer, can tell whether they are its own and take over what they hold.
+// layout describes the pinned tables of one version of the program. It is pinned with them, so that any other
+// version, older or newer, can recognise whether they are its own, and can take over what they hold.
 type layout struct {
 	Meaning int                    `json:"meaning"`
 	Tables  map[string]tableLayout `json:"tables"`

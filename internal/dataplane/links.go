@@ -32,10 +32,10 @@ type links struct {
 	program *ebpf.Program
 	log     *slog.Logger
 	byIndex map[uint32]link.Link
-	slots   map[uint32]uint32 // what slot_by_ifindex was told
+	slots   map[uint32]uint32 // the content of slot_by_ifindex
 	adopted map[uint32]bool   // those that were attached when this process began
 	old     map[uint32]bool   // those of them that have an earlier program
-	keep    map[uint32]uint32 // devices that shall be attached, with their slots
+	keep    map[uint32]uint32 // devices to be attached, with their slots
 	wanted  map[uint32]error  // those of them that are not yet, and why where that was tried
 }
 
@@ -106,7 +106,7 @@ func attachedHere(index uint32, hook ebpf.AttachType, id link.ID) bool {
 	})
 }
 
-// match tells the program which slot each device has, all of them, and notes which devices shall run it; step attaches and
+// match writes the slot of each device for the program, and notes which devices must run it; step attaches and
 // detaches them. One device's failure does not stop the others.
 func (l *links) match(want map[uint32]uint32, direct, high *ebpf.Map) error {
 	var errs []error
@@ -239,7 +239,7 @@ func (l *links) setSlot(index, slot uint32, direct, high *ebpf.Map) error {
 	return nil
 }
 
-// detachAll tells progress, after each device, how many are left.
+// detachAll calls progress after each device with the number that is left.
 func (l *links) detachAll(progress func(left int)) error {
 	var errs []error
 	for index := range l.byIndex {

@@ -27,7 +27,7 @@ type Flows struct {
 	clock func() (func(uint32) int64, error)
 	// grace returns when no run of the program that began before is still under way.
 	grace func() error
-	// step is told how far a drain is; an error ends it there.
+	// step is called with the progress of a drain; an error ends the drain.
 	step  func(string) error
 	rooms *ebpf.Memory
 
@@ -53,7 +53,7 @@ type Flows struct {
 // Flows is where flows are counted.
 func (k *Kernel) Flows() *Flows { return k.flows }
 
-// openFlows adopts the tables there are; each CPU has so many places.
+// openFlows adopts the existing tables; each CPU has the given number of places.
 func openFlows(m *vswitchMaps, places uint32, clock func() (func(uint32) int64, error), grace func() error) (*Flows, error) {
 	f := &Flows{maps: m, clock: clock, grace: grace, step: func(string) error { return nil }, points: flow.Points{}, leaving: map[uint16]uint64{},
 		demand: make([]demand, m.Flows.MaxEntries()/2), each: places}
@@ -165,7 +165,7 @@ func (f *Flows) make(limit uint32) error {
 	return nil
 }
 
-// settle is called when a plan is in force and no run of the program is under the one before.
+// settle is called when a plan is active and no run of the program uses the plan before it.
 func (f *Flows) settle(p *plan.Plan) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

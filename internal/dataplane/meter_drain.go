@@ -16,7 +16,7 @@ import (
 // drainPart is how many flows go to add at once, unless one bucket of a table has more.
 const drainPart = 512
 
-// tableBits of a batch's number tell the tables of a round apart.
+// tableBits of a batch's number distinguish the tables of a round.
 const tableBits = 16
 
 // Drain takes out everything counted so far; see flow.Source. It takes a grace period of the kernel, some 20 ms, and ½ µs for each flow.
@@ -128,8 +128,8 @@ func (f *Flows) drainRound(c *abi.MeterControl, add func(flow.Batch) error) erro
 // than all that the flows of a short round take.
 const lookEvery = time.Second
 
-// mayHaveSpilled says whether the table that all CPUs share is to be read: flows come there when a CPU's own table has no room. It is also when the
-// table is about to go.
+// mayHaveSpilled reports whether the table that all CPUs share must be read: flows get there when a CPU's own table
+// is full. It must also be read when it is about to be removed.
 func (t *flowTables) mayHaveSpilled(limit uint32, spared []bool) bool {
 	if t.empty && !slices.Contains(spared, false) {
 		return false

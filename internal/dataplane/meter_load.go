@@ -10,13 +10,13 @@ import (
 	"heddle/internal/abi"
 )
 
-// How many places for flows there are: so many on a host, but for hosts of so many CPUs that each would have too few.
+// Numbers of places for flows: a total for the host, but at least a minimum for each CPU.
 const (
 	placesOfHost = 1 << 16
 	fewestPlaces = 1 << 10 // of a CPU
 )
 
-// placesOf is how many places each of so many CPUs has: a power of two.
+// placesOf returns how many places each CPU of a host with this many CPUs has: a power of two.
 func placesOf(cpus int) uint32 {
 	n := uint32(abi.FlowPlaces)
 	for n > fewestPlaces && n*uint32(cpus) > placesOfHost {
@@ -31,7 +31,8 @@ func fit(spec *ebpf.CollectionSpec, ticksPerSecond uint64) error {
 	return errors.Join(spec.Variables["ticks_per_second"].Set(ticksPerSecond), sizeMeter(spec, cpus, placesOf(cpus)))
 }
 
-// sizeMeter makes a program's tables of flow tables right for a host of so many CPUs with so many places each, a power of two.
+// sizeMeter sets the sizes of a program's flow tables for the number of CPUs and the number of places of each, a
+// power of two.
 func sizeMeter(spec *ebpf.CollectionSpec, cpus int, places uint32) error {
 	for _, name := range []string{"flows", "wide_flows", "flow_places"} {
 		spec.Maps[name].MaxEntries = 2 * uint32(cpus)
@@ -44,7 +45,8 @@ func sizeMeter(spec *ebpf.CollectionSpec, cpus int, places uint32) error {
 		spec.Variables["place_mask"].Set(min(mask, places-1)), spec.Variables["meter_cpus"].Set(uint32(cpus)))
 }
 
-// sizePlaces has the table that stands for those of the CPUs be as large as they are, and its type say so.
+// sizePlaces makes the prototype of the CPUs' tables of places as large as the tables are, and corrects its type
+// (BTF) accordingly.
 func sizePlaces(inner *ebpf.MapSpec, places uint32) error {
 	value, ok := btf.Copy(inner.Value).(*btf.Array) // of one
 	if !ok {
@@ -63,8 +65,8 @@ func sizePlaces(inner *ebpf.MapSpec, places uint32) error {
 	return nil
 }
 
-// setPlaces has flows share so many places of a CPU, a power of two and no more than there are, and gives one up to a flow that so many frames
-// of other flows have asked for it before.
+// setPlaces sets how many places of a CPU flows may use (a power of two, at most all of them), and after how many
+// misses in a row a place is given to another flow.
 func setPlaces(spec *ebpf.CollectionSpec, n uint32, patience uint32) error {
 	return errors.Join(spec.Variables["place_mask"].Set(n-1), spec.Variables["place_patience"].Set(patience))
 }

@@ -27,14 +27,14 @@ const (
 	memoryMapped = 1 << 10 // BPF_F_MMAPABLE
 )
 
-// placesSize is how many bytes so many places take.
+// placesSize is the size of n places in bytes.
 func placesSize(n uint32) int64 { return firstCell + int64(n)*(cellSize+placeSize) }
 
 func placesSpec(n uint32) *ebpf.MapSpec {
 	return &ebpf.MapSpec{Name: "flow_places", Type: ebpf.Array, KeySize: 4, ValueSize: uint32(placesSize(n)), MaxEntries: 1, Flags: memoryMapped}
 }
 
-// placesIn is how many there are in so many bytes.
+// placesIn is the number of places in a table of this many bytes.
 func placesIn(size uint32) int { return int((int64(size) - firstCell) / (cellSize + placeSize)) }
 
 func (p *places) count() int { return placesIn(p.ValueSize()) }
@@ -42,7 +42,7 @@ func (p *places) count() int { return placesIn(p.ValueSize()) }
 // at is where the i-th is in memory.
 func (p *places) at(i int) int64 { return firstCell + int64(p.count())*cellSize + int64(i)*placeSize }
 
-// makePlaces makes so many for one CPU; they are free.
+// makePlaces makes the places of one CPU; all are free.
 func makePlaces(n uint32) (p places, err error) {
 	if p.Map, err = ebpf.NewMap(placesSpec(n)); err != nil {
 		return places{}, err
@@ -67,8 +67,8 @@ const (
 	forgetRecent = 8 // so soon fewer flows are believed to be fewer
 )
 
-// fit says how flows are to begin at places (abi.MeterControl): that they may, and that they use so many cells as a round with so many on one CPU
-// asks for. It may come into force for a set while that is not written.
+// fit computes how flows begin at places (abi.MeterControl): whether they may, and how many cells they use, from the
+// largest number that a round used on one CPU. It may be activated for a set while that set is not written.
 func (t *flowTables) fit(most int) uint64 {
 	t.recent = max(most, t.recent-t.recent/forgetRecent)
 	shift := 0
@@ -213,8 +213,8 @@ func drainPlaces(d *drain, p *places, round uint64) (taken int, err error) {
 	return taken, d.step("removed")
 }
 
-// counts says whether a flow has the place in the round and has counted something: one that was given the place of another begins there with
-// nothing.
+// counts reports whether a flow has the place in this round and has counted something: a flow that took over the
+// place of another begins there with nothing.
 func counts(at *abi.FlowPlace, round uint64) bool { return at.Tag>>1 == round && at.Flow.Packets > 0 }
 
 // keyAtPlace reads the key of the flow that has the place.

@@ -14,9 +14,9 @@ const (
 	clearEvery = 1 << 10
 )
 
-// spared says of each CPU whether its tables are empty, and do not have to be read: all flows that began there in the drained round have places. The
-// tables of a CPU are written only when a flow finds no free cell in its bucket, or no place; what is moved to them makes room for such a
-// flow.
+// spared reports for each CPU whether its tables are empty and need not be read: all flows that began there in the
+// drained round have places. The tables of a CPU are written only when a flow finds no free cell in its bucket, or no
+// free place; a flow that is moved to the tables makes its place free for such a flow.
 func (f *Flows) spared(t *flowTables, round uint64) ([]bool, error) {
 	spared := sized(&f.read.spared, len(t.places))
 	for cpu := range t.places {

@@ -55,7 +55,7 @@ type flowTables struct {
 	each   uint32             // places of a CPU
 	own    [][kinds]flowTable // by CPU
 	places []places           // by CPU
-	shared *ebpf.Map          // what finds no room in those
+	shared *ebpf.Map          // what does not fit into those
 	looked time.Time          // when that was read
 	empty  bool               // that is, but for what the round brings
 	// open: in the round that the set is written next, or now, flows begin at places wherever there are any; cleared is the last one behind which all
@@ -141,8 +141,8 @@ func (t *flowTable) size() int {
 	return int(t.MaxEntries())
 }
 
-// makeFlowTables makes a set, with one table for all CPUs that has room for limit flows. That one is put in its place last: it shows that
-// the others are there.
+// makeFlowTables makes a set with one table for all CPUs that can hold limit flows. That table is pinned last: its
+// presence shows that the others are there.
 func makeFlowTables(m *vswitchMaps, set int, each uint32, d []demand, limit uint32) (*flowTables, error) {
 	t := newFlowTables(m, set, each)
 	if err := errors.Join(t.exchange(d), t.makePlaces()); err != nil {
@@ -217,7 +217,7 @@ func (t *flowTables) measure(d []demand) {
 // calmDrains is after how many drains a table that is larger than needed is made smaller.
 const calmDrains = 16
 
-// saw notes how many entries a drain found: there is to be room for half as many again.
+// saw records how many entries a drain found: the table should be able to hold half as many again.
 func (d *tableDemand) saw(used, least int) {
 	enough := max(used*3/2, least)
 	if used*5/4 > d.size {
@@ -268,7 +268,7 @@ func (t *flowTables) resize(d []demand, spilled int, limit uint32) error {
 	return t.exchange(d)
 }
 
-// full is 1 when the table had no room left.
+// full is 1 when the table was full.
 func (t *flowTable) full() int {
 	if t.used >= t.size() {
 		return 1

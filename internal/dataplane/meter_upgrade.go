@@ -19,8 +19,8 @@ var meterTables = []string{"flows", "wide_flows", "shared_flows", "meter_control
 // having counted in the tables as well.
 var placeTables = []string{"flow_places"}
 
-// keepMeters has the new tables share those that flows are counted in with the ones that are taken over, where they look the same: old
-// and new programs count into them side by side, and no flow is lost.
+// keepMeters makes the new tables share the flow tables with the generation that is taken over, where they have the
+// same layout: old and new programs count into them side by side, and no flow is lost.
 func (k *Kernel) keepMeters() error {
 	for _, g := range slices.Backward(k.from) {
 		if !sameTables(meterTables, g.layout, k.gen.layout) {

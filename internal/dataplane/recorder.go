@@ -74,7 +74,8 @@ func NewRecorder() (*Recorder, error) {
 	})
 }
 
-// dryBuild is the recording build without what dry runs do not need: the verifier's time is most of what loading takes.
+// dryBuild is the recording build without the parts that dry runs do not need: most of the loading time is the
+// verifier's.
 type dryBuild struct {
 	vswitchMaps
 	HeddleRecord *ebpf.Program `ebpf:"heddle_record"`
@@ -84,8 +85,8 @@ func (r *dryBuild) to(o *vswitchObjects) {
 	o.vswitchMaps, o.HeddleRecord = r.vswitchMaps, r.HeddleRecord
 }
 
-// newRecorder gives the recording build a clock of hz ticks a second and room for so many learned MACs. It loads what the struct at build
-// names; keep then says where that goes.
+// newRecorder gives the recording build a clock of hz ticks a second and tables for macs learned MACs. It loads what
+// the struct at build names; keep then says where that goes.
 func newRecorder(hz uint64, macs uint32, build any, keep func(*vswitchObjects)) (*Recorder, error) {
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, fmt.Errorf("lift memory limit for kernel tables: %w", err)
@@ -143,7 +144,7 @@ func (r *Recorder) Close() error {
 	return errors.Join(errs...)
 }
 
-// SetPlan puts a plan and facts in force at an instant, and sweeps.
+// SetPlan activates a plan and facts at an instant, and sweeps.
 func (r *Recorder) SetPlan(p *plan.Plan, facts plan.Facts, now time.Duration) error {
 	r.now = now
 	d := binding.Desired{Plan: p, Facts: facts, Attachments: map[plan.PortID]binding.Attachment{}}

@@ -68,7 +68,8 @@ func pinAgain(m *ebpf.Map, path string) error {
 	return errors.Join(again.Pin(path), again.Close())
 }
 
-// pinLinkAgain has the link forget the pin that is gone. To open it by its id would need CAP_SYS_ADMIN, which the packaged agent has not.
+// pinLinkAgain makes the link forget its lost pin. Opening the link by its id instead would need CAP_SYS_ADMIN, which
+// the packaged agent does not have.
 func pinLinkAgain(l link.Link, path string) error {
 	if err := l.Unpin(); err != nil {
 		return err

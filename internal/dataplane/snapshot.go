@@ -31,7 +31,7 @@ type Snapshot struct {
 	room      uint32 // for learned MACs
 	slots     map[plan.PortID]uint32
 	control   abi.Control
-	plan      [][]byte // the half in force of each plan table, in the order of halves
+	plan      [][]byte // the active half of each plan table, in the order of halves
 	macs      contents[abi.MACKey, abi.Learned]
 	marks     contents[abi.MACKey, uint64]
 	held      contents[uint32, uint64]

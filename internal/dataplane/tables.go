@@ -67,8 +67,8 @@ func (t *planTables) write(img *image) (abi.Control, error) {
 	return c, errors.Join(errs...)
 }
 
-// flip puts what was written in force, for all ports at one instant. It is a system call so that what was written through
-// the memory maps before it is seen before it, on every architecture.
+// flip activates what was written, for all ports at one instant. It is a system call, so that on every architecture
+// the program sees what was written through the memory maps before.
 func (t *planTables) flip(next abi.Control) (at Instant, err error) {
 	if at.Before, err = Monotonic(); err != nil {
 		return Instant{}, err

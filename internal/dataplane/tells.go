@@ -15,8 +15,9 @@ import (
 	"heddle/internal/plan"
 )
 
-// Tells is the stream of what the program tells: learned and moved MACs, limits reached, what guests were refused. It lives in
-// the kernel and fills up while nobody reads; what does not fit is counted in the next one's Untold.
+// Tells is the stream of what the program reports: learned and moved MACs, limits reached, what guests were refused.
+// It lives in the kernel and fills up while nobody reads; reports that do not fit are counted in Untold of the next
+// one.
 type Tells struct{ ring *ringbuf.Reader }
 
 // Tell is one record of the stream.
@@ -41,7 +42,8 @@ func (k *Kernel) OpenTells() (*Tells, error) {
 // Close ends a Next that waits.
 func (t *Tells) Close() error { return t.ring.Close() }
 
-// Next waits for what is told next and gives that and what is behind it. After Close the error is os.ErrClosed.
+// Next waits for the next report and returns it with those that are already behind it. After Close the error is
+// os.ErrClosed.
 func (t *Tells) Next() ([]Tell, error) {
 	var batch []Tell
 	for len(batch) == 0 || len(batch) < maxTells && t.ring.AvailableBytes() > 0 {
@@ -64,7 +66,7 @@ func (t *Tells) Next() ([]Tell, error) {
 	return batch, nil
 }
 
-// Told is one thing that was told, with the names of now.
+// Told is one report, with the present names of ports and switches.
 type Told struct {
 	At   time.Time
 	Kind uint32 // abi.TellLearned and so on
@@ -97,7 +99,7 @@ func (s *slots) named(batch []Tell) map[uint32]plan.PortID {
 	return ids
 }
 
-// Name puts names to what was told; ports that are gone are left out.
+// Name adds names to the reports; reports about ports that are gone are left out.
 func (k *Kernel) Name(batch []Tell) []Told {
 	ids := k.slots.named(batch)
 	var mono unix.Timespec

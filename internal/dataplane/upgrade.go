@@ -27,7 +27,7 @@ func (k *Kernel) openGeneration(spec *ebpf.CollectionSpec, macTable int) error {
 	if err != nil {
 		return err
 	}
-	if k.tweak.spec == nil || macTable != 0 { // else the tweak has said
+	if k.tweak.spec == nil || macTable != 0 { // otherwise the tweak has set it
 		if spec.Maps["macs"].MaxEntries, err = sizeMACTable(all, macTable, k.log); err != nil {
 			return errors.Join(err, closeGenerations(all))
 		}

@@ -44,8 +44,8 @@ func (k *Kernel) Awake() (map[plan.PortID]uint32, error) {
 	return out, nil
 }
 
-// Succeed lets one port take the place of another: the successor is called what the other was, with what that has counted, and the other
-// gets the name left. Neither changes what it does. The next Change has the plan with these names.
+// Succeed replaces one port by another: the successor gets the name and the counters of the other port, and the other
+// port gets the name left. Neither changes what it does. The next Change has the plan with these names.
 func (k *Kernel) Succeed(port, successor, left plan.PortID) error {
 	to, ok := k.slots.ports[successor]
 	if !ok {

@@ -56,7 +56,7 @@ func (k Key) Addresses() (src, dst netip.Addr) {
 // Counts are what was counted of a flow in some time. A frame that stands for several packets (GSO) counts as those.
 type Counts struct {
 	Packets uint64
-	// Bytes are those of layer 3: IP header and payload, as octetDeltaCount has them (semantics §9.2); of a flow without IP those
+	// Bytes are those of layer 3: IP header and payload, as octetDeltaCount has them; of a flow without IP those
 	// behind the Ethernet header and its tag.
 	Bytes uint64
 	// FrameBytes are those of whole frames without the checksum, as the port's counters have them.

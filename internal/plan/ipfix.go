@@ -12,7 +12,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// IPFIX is how the flows of a switch are timed, kept and exported (semantics §9.1).
+// IPFIX is how the flows of a switch are timed, kept and exported.
 type IPFIX struct {
 	Collectors []Collector `json:"collectors,omitzero"`
 	// ObservationDomain is told to collectors.

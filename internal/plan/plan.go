@@ -171,7 +171,7 @@ type Teaming struct {
 	FailureDetection Value[spec.FailureDetection] `json:"failureDetection"`
 }
 
-// VLANMode is how a port treats tags (semantics §3.1).
+// VLANMode is how a port treats tags.
 type VLANMode uint8
 
 // The VLAN modes.

@@ -8,7 +8,7 @@ import (
 )
 
 // IPFIX says how the flows of a switch are timed, kept and exported. What is metered is for the monitoring policy to say; a field
-// that is left out has its default (semantics §9.1).
+// that is left out has its default.
 type IPFIX struct {
 	// Collectors get the flow records, each all of them; at most 8. Without any the flows are there to look at on the host.
 	Collectors []Collector `yaml:"collectors,omitempty" json:"collectors,omitzero"`
@@ -95,7 +95,7 @@ const (
 	ObserveBoth    Observe = "both"
 )
 
-// Ranges and defaults of the ipfix settings (semantics §9.1). The default of a VDS's sampling rate is 4096, ours is 0: a meter that
+// Ranges and defaults of the ipfix settings. The default of a VDS's sampling rate is 4096, ours is 0: a meter that
 // leaves nothing out costs little here, and a rate that a collector was not told makes its numbers wrong.
 const (
 	MaxCollectors        = 8

@@ -45,7 +45,7 @@ type Switch struct {
 	// LAGs bundle uplinks by LACP; a LAG stands in teaming lists like an uplink. Needs a distributed switch.
 	LAGs []LAG `yaml:"lags,omitempty" json:"lags,omitzero"`
 	// UpDelay is how long an uplink whose link came back has to stay up before it is used again, a duration of 0s–30m;
-	// default 100ms (semantics §5.3).
+	// default 100ms.
 	UpDelay string `yaml:"upDelay,omitempty" json:"upDelay,omitzero"`
 	// Discovery is what the switch tells its neighbours on the uplinks and hears from them.
 	Discovery Discovery `yaml:"discovery,omitempty" json:"discovery,omitzero"`
@@ -88,7 +88,7 @@ const (
 	LACPSlow LACPTimeout = "slow" // every 30 s, 90 s
 )
 
-// LAGHash is what of a frame chooses the member of a LAG (semantics §5.6).
+// LAGHash is what of a frame chooses the member of a LAG.
 type LAGHash string
 
 // The hash sets of a LAG; each takes source and destination.
@@ -165,7 +165,7 @@ type PortGroup struct {
 	Overrides Overrides `yaml:"overrides,omitempty" json:"overrides,omitzero"`
 }
 
-// Overrides are the per-port override permissions of a port group (semantics §1.4).
+// Overrides are the per-port override permissions of a port group.
 type Overrides struct {
 	// Blocked lets a port be blocked or unblocked by itself; default true.
 	Blocked *bool `yaml:"blocked,omitempty" json:"blocked,omitzero"`
@@ -242,7 +242,7 @@ const (
 	Reject Answer = "reject"
 )
 
-// Security is the security policy (semantics §1); a field that is left out is inherited.
+// Security is the security policy; a field that is left out is inherited.
 type Security struct {
 	// Promiscuous says whether the owner may ask for frames that are for others (S5–S7); default reject.
 	Promiscuous Answer `yaml:"promiscuous,omitempty" json:"promiscuous,omitzero"`
@@ -298,7 +298,7 @@ const (
 	LimitAllow LimitPolicy = "allow" // S16
 )
 
-// MACLearning is the learning policy (semantics §2); a field that is left out is inherited.
+// MACLearning is the learning policy; a field that is left out is inherited.
 type MACLearning struct {
 	// Enabled switches learning on (S12); default false.
 	Enabled *bool `yaml:"enabled,omitempty" json:"enabled,omitzero"`
@@ -312,7 +312,7 @@ type MACLearning struct {
 	UnicastFlooding *bool `yaml:"unicastFlooding,omitempty" json:"unicastFlooding,omitzero"`
 }
 
-// TeamingPolicy is how a port's frames choose their uplink (semantics §5.1).
+// TeamingPolicy is how a port's frames choose their uplink.
 type TeamingPolicy string
 
 // The teaming policies.

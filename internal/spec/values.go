@@ -15,12 +15,12 @@ const (
 	MinMTU     = 1280 // bytes of layer 3, what IPv6 needs (RFC 8200 section 5)
 	MaxMTU     = 9000
 	DefaultMTU = 1500
-	// MaxMACs is the largest learning limit of a port, and the default (semantics §2).
+	// MaxMACs is the largest learning limit of a port, and the default.
 	MaxMACs       = 4096
 	MinAgeing     = time.Second
 	MaxAgeing     = 24 * time.Hour
 	DefaultAgeing = 10 * time.Minute
-	// DefaultUpDelay and MaxUpDelay bound how long a link has to stay up (semantics §5.3).
+	// DefaultUpDelay and MaxUpDelay bound how long a link has to stay up.
 	DefaultUpDelay = 100 * time.Millisecond
 	MaxUpDelay     = 30 * time.Minute
 	// MaxStormRate is the largest rate of storm control, in frames per second; bursts are measured in time.

@@ -14,7 +14,7 @@ type Shape string
 // The record shapes.
 const (
 	Standard Shape = "standard" // elements of the public registry, options records
-	VDS      Shape = "vds"      // the templates of vSphere's distributed switches (semantics §9.3)
+	VDS      Shape = "vds"      // the templates of vSphere's distributed switches (docs/reference/ipfix.md)
 )
 
 // Collector is who gets records.

@@ -6,7 +6,7 @@ import (
 	"heddle/internal/flow"
 )
 
-// Kinds of ports, as the vds shape has them (semantics §9.3).
+// Kinds of ports, as the vds shape has them.
 const (
 	uplinkPort = 1
 	accessPort = 2

@@ -210,7 +210,7 @@ func BenchmarkRecord(b *testing.B) {
 	}
 }
 
-// vdsIPv4 are the fields of templates 256, 264 and 266 of the vds shape (semantics §9.3).
+// vdsIPv4 are the fields of templates 256, 264 and 266 of the vds shape (docs/reference/ipfix.md).
 var vdsIPv4 = []string{"sourceIPv4Address", "destinationIPv4Address", "octetDeltaCount", "packetDeltaCount", "flowStartMilliseconds", "flowEndMilliseconds",
 	"sourceTransportPort", "destinationTransportPort", "ingressInterface", "egressInterface", "layer2SegmentId", "protocolIdentifier", "flowEndReason",
 	"tcpControlBits/1", "ipClassOfService", "maximumTTL", "flowDirection", "ingressInterfaceAttr", "egressInterfaceAttr", "vxlanExportRole", "paddingOctets/1"}

@@ -27,7 +27,7 @@ func (t *table) expiry(s *slot, now tick) expiry {
 	return t.next(s.seen, s.reported, s.unsent(), s.flags&(finFlag|rstFlag) != 0, now)
 }
 
-// next is the rule of semantics §9.2: idleTimeout after the last packet the flow ends (S64); while it lasts, what was counted is told
+// next decides when a flow's next record is due: idleTimeout after the last packet the flow ends (S64); while it lasts, what was counted is told
 // every activeTimeout (S65), and when nothing was, the next time to tell is one activeTimeout later.
 func (t *table) next(seen, reported tick, unsent, finished bool, now tick) expiry {
 	idle := expiry{at: seen + ticks(t.set.IdleTimeout), reason: flow.IdleTimeout, end: true}

@@ -9,7 +9,7 @@ import (
 	"heddle/internal/flow"
 )
 
-// Settings are how the flows of one switch are kept (semantics §9.1).
+// Settings are how the flows of one switch are kept (docs/reference/configuration.md).
 type Settings struct {
 	ActiveTimeout time.Duration // 60 s to 3600 s: a flow that lasts is told of this often
 	IdleTimeout   time.Duration // 10 s to 600 s: a flow ends this long after its last packet

@@ -1,5 +1,5 @@
 // Package announce tells the physical network where ports are: RARP frames for their MACs on the uplink they use, and queries
-// towards the ports themselves so that they report their multicast groups on the new path (semantics §5.5; S47, S49, S50). It
+// towards the ports themselves so that they report their multicast groups on the new path (S47, S49, S50). It
 // builds the frames and decides, as a pure function of time, when each is sent.
 package announce
 

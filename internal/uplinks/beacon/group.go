@@ -7,7 +7,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// Limits (semantics §5.4: Net.MaxBeaconVlans, Net.MaxBeaconsAtOnce).
+// Limits (as ESXi: Net.MaxBeaconVlans, Net.MaxBeaconsAtOnce).
 const (
 	MaxVLANs    = 100 // of a group
 	MaxPerCycle = 100 // beacons of a group

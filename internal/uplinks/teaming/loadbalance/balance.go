@@ -1,4 +1,4 @@
-// Package loadbalance decides which ports of a switch move to another uplink because theirs is loaded (S47, S48; semantics §5.1). It
+// Package loadbalance decides which ports of a switch move to another uplink because theirs is loaded (S47, S48). It
 // is pure: what was counted and when comes from the caller.
 package loadbalance
 
