@@ -10,8 +10,8 @@ type Attachment struct {
 	PeerRedirect bool
 }
 
-// Desired is what the kernel shall do: the plan, what is known of the devices, and where they are. A port without a Fact or
-// without an Attachment is not connected.
+// Desired is the desired state of the kernel: the plan, the facts about the devices, and where the devices are. A
+// port without a Fact or without an Attachment is not connected.
 type Desired struct {
 	Plan        *plan.Plan
 	Facts       plan.Facts

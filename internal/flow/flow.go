@@ -1,5 +1,6 @@
-// Package flow has the words of metering, which those who count, keep, export and show flows share: what tells one flow from
-// another (Key), what was counted of it (Counts), where that was (Point), and what is said of it (Record). A leaf but for names.
+// Package flow defines the words of metering that counting, keeping, exporting and showing flows share: what
+// identifies a flow (Key), what was counted of it (Counts), where it was seen (Point), and what is reported about it
+// (Record). A leaf but for names.
 package flow
 
 import (
@@ -17,12 +18,12 @@ const (
 	Egress  Direction = 1 // from the switch to the port's owner, or the wire
 )
 
-// Key tells one flow from another. It has no pointers, so that a million of them cost the garbage collector nothing. Fields that a
-// frame does not have are zero.
+// Key identifies a flow. It has no pointers, so that a million of them cost the garbage collector nothing. Fields
+// that a frame does not have are zero.
 type Key struct {
 	Point     uint16 // slot of the port or uplink where it was observed (see Point)
 	VLAN      uint16 // segment: VID 0–4094, 0 = untagged; plus AD for an 802.1ad VLAN
-	EtherType uint16 // of the innermost header that was read: 0x0800, 0x86dd, or another for a flow told by its MACs alone
+	EtherType uint16 // of the innermost header that was read: 0x0800, 0x86dd, or another for a flow identified by its MACs alone
 	Direction Direction
 	Protocol  uint8 // of IP; for IPv6 that of the upper layer
 	SrcMAC    plan.MAC
@@ -149,7 +150,7 @@ const (
 	NoResources   EndReason = 5 // the agent's table was full
 )
 
-// Record is what is said of a flow at one time.
+// Record is a report about a flow at one time.
 type Record struct {
 	Key    Key
 	Reason EndReason

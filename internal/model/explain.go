@@ -89,7 +89,7 @@ func (r *run) sayTarget() {
 	}
 }
 
-// saySibling tells why another port than the one that owns the destination gets the frame.
+// saySibling explains why a port gets the frame that is not the owner of the destination.
 func (r *run) saySibling(o *port) {
 	if s := r.sw.speaks[o.ID.Name]; s.mac == r.head.dst && s.port == r.known.ID.Name {
 		r.say(StageLookUp, "%s is the MAC of port %s, and %s sent last from it by port %s", r.head.dst, o.ID, o.Owner, r.known.ID)
@@ -98,7 +98,7 @@ func (r *run) saySibling(o *port) {
 	r.say(StageLookUp, "%s is the MAC of port %s, which is down, and of port %s, which is %s's too", r.head.dst, o.ID, r.known.ID, o.Owner)
 }
 
-// sayHostAnyway tells why the switch has no use for a frame that the host's stack gets all the same.
+// sayHostAnyway explains why the switch does not deliver a frame that the host's stack gets all the same.
 func (r *run) sayHostAnyway(reason abi.Reason) {
 	if r.h.explain {
 		stage, why := why{r}.whyUplinkDropped(reason)
@@ -172,7 +172,7 @@ func (w why) whyRefused(at place, reason abi.Reason) string {
 	return "refused"
 }
 
-// sayFate tells why a frame was dropped, or that the switch dropped it and the host has it.
+// sayFate explains why a frame was dropped, or that the switch dropped it and the host has it.
 func (r *run) sayFate() {
 	if !r.h.explain || r.res.Reason == abi.ReasonNone {
 		return

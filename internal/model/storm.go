@@ -56,7 +56,7 @@ func (r *run) stormRate() plan.Value[int] {
 	return [...]plan.Value[int]{unicast: s.UnknownUnicast, multicast: s.Multicast, broadcast: s.Broadcast}[r.head.class]
 }
 
-// left is what is still to be made good at an instant, at so many frames per second.
+// left is how much of the budget remains used at an instant, at the given rate in frames per second.
 func (b *bucket) left(now time.Duration, rate int64) int64 {
 	passed := int64(now - b.at)
 	if passed >= b.spent/rate+1 {

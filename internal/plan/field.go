@@ -25,7 +25,7 @@ const (
 	KindVLAN                 // the VLAN policy, which is inherited as a whole
 )
 
-// Field is all that is to be known of one policy field outside the stages that act on it: Fields is the table of them.
+// Field describes one policy field, except for the stages that act on it. Fields is the table of them.
 type Field struct {
 	// Path is the field's place in the configuration file: security.macLearning.limit.
 	Path string

@@ -15,7 +15,7 @@ import (
 // IPFIX is how the flows of a switch are timed, kept and exported.
 type IPFIX struct {
 	Collectors []Collector `json:"collectors,omitzero"`
-	// ObservationDomain is told to collectors.
+	// ObservationDomain is sent to collectors.
 	ObservationDomain uint32 `json:"observationDomainId"`
 	// SwitchAddress is the source address towards IPv4 collectors; "" = the host's own.
 	SwitchAddress string `json:"switchIpAddress,omitzero"`

@@ -59,7 +59,7 @@ func (p *Plan) MACLimits() (sum int) {
 	return sum
 }
 
-// Warnings are the things a plan asks for that its host has no room for, one line each.
+// Warnings are the requests of a plan that exceed what its host can hold, one line each.
 func (p *Plan) Warnings() []string {
 	shared := 0
 	for _, sw := range p.Switches {

@@ -1,6 +1,6 @@
-// Package plan resolves a configuration into what a host shall do: for every port its effective policy, field by field
-// with the level it came from, in the user's words. A Plan is a pure value. Package model interprets it; package dataplane
-// compiles it into kernel tables; neither sees the other's form of it.
+// Package plan resolves a configuration into the desired state of a host: for every port its effective policy, field
+// by field with the level it came from, in the user's words. A Plan is a pure value. Package model interprets it;
+// package dataplane compiles it into kernel tables; neither sees the other's form of it.
 package plan
 
 import (
@@ -88,7 +88,7 @@ type Port struct {
 	// originating-port policy hashes it (D10).
 	Number uint32 `json:"number"`
 	Device string `json:"device,omitzero"`
-	// InitialMAC is the configured MAC; zero when neither the file nor the device tells one.
+	// InitialMAC is the configured MAC; zero when neither the file nor the device gives one.
 	InitialMAC MAC  `json:"initialMAC,omitzero"`
 	TxUplink   bool `json:"txUplink,omitzero"`
 	// Policy is shared by the ports that have the same from their port group: it is read, and replaced as a whole.
@@ -98,7 +98,8 @@ type Port struct {
 	MTU       int      `json:"mtu,omitzero"`
 	// Monitor shows the adapter of a QEMU guest.
 	Monitor spec.Monitor `json:"monitor,omitzero"`
-	// MACShare is how many learned MACs the host's table has room for on this port, 0 = as many as its limit: see Plan.SetMACTable.
+	// MACShare is the port's quota of learned MACs in the host's table, 0 = as many as its limit: see
+	// Plan.SetMACTable.
 	MACShare int `json:"macShare,omitzero"`
 }
 

@@ -2,7 +2,7 @@ package plan
 
 import "strings"
 
-// Setting is a value that a policy field shall have, in the form that Field.Parse reads.
+// Setting is a policy field and the value to set it to, in the form that Field.Parse reads.
 type Setting struct{ Path, Value string }
 
 // text is the value as YAML.

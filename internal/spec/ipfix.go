@@ -12,7 +12,7 @@ import (
 type IPFIX struct {
 	// Collectors get the flow records, each all of them; at most 8. Without any the flows are there to look at on the host.
 	Collectors []Collector `yaml:"collectors,omitempty" json:"collectors,omitzero"`
-	// ObservationDomainID is told to collectors: 0–4294967295, default 0.
+	// ObservationDomainID is sent to collectors: 0–4294967295, default 0.
 	ObservationDomainID int `yaml:"observationDomainId,omitempty" json:"observationDomainId,omitzero"`
 	// SwitchIPAddress is an IPv4 address that messages to collectors have as source, so that many hosts look like one exporter
 	// (S67). Messages to IPv6 collectors have the host's address all the same. Default: the host's address.
@@ -27,7 +27,7 @@ type IPFIX struct {
 	InternalFlowsOnly bool `yaml:"internalFlowsOnly,omitempty" json:"internalFlowsOnly,omitzero"`
 	// Biflow puts both directions of a conversation that are seen at one port into one record (RFC 5103); default false.
 	Biflow bool `yaml:"biflow,omitempty" json:"biflow,omitzero"`
-	// Templates is how often collectors are told the form of the records.
+	// Templates is how often the templates, which describe the records, are sent to collectors.
 	Templates Templates `yaml:"templates,omitempty" json:"templates,omitzero"`
 	// MaxFlows is the largest number of flows that the agent keeps of this switch at a time: 1000–4000000, default 262144. What
 	// would be one more ends early, and is reported as such.
@@ -95,8 +95,8 @@ const (
 	ObserveBoth    Observe = "both"
 )
 
-// Ranges and defaults of the ipfix settings. The default of a VDS's sampling rate is 4096, ours is 0: a meter that
-// leaves nothing out costs little here, and a rate that a collector was not told makes its numbers wrong.
+// Ranges and defaults of the ipfix settings. A VDS has a default sampling rate of 4096; ours is 0: metering every
+// packet costs little here, and the numbers of a collector that does not know the rate are wrong.
 const (
 	MaxCollectors        = 8
 	DefaultCollectorPort = 4739 // IANA's for IPFIX (RFC 7011 section 11)

@@ -2,7 +2,7 @@ package spec
 
 import "strconv"
 
-// What one host has room for; the kernel's tables have these sizes.
+// Capacity of one host; the kernel's tables have these sizes.
 const (
 	// MaxSwitches is how many switches a host can have.
 	MaxSwitches = 32
@@ -30,8 +30,8 @@ func (v *validator) host() {
 	}
 }
 
-// room checks that the host has room for the declared switches, uplinks and ports; what is too much is one fault, at the first
-// that is.
+// room checks that the declared switches, uplinks and ports do not exceed the capacity of a host. If they do, that is
+// one fault, at the first that is too many.
 func (v *validator) room() {
 	if len(v.cfg.Switches) > MaxSwitches {
 		v.fault(at{}.field("switches").item(MaxSwitches, ""), "", "a host has room for %d switches, and here are %d", MaxSwitches, len(v.cfg.Switches))

@@ -155,8 +155,8 @@ func (d *decoder) portsSection(n *yaml.Node, decode func()) {
 	s.values = d.values - before
 }
 
-// close has the section remember its text, where it is the file's last key and begins a line; else it is forgotten that
-// there is one.
+// close makes the section remember its text if it is the file's last key and begins a line; otherwise the section is
+// forgotten.
 func (s *source) close(data []byte, doc *yaml.Node, ports []Port) {
 	if s.section == nil {
 		return

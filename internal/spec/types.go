@@ -47,7 +47,7 @@ type Switch struct {
 	// UpDelay is how long an uplink whose link came back has to stay up before it is used again, a duration of 0s–30m;
 	// default 100ms.
 	UpDelay string `yaml:"upDelay,omitempty" json:"upDelay,omitzero"`
-	// Discovery is what the switch tells its neighbours on the uplinks and hears from them.
+	// Discovery is what the switch announces to its neighbours on the uplinks and receives from them.
 	Discovery Discovery `yaml:"discovery,omitempty" json:"discovery,omitzero"`
 	// Checks are properties of the switch, so that they travel with the port from host to host.
 	Checks Checks `yaml:"checks,omitempty" json:"checks,omitzero"`
@@ -88,7 +88,7 @@ const (
 	LACPSlow LACPTimeout = "slow" // every 30 s, 90 s
 )
 
-// LAGHash is what of a frame chooses the member of a LAG.
+// LAGHash names the fields of a frame that choose the member of a LAG.
 type LAGHash string
 
 // The hash sets of a LAG; each takes source and destination.
@@ -250,7 +250,7 @@ type Security struct {
 	MACChanges Answer `yaml:"macChanges,omitempty" json:"macChanges,omitzero"`
 	// ForgedTransmits says whether frames with another source than the effective MAC may enter (S1, S2); default reject.
 	ForgedTransmits Answer `yaml:"forgedTransmits,omitempty" json:"forgedTransmits,omitzero"`
-	// LoopDetection has a port blocked for a while that frames go round by, through its owner (S110); default true.
+	// LoopDetection blocks the port for a while if frames go round through its owner (S110); default true.
 	LoopDetection *bool `yaml:"loopDetection,omitempty" json:"loopDetection,omitzero"`
 	// GuestLinkControl are the link control protocols that the owner may send, as guests do that are network appliances or parts of
 	// a lab: lacp, lldp, eapol, ptp, cdp, bpdu; default none of them (S97). bpdu is the exception to checks.blockGuestBPDU.
@@ -344,7 +344,7 @@ type Teaming struct {
 	Active *[]string `yaml:"active,omitempty" json:"active,omitzero"`
 	// Standby names the uplinks used when no active one is usable (S45); default none. Not with ip-hash.
 	Standby *[]string `yaml:"standby,omitempty" json:"standby,omitzero"`
-	// Failback has traffic return to an uplink that works again (S43, S44); default true.
+	// Failback makes traffic return to an uplink that works again (S43, S44); default true.
 	Failback *bool `yaml:"failback,omitempty" json:"failback,omitzero"`
 	// NotifySwitches announces a port's MAC on its new uplink by RARP (S49); default true.
 	NotifySwitches *bool `yaml:"notifySwitches,omitempty" json:"notifySwitches,omitzero"`

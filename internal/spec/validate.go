@@ -29,7 +29,7 @@ func (c *Config) checkRead(found collection) collection {
 type validator struct {
 	cfg *Config
 	src *source
-	// reading: the configuration is as the file has it, so that a zero value that is written can be told from none.
+	// reading: the configuration is as in the file, so that a zero value that is written differs from a missing one.
 	reading bool
 	// connecting: the port at hand is connected at run time, not declared in the configuration.
 	connecting bool
@@ -123,7 +123,7 @@ func (v *validator) config() {
 	v.room()
 }
 
-// allSwitches checks the switches; room is made for what so many ports claim.
+// allSwitches checks the switches; the maps are sized for the names that this many ports use.
 func (v *validator) allSwitches(ports int) {
 	root := at{}.field("switches")
 	for i := range v.cfg.Switches {

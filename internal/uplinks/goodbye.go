@@ -19,8 +19,8 @@ import (
 // Find finds the device behind an uplink; false when it is gone, or is another one by now.
 type Find func(uplink plan.PortID) (d hostdev.Device, ok bool, err error)
 
-// SayGoodbye tells the neighbours that this host leaves, in place of an agent that runs no more: LACP partners stop sending at
-// once instead of after their timeout, and LLDP neighbours forget it.
+// SayGoodbye announces to the neighbours that this host leaves, on behalf of an agent that no longer runs: LACP
+// partners stop sending at once instead of after their timeout, and LLDP neighbours forget it.
 func SayGoodbye(find Find, m *memory.Memory) error {
 	var errs []error
 	for _, g := range m.LAGs {
@@ -52,7 +52,7 @@ func LAGGoodbye(g memory.LAG) []lacp.Frame {
 	return l.Goodbye()
 }
 
-// sendOnce sends one frame on an uplink's device. A device that is gone or down has nobody to tell.
+// sendOnce sends one frame on an uplink's device. A device that is gone or down has no neighbour to send to.
 func sendOnce(find Find, id plan.PortID, etherType uint16, to plan.MAC, payload []byte) error {
 	d, ok, err := find(id)
 	if err != nil || !ok || !d.AdminUp {

@@ -44,13 +44,13 @@ type Host struct {
 	Memory   *memory.Memory
 	Events   *event.Bus
 	Verdicts Verdicts
-	// Post has f run in the loop unless done is closed, or the loop ends, first.
+	// Post runs f in the loop unless done is closed, or the loop ends, first.
 	Post func(done <-chan struct{}, f func())
-	// Settle has the agent take account of what a part changed; it is called in the loop.
+	// Settle makes the agent apply what a part changed; it is called in the loop.
 	Settle func()
-	// SettleSoon does so when it is the turn of what others changed.
+	// SettleSoon does the same together with the changes of other parts, a moment later.
 	SettleSoon func()
-	// Limit is how much is told of one uplink.
+	// Limit is the rate limit of reports about one uplink.
 	Limit event.Limiter[plan.PortID]
 }
 
@@ -65,7 +65,7 @@ func (v Verdicts) Why(uplink plan.PortID) string {
 	return ""
 }
 
-// Set changes what one part says about an uplink, "" for nothing against it, and tells whether that is new.
+// Set changes what one part reports against an uplink, "" for nothing, and returns whether that is new.
 func (v Verdicts) Set(uplink plan.PortID, by, why string) bool {
 	if v[uplink][by] == why {
 		return false

@@ -20,11 +20,12 @@ const byLACP = "lacp"
 type LAGs struct {
 	host  Host
 	lacp  *linkproto.LACP            // nil before Start
-	limit event.Limiter[plan.PortID] // of what is told of a member
+	limit event.Limiter[plan.PortID] // of the reports about a member
 	done  chan struct{}
 	// reports are the last of each LAG; in the loop only.
 	reports map[plan.PortID]linkproto.LACPReport
-	// told is how each member was when it was told of last; held says that one of them is another by now.
+	// told is the last reported state of each member; held is true if a member has changed since, and its report was
+	// held back.
 	told map[plan.PortID]lacp.MemberStatus
 	held bool
 }
@@ -55,8 +56,8 @@ func (p *LAGs) Close() error {
 	return p.lacp.Close()
 }
 
-// Judge says which members are out, before the plan goes into force: what LACP reported last or, after a start, what it will go on
-// from. devices are those of the uplinks.
+// Judge returns which members are out, before the plan becomes active: what LACP reported last or, after a start, the
+// remembered state. devices are those of the uplinks.
 func (p *LAGs) Judge(pl *plan.Plan, devices map[plan.PortID]memory.LAGDevice) {
 	p.host.Memory.KeepLAGs(pl, devices)
 	for _, sw := range pl.Switches {
@@ -90,7 +91,7 @@ func (p *LAGs) reason(sw *plan.Switch, g *plan.LAG, id plan.PortID, devices map[
 	return "lacp: no partner yet"
 }
 
-// Settled hands LACP the LAGs of the plan in force.
+// Settled hands LACP the LAGs of the active plan.
 func (p *LAGs) Settled(now InForce) {
 	p.host.Memory.ForgetLAGs(now.Plan)
 	var want []linkproto.LAG
@@ -143,7 +144,7 @@ func (p *LAGs) reported(list []linkproto.LACPReport) {
 	p.host.SettleSoon()
 }
 
-// TellHeld tells what was held back, as it is now, where it may be told by now.
+// TellHeld reports the present state of members whose reports were held back, if the rate limiter allows it by now.
 func (p *LAGs) TellHeld() {
 	if !p.held {
 		return
@@ -154,7 +155,7 @@ func (p *LAGs) TellHeld() {
 	}
 }
 
-// publish tells what changed of the members since they were told of last; of one that changes all the time, later.
+// publish reports what changed of the members since their last report; for a member that changes all the time, later.
 func (p *LAGs) publish(r linkproto.LACPReport) {
 	for _, m := range r.Status.Members {
 		id := plan.PortID{Switch: r.ID.Switch, Name: m.Name}

@@ -19,7 +19,8 @@ import (
 type LLDP struct {
 	host Host
 	self Self
-	// In the loop alone: how much is told of an uplink, and how many changes there were since one was told.
+	// Used in the loop alone: the rate limiter of reports about an uplink, and the number of changes since the last
+	// report.
 	limit  event.Limiter[plan.PortID]
 	untold map[plan.PortID]int
 	lldp   *linkproto.LLDP
@@ -28,7 +29,7 @@ type LLDP struct {
 
 // Self is what a host says of itself.
 type Self struct {
-	Chassis plan.MAC // tells it from every other host
+	Chassis plan.MAC // distinguishes it from every other host
 	Version string   // of the program
 }
 
@@ -79,7 +80,8 @@ func (p *LLDP) Settled(now InForce) {
 // ethernetOverhead is what an untagged frame has beside its layer 3: header and checksum, in bytes.
 const ethernetOverhead = 18
 
-// advertisement is what the physical switch is told: this host, and which of its devices is at the other end of the cable.
+// advertisement is what is announced to the physical switch: this host, and which of its devices is at the other end
+// of the cable.
 func (s Self) advertisement(id plan.PortID, d hostdev.Device) *lldp.PDU {
 	p := lldp.PDU{
 		Chassis: lldp.ChassisID{Subtype: lldp.ChassisMAC, Value: s.Chassis[:]}, Port: lldp.PortID{Subtype: lldp.PortMAC, Value: d.MAC[:]}, TTL: lldp.TTL,
@@ -116,7 +118,7 @@ func (p *LLDP) reported(list []linkproto.LLDPReport) {
 	}
 }
 
-// mayTell says whether a change of an uplink's neighbours is told, and how many before it were not.
+// mayTell returns whether a change of an uplink's neighbours may be reported, and how many earlier changes were not.
 func (p *LLDP) mayTell(uplink plan.PortID) (untold int, ok bool) {
 	if !p.limit.Allow(uplink, time.Now()) {
 		p.untold[uplink]++
@@ -127,7 +129,7 @@ func (p *LLDP) mayTell(uplink plan.PortID) (untold int, ok bool) {
 	return untold, true
 }
 
-// neighbourText names a neighbour in one line: the system's name where it tells one, and the port.
+// neighbourText names a neighbour in one line: the system's name, if it announces one, and the port.
 func neighbourText(n lldp.Neighbour) string {
 	name := lldp.Clean(n.PDU.SystemName)
 	if name == "" {

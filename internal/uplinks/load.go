@@ -24,17 +24,17 @@ type LoadOptions struct {
 	Speed float64
 }
 
-// assumedSpeed is that of a device that does not tell its own, bits per second.
+// assumedSpeed is the speed of a device that does not report one, in bits per second.
 const assumedSpeed = 10e9
 
 // Meter is what the load is measured with; it is used in the loop alone.
 type Meter interface {
-	// Applied is what is in force, nil before anything is.
+	// Applied is the active plan, nil before there is one.
 	Applied() *binding.Desired
 	Counters() (map[plan.PortID]observe.Counters, error)
-	// Speed is that of a device in bits per second, 0 when it does not tell.
+	// Speed is the speed of a device in bits per second, 0 if it does not report one.
 	Speed(device string) float64
-	// Complain tells of a failure once.
+	// Complain reports a failure once.
 	Complain(what string, err error)
 }
 

@@ -41,7 +41,7 @@ func (c Collector) streams() bool { return c.Transport == TCP || c.Transport == 
 // Config is how the records of one switch are sent. Zero values have the defaults that are named.
 type Config struct {
 	Domain     uint32 // observation domain, 0–2^32−1
-	DomainName string // told in options records; the switch and its host
+	DomainName string // sent in options records; the switch and its host
 	// Source is the address that messages to IPv4 collectors come from; it need not be one of the host (S67). Zero: the host's.
 	Source     netip.Addr
 	MTU        int // the largest IP packet, 540–65535; 0: the path's, and at most 1500
@@ -52,8 +52,8 @@ type Config struct {
 	Lost map[Collector]Loss
 	// Counted is since when that was counted; of a collector that is not there, since now.
 	Counted map[Collector]Span
-	// TemplateEvery and TemplateMessages: templates and options are sent again after so much time, or so many messages (S70). 60 s;
-	// 0 messages: by time alone.
+	// TemplateEvery and TemplateMessages: templates and options are sent again after this time, or after this many
+	// messages (S70). 60 s; 0 messages: by time alone.
 	TemplateEvery    time.Duration
 	TemplateMessages int
 	// Rate is how many records are sent in a second at most, so that bursts do not overrun a collector's socket. 100,000.
@@ -108,7 +108,7 @@ type Status struct {
 	Counted Span // of Lost
 	// Waiting, over TCP and TLS, is what the collector's host has not confirmed yet, and what waits for a connection.
 	Waiting Loss
-	// Held is what of that is in this process alone: it is missing if that is killed now.
+	// Held is the part of Lost that only this process knows: it is missing if the process is killed now.
 	Held Loss
 	// Unsure, over TCP and TLS, is what was on its way when a connection broke off: some of it may be missing at the collector, and some
 	// may have come twice. It is in Records, Waiting or Lost as well.

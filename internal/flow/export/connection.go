@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// connection is a TCP connection whose writes do not block once it is direct: what the kernel has no room for waits in rest. It knows how many
-// bytes the collector's host has confirmed.
+// connection is a TCP connection whose writes do not block once it is direct: what the kernel cannot take waits in
+// rest. It knows how many bytes the collector's host has confirmed.
 type connection struct {
 	*net.TCPConn
 	raw  syscall.RawConn
@@ -23,13 +23,13 @@ type connection struct {
 
 	mu     sync.Mutex
 	direct bool   // false during a TLS handshake: writes block
-	rest   []byte // taken, and the kernel had no room for it yet
+	rest   []byte // taken over, and not yet taken by the kernel
 	taken  uint64 // bytes, in all
 	err    error  // of a write
 	eof    bool   // the collector has ended the connection in order: it had read everything that its host confirmed
 }
 
-// sendBuffer is how much the kernel holds of what the collector's host has not confirmed; it doubles it for its own accounts.
+// sendBuffer is how many unconfirmed bytes the kernel holds; it doubles the value for its own overhead.
 const sendBuffer = 128 << 10
 
 // dialStream connects over TCP. A collector that has gone is noticed after dead.
@@ -106,7 +106,7 @@ func (w *connection) Write(b []byte) (int, error) {
 	return len(b), w.err
 }
 
-// try hands the kernel what it has room for.
+// try hands the kernel as much as it takes.
 func (w *connection) try(b []byte) (n int) {
 	late := w.raw.Control(func(fd uintptr) {
 		for n < len(b) && w.err == nil {
@@ -127,7 +127,7 @@ func (w *connection) try(b []byte) (n int) {
 	return n
 }
 
-// flush waits until the kernel has room for what waits, and hands it over. false: the connection has ended.
+// flush waits until the kernel takes what waits. false: the connection has ended.
 func (w *connection) flush() bool {
 	failed := false
 	err := w.raw.Write(func(uintptr) bool {
@@ -170,8 +170,8 @@ func (w *connection) handed() uint64 {
 	return w.taken - uint64(len(w.rest))
 }
 
-// ended says whether the collector has ended the connection in order. After a reset that a write was told of, reading finds an end too; a
-// write behind an end in order gets EPIPE.
+// ended reports whether the collector has ended the connection in order. After a reset that a write returned, reading
+// finds an end too; a write behind an end in order gets EPIPE.
 func (w *connection) ended() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -185,7 +185,7 @@ func (w *connection) fault() error {
 	return w.err
 }
 
-// release has writes no longer wait for the collector: the handshake is over.
+// release makes writes no longer wait for the collector: the handshake is over.
 func (w *connection) release() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -156,7 +156,7 @@ func (x *Exporter) Status() []Status {
 	return slices.Clip(all)
 }
 
-// Close tells the collectors a last time what was lost, and ends the sessions.
+// Close sends the collectors a last time what was lost, and ends the sessions.
 func (x *Exporter) Close(now meter.Instant) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

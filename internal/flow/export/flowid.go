@@ -6,12 +6,12 @@ import (
 	"heddle/internal/flow"
 )
 
-// flowIDBits is how many bits of a flowId tell flows apart that began in the same millisecond. The others are the start,
-// which has room until the year 2109.
+// flowIDBits is how many bits of a flowId distinguish flows that began in the same millisecond. The other bits are
+// the start; they suffice until the year 2109.
 const flowIDBits = 22
 
-// flowID names a flow at the port of that number, in all its records, also those of the next agent: when it began in
-// milliseconds since 1970, and in the low bits a sum of what it is told by.
+// flowID is the identity of a flow at the port of that number, in all its records, also those of the next agent: its
+// start in milliseconds since 1970, and in the low bits a sum of the fields of its key.
 func flowID(k *flow.Key, port uint32, start int64) uint64 {
 	word := binary.LittleEndian.Uint64
 	h := uint64(0)

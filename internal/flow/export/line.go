@@ -37,7 +37,7 @@ func (l *line) send(p parcel) parcel {
 	if err != nil {
 		p.end++ // more than will ever be confirmed
 		l.failed = true
-		if l.wire.fault() == nil { // else who reads is told
+		if l.wire.fault() == nil { // otherwise the reader is woken
 			l.wire.abort()
 		}
 	}
@@ -50,7 +50,7 @@ func (l *line) room() bool {
 	return room && !l.leaving && !l.failed
 }
 
-// flush hands the kernel what it had no room for, and then what waits behind it, until the session is over.
+// flush hands the kernel what it did not take before, and then what waits behind it, until the session is over.
 func (l *line) flush(s *stream) {
 	for {
 		select {

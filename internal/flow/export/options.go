@@ -25,7 +25,7 @@ const (
 	idSamplingInterval
 )
 
-// Values of what options records are about: there is one metering process in an agent and one exporting process for each collector.
+// Scopes of options records: there is one metering process in an agent and one exporting process for each collector.
 const (
 	meteringProcess  = 1
 	countBased       = 1 // selectorAlgorithm: systematic count-based sampling (RFC 5477 §8.2.3)
@@ -47,8 +47,9 @@ func fixed(s string, n int) []byte {
 	return append([]byte(s), make([]byte, n-len(s))...)
 }
 
-// optionsTemplates are what is told besides flows: who exports; how much was exported (RFC 7011 §4.1); what the kernel could not record, in
-// all (§4.2) and at each point; what this collector was not sent (§4.3); how packets were sampled (RFC 5476 §6.5.2); what ports are called.
+// optionsTemplates are what is exported besides flows: who exports; how much was exported (RFC 7011 §4.1); what the
+// kernel could not record, in all (§4.2) and at each point; what this collector was not sent (§4.3); how packets were
+// sampled (RFC 5476 §6.5.2); the names of ports.
 func optionsTemplates() ([]*ipfix.Template, error) {
 	var all []*ipfix.Template
 	for _, o := range []struct {
@@ -106,8 +107,8 @@ func (o *optionsOf) record(id uint16, values ...any) {
 	o.err = errors.Join(o.err, o.add(t, rec))
 }
 
-// sampling tells how packets were sampled, twice. Collectors are known that read the interval alone, or take
-// samplingPacketInterval for it unless the interval comes before it in the same message; and that do not know the interval
+// sampling describes twice how packets were sampled. Some collectors read the interval alone, or take
+// samplingPacketInterval for it unless the interval comes before it in the same message; others ignore the interval
 // when there is an algorithm beside it.
 func (o *optionsOf) sampling(domain uint64, left int) {
 	space := uint64(max(0, left))

@@ -37,7 +37,7 @@ func (s *session) export(now meter.Instant, records []flow.Record) {
 	s.listen(now)
 }
 
-// record gets room for a record in a message, nil when the collector can't be sent any.
+// record reserves space for a record in a message, nil if the collector can't be sent any.
 func (s *session) record(t *ipfix.Template, now meter.Instant) []byte {
 	for range 2 {
 		if s.status.State != Sending && s.stream == nil {
@@ -54,7 +54,7 @@ func (s *session) record(t *ipfix.Template, now meter.Instant) []byte {
 	return nil
 }
 
-// manySince says whether so many messages were sent since the templates that they have to be sent again (S70).
+// manySince reports whether so many messages were sent since the templates that these must be sent again (S70).
 func (s *session) manySince() bool {
 	n := s.x.c.TemplateMessages
 	return n > 0 && s.messages >= n && s.stream == nil // over TCP what was sent has arrived
@@ -118,7 +118,8 @@ func (s *session) push(now meter.Instant) {
 	}
 }
 
-// shorten has messages keep to the MTU that the kernel has learned of the path. What is under way goes out as it is: the kernel divides it.
+// shorten makes messages keep to the MTU that the kernel has learned of the path. Messages under way go out as they
+// are: the kernel divides them.
 func (s *session) shorten() {
 	if s.b.Len() > 0 {
 		return // the next refusal, or opening, will
@@ -158,7 +159,7 @@ func (s *session) templates() []*ipfix.Template {
 	return all
 }
 
-// tellOptions sends the options, and the next of the ports' names. They tell of everything that was sent before.
+// tellOptions sends the options, and the next of the ports' names. The options count everything that was sent before.
 func (s *session) tellOptions(now meter.Instant) {
 	o := optionsOf{templates: s.x.options, add: func(t *ipfix.Template, rec []byte) error {
 		return s.add(now, func() error { return s.b.Append(t, rec) })

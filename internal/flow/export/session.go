@@ -25,26 +25,26 @@ type session struct {
 	lostBefore Loss
 
 	stream    *stream // the way of messages over TCP and TLS; nil over UDP, for which what follows is
-	sessions  int     // of the stream, whose collector was told the ports' names
+	sessions  int     // of the stream whose collector has the ports' names
 	socket    *socket
 	b         *ipfix.Builder
-	underWay  Loss           // told of in the message under way
+	underWay  Loss           // reported in the message under way
 	burst     udpbatch.Batch // finished messages that were not sent yet; none when the exporter returns
-	waiting   []sent         // what the messages of the burst tell of
+	waiting   []sent         // the content of the messages of the burst
 	recent    []sent
 	announced time.Duration // when the templates were sent, by meter.Instant.Up
 	fresh     bool          // templates must be sent before anything else
 	messages  int           // since the templates and what goes with them
 	since     time.Duration // of the state, by meter.Instant.Up
 	hold      time.Duration // until when records are kept back though they can't be sent
-	untold    []uint16      // slots of ports whose names are to be told
+	untold    []uint16      // slots of ports whose names must be sent
 	probed    bool          // away, and a message was sent to see whether it is refused
 }
 
 // sent is a message that may still be refused.
 type sent struct {
 	sequence uint32
-	behind   int // so many messages left in one piece with it and behind it
+	behind   int // number of messages that left in one piece with it and behind it
 	loss     Loss
 }
 
@@ -192,7 +192,8 @@ func (s *session) lose(r refusal, tooLong bool) {
 	}
 }
 
-// namesAtOnce bounds how many names of ports are told in a second: with a thousand ports they would overrun a collector's socket.
+// namesAtOnce bounds how many names of ports are sent in a second: with a thousand ports they would overrun a
+// collector's socket.
 const namesAtOnce = 200
 
 // tick does what goes by time: it looks whether a collector is back and sends templates again.

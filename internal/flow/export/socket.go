@@ -15,7 +15,7 @@ import (
 	"heddle/internal/flow/udpbatch"
 )
 
-// socket is a connected UDP socket that tells which of its messages were refused.
+// socket is a connected UDP socket that returns which of its messages were refused.
 type socket struct {
 	conn   *net.UDPConn
 	raw    syscall.RawConn
@@ -109,7 +109,8 @@ func (s *socket) refused() (r refusal, ok bool) {
 	return r, ok
 }
 
-// errorOf reads struct sock_extended_err. What this host says of a message that it did not take, sending it has told already.
+// errorOf reads struct sock_extended_err. Errors of this host itself are ignored: the send call has returned them
+// already.
 func errorOf(oob []byte) unix.Errno {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {

@@ -28,9 +28,10 @@ const (
 	biflowOffset = 50
 )
 
-// standard is the shape of public elements: a template for each of IPv4 and IPv6 with ports, with ICMP and with neither, one for what is
-// told by MACs alone, and all of them for one direction and for both. TCP flags have one byte (RFC 7125 allows it), since
-// collectors are known that read no other; records with a flag beyond that byte have templates of their own.
+// standard is the shape of public elements: a template for each of IPv4 and IPv6 with ports, with ICMP and with
+// neither, one for flows identified by MACs alone, and all of them for one direction and for both. TCP flags have one
+// byte (RFC 7125 allows it), since some collectors read no other; records with a flag beyond that byte have templates
+// of their own.
 type standard struct {
 	ether, four, six [2][4]*layout // [both directions][none, ports, ICMP, all flags]
 	all              []*ipfix.Template
@@ -127,7 +128,7 @@ const (
 	protoUDPLite = 136
 )
 
-// kindWithFlags is what the flow has beside its addresses, with the flags of TCP that the record tells of.
+// kindWithFlags is what the flow has beside its addresses, with the TCP flags of the record.
 func kindWithFlags(r *flow.Record) int {
 	kind := kindOf(&r.Key)
 	if kind == withPorts && (r.Delta.TCPFlags > 0xff || r.Reverse != nil && r.Reverse.Delta.TCPFlags > 0xff) {

@@ -38,7 +38,7 @@ type stream struct {
 	state  Status   // as of this stream; its Lost is what has come since it was reported
 }
 
-// parcel is a message and what it tells of.
+// parcel is a message and what it contains.
 type parcel struct {
 	bytes   []byte
 	records uint32 // data records: what it adds to the sequence
@@ -73,8 +73,8 @@ const (
 	streamMessage = 16_000
 	// mostQueued bounds the memory that messages take until they are confirmed: records of 20,000 to 40,000 flows.
 	mostQueued = 4 << 20
-	// unread is how much a collector's host may have confirmed that the collector has not read: what Linux has room for in a socket's
-	// buffer, unless it is set otherwise.
+	// unread is how much a collector's host may have confirmed that the collector has not read: the size of a
+	// socket's buffer in Linux, unless it is set otherwise.
 	unread = 6 << 20
 )
 
@@ -88,7 +88,7 @@ func newStream(ctx context.Context, x Config, to Collector, names *resolver, tem
 	return s
 }
 
-// add takes over a message; false when there is no room for it. b is copied.
+// add takes over a message; false if the queue is full. b is copied.
 func (s *stream) add(b []byte, records int, loss Loss) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *stream) add(b []byte, records int, loss Loss) bool {
 	return true
 }
 
-// advance hands the session what it has room for; s.mu is held.
+// advance hands the session as much as it takes; s.mu is held.
 func (s *stream) advance() {
 	l := s.line
 	if l == nil {
@@ -117,7 +117,7 @@ func (s *stream) advance() {
 		s.queue = s.queue[1:]
 		s.flight = append(s.flight, l.send(p))
 	}
-	s.queue = nil // its array has no room in front
+	s.queue = nil // its array has no space in front
 }
 
 // settle takes in what the collector's host has confirmed; s.mu is held.
@@ -232,7 +232,7 @@ func (s *stream) end(l *line, why error) error {
 	return why
 }
 
-// takeBack has what was not confirmed sent again. sure: what was confirmed was read, and nothing else was; s.mu is held.
+// takeBack queues what was not confirmed to be sent again. sure: exactly what was confirmed was read; s.mu is held.
 func (s *stream) takeBack(sure bool) {
 	again := make([]parcel, 0, len(s.flight)+len(s.queue))
 	for _, p := range s.flight {
@@ -355,7 +355,8 @@ func lookupFault(err error) error {
 	return fmt.Errorf("look the name up: %w", err)
 }
 
-// follow has the session begin anew when the collector's name has another address, or the TLS files have changed and can be used.
+// follow makes the session begin anew when the collector's name has another address, or the TLS files have changed
+// and can be used.
 func (s *stream) follow() {
 	s.mu.Lock()
 	l := s.line

@@ -58,8 +58,8 @@ func (s *session) sync() {
 	}
 }
 
-// tickStream does what goes by time: it tells the options at the beginning of a session and again, and looks whether a session should begin
-// anew.
+// tickStream does the work that goes by time: it sends the options at the beginning of a session and again, and
+// checks whether a session should begin anew.
 func (s *session) tickStream(now meter.Instant) {
 	s.sync()
 	if s.stream.follow(); s.status.State != Sending || !s.shape.options() {

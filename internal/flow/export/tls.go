@@ -75,7 +75,7 @@ func (t TLS) config(address string, now time.Time) (*tls.Config, error) {
 	return c, nil
 }
 
-// own reads what this host shows. An error of what is in the key's file does not repeat any of it.
+// own reads this host's certificate and key. An error about the key's file never quotes its content.
 func (t TLS) own(now time.Time) (tls.Certificate, error) {
 	chain, err := readSmall(t.Certificate, false)
 	if err != nil {
@@ -217,7 +217,7 @@ func authorities(t TLS) string {
 	return t.CA
 }
 
-// mostNames bounds what is said of a certificate, which is a stranger's.
+// mostNames bounds how much of a stranger's certificate an error message quotes.
 const mostNames = 5
 
 // namesOf are the names and addresses that a certificate is for.

@@ -7,8 +7,8 @@ import (
 	"heddle/internal/flow/ipfix"
 )
 
-// vds is the shape of vSphere's distributed switches: records of what leaves by a port, of IPv4 and IPv6, in templates
-// 256–259 and 264–268. Templates 260–263 are for traffic in tunnels, which the switch does not have.
+// vds is the shape of vSphere's distributed switches: records of IPv4 and IPv6 frames that leave by a port, in
+// templates 256–259 and 264–268. Templates 260–263 are for traffic in tunnels, which the switch does not have.
 type vds struct {
 	byFamily [2]vdsFamily
 	all      []*ipfix.Template

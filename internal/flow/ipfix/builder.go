@@ -10,8 +10,8 @@ import (
 // ErrFull says that what was to be added does not fit into the message any more: take the message, and add it to the next.
 var ErrFull = errors.New("the message is full")
 
-// MinMessage is the least bound of a Builder, in bytes. It has room for what RFC 7011 §10.3.3 lets an exporter send when it does not
-// know the MTU.
+// MinMessage is the least bound of a Builder, in bytes: the size that RFC 7011 §10.3.3 lets an exporter send when it
+// does not know the MTU.
 const MinMessage = 512 - 28
 
 // Builder makes the messages of one observation domain and one transport session, none longer than it is bound to: templates and
@@ -106,8 +106,8 @@ func (b *Builder) Record(t *Template) []byte {
 	return rec
 }
 
-// Append adds a whole record, of any template. ErrFull when the message has no room for it; another error when it is not a record of the
-// template, or does not fit into an empty message.
+// Append adds a whole record, of any template. It returns ErrFull if the record does not fit; another error if it is
+// not a record of the template, or does not fit into an empty message.
 func (b *Builder) Append(t *Template, record []byte) error {
 	if n, _, err := t.measure(record, nil); err != nil {
 		return fmt.Errorf("record of template %d: %w", t.id, err)
@@ -140,7 +140,7 @@ func (b *Builder) EndSet() { b.closeSet() }
 // leastTemplateRecord is the shortest record of a template set: a withdrawal, or a template without fields.
 const leastTemplateRecord = 4
 
-// Template adds a template. ErrFull when the message has no room for it.
+// Template adds a template. It returns ErrFull if it does not fit.
 func (b *Builder) Template(t *Template) error {
 	record := binary.BigEndian.AppendUint16(make([]byte, 0, t.recordLength()), t.id)
 	record = binary.BigEndian.AppendUint16(record, uint16(len(t.fields)))

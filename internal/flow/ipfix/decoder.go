@@ -28,9 +28,9 @@ const (
 	SCTP = 132
 )
 
-// Session is a transport session, within which template ids and sequence numbers are told apart by observation domain (RFC 7011 §3.4.1,
-// §8). Over UDP a
-// template that did not come in the session is looked for in the exporter's others; see Result.Borrowed. Over TCP a connection that ended is to be forgotten with Decoder.Forget.
+// Session is a transport session; within it, template ids and sequence numbers belong to an observation domain (RFC
+// 7011 §3.4.1, §8). Over UDP a template that did not come in the session is looked for in the exporter's others; see
+// Result.Borrowed. Over TCP, call Decoder.Forget when a connection has ended.
 type Session struct {
 	Protocol            uint8 // TCP, UDP or SCTP
 	Exporter, Collector netip.AddrPort
@@ -78,7 +78,7 @@ type Decoder struct {
 // usage is what a session takes.
 type usage struct{ domains, cost int }
 
-// greedy says when a session is: when it uses more than one part in so many of a limit.
+// greedy is the fraction of a limit above which a session counts as greedy: one part in so many.
 const greedy = 8
 
 type domainKey struct {
@@ -175,7 +175,7 @@ func (d *Decoder) Decode(from Session, at time.Time, message []byte, visit func(
 	return m.result, err
 }
 
-// checkSets tells whether the lengths of message and sets are those of the bytes.
+// checkSets reports whether the lengths of message and sets match the bytes.
 func checkSets(h Header, message []byte) error {
 	if h.Length != len(message) {
 		return faultAt(2, "the message says it has %d bytes, and there are %d", h.Length, len(message))

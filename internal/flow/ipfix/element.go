@@ -9,7 +9,7 @@ import (
 
 //go:generate go run ./gen registry/ipfix-information-elements.csv registry/enterprise-elements.csv elements_gen.go
 
-// Enterprise numbers (PEN) that tell apart who defined an element.
+// Enterprise numbers (PEN): who defined an element.
 const (
 	IANA    = 0     // elements of the public registry
 	VMware  = 6876  // elements of the vds record shape
@@ -84,7 +84,8 @@ func (t Type) Lengths() (least, greatest int) {
 	return 0, Variable - 1
 }
 
-// fits tells whether a field of the type may have the length. A float64 is either a double or, reduced, a single (RFC 7011 §6.2).
+// fits reports whether a field of the type may have the length. A float64 is either a double or, reduced, a single
+// (RFC 7011 §6.2).
 func (t Type) fits(length uint16) bool {
 	least, greatest := t.Lengths()
 	if length == Variable {

@@ -87,8 +87,8 @@ func AppendVariable[T string | []byte](b []byte, v T) []byte {
 // ntpEpoch is how many seconds 1900, the epoch of RFC 7011 §6.1.9, is before 1970.
 const ntpEpoch = 2208988800
 
-// NTP is a time as dateTimeMicroseconds and dateTimeNanoseconds have it (RFC 7011 §6.1.9, §6.1.10): seconds since 1900 in the upper
-// 32 bits and their 2⁻³² parts in the lower.
+// NTP is a time in the form of dateTimeMicroseconds and dateTimeNanoseconds (RFC 7011 §6.1.9, §6.1.10): seconds since
+// 1900 in the upper 32 bits and their 2⁻³² parts in the lower.
 func NTP(t time.Time) uint64 {
 	return uint64(uint32(t.Unix()+ntpEpoch))<<32 | uint64(t.Nanosecond())<<32/1_000_000_000
 }

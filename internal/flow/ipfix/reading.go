@@ -138,7 +138,7 @@ func (m *reading) keep(t *Template) {
 	m.charge(m.domain, t.cost())
 }
 
-// room tells whether a template of that cost may be kept, for which other domains may have to go.
+// room reports whether a template of that cost may be kept; for that, templates of other domains may be dropped.
 func (m *reading) room(cost int) bool {
 	for m.cost+cost > m.limits.Fields {
 		victim := m.victim(func(u *usage) bool {
@@ -162,7 +162,8 @@ func (m *reading) forget(id uint16) {
 	}
 }
 
-// withdraw takes back a template, or with the id of the set all of its kind (RFC 7011 §8.1). Over UDP that is to be ignored (§8.4).
+// withdraw removes a template, or with the id of the set all of its kind (RFC 7011 §8.1). Over UDP withdrawals are
+// ignored (§8.4).
 func (m *reading) withdraw(set, id uint16) {
 	if m.domain.key.session.Protocol == UDP {
 		return

@@ -29,9 +29,9 @@ const (
 	largestGap = 1 << 24
 )
 
-// Message takes in a message's sequence number and its number of data records, and returns how many more records are lost: a negative
-// number when it had been taken for lost. What cannot be counted (a set without template) is said by complete = false: the
-// next message is then taken as it is.
+// Message takes a message's sequence number and its number of data records, and returns how many more records are
+// lost: a negative number if the message had been counted as lost. complete is false if the records cannot be counted
+// (a set without template): then the next message's number is accepted as it is.
 func (s *Sequence) Message(sequence uint32, records int, complete bool) int64 {
 	end := sequence + uint32(records)
 	step := sequence - s.next

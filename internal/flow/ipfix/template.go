@@ -41,8 +41,9 @@ func (f Field) Element() Element {
 	return e
 }
 
-// Fields makes fields of the names of registered elements. "octetDeltaCount" is as long as its type, "octetDeltaCount/4" as said
-// (reduced-size encoding, RFC 7011 §6.2; the length of strings and bytes), "interfaceName" of variable length.
+// Fields makes fields of the names of registered elements. "octetDeltaCount" is as long as its type,
+// "octetDeltaCount/4" has the given length (reduced-size encoding, RFC 7011 §6.2; the length of strings and bytes),
+// "interfaceName" has variable length.
 func Fields(names ...string) ([]Field, error) {
 	fields := make([]Field, 0, len(names))
 	for _, spec := range names {
@@ -90,7 +91,7 @@ func NewOptionsTemplate(id uint16, scope int, fields ...Field) (*Template, error
 	return newChecked(id, scope, fields)
 }
 
-// newChecked makes a template that is to be sent.
+// newChecked makes a template for sending.
 func newChecked(id uint16, scope int, fields []Field) (*Template, error) {
 	if id < firstDataSet {
 		return nil, fmt.Errorf("template %d: want an id of 256 or more", id)
@@ -133,7 +134,7 @@ func compile(id uint16, scope int, fields []Field) *Template {
 // ID is the number of the template, and of the data sets that follow it: 256–65535.
 func (t *Template) ID() uint16 { return t.id }
 
-// Options tells whether it is an options template.
+// Options reports whether it is an options template.
 func (t *Template) Options() bool { return t.scope > 0 }
 
 // Scope is how many of the first fields are the scope of an options template; 0 for another.
@@ -148,7 +149,7 @@ func (t *Template) Field(i int) Field { return t.fields[i] }
 // RecordLength is the length of a record in bytes, the least one when fields are variable.
 func (t *Template) RecordLength() int { return t.length }
 
-// Variable tells whether a field has variable length, so that records are made by Append and not by Record.
+// Variable reports whether a field has variable length, so that records are made by Append and not by Record.
 func (t *Template) Variable() bool { return t.variable }
 
 // Index is the place of the first field with the element, -1 when there is none.
@@ -161,7 +162,7 @@ func (t *Template) Index(pen uint32, id uint16) int {
 	return -1
 }
 
-// same tells whether both templates lay out records alike.
+// same reports whether both templates lay out records alike.
 func (t *Template) same(o *Template) bool {
 	return t.scope == o.scope && slices.Equal(t.fields, o.fields)
 }

@@ -4,7 +4,7 @@ package meter
 type chunk struct {
 	live     int32
 	reserved bool
-	idle     uint8 // for how many calls of giveBack it has had its room for nothing
+	idle     uint8 // number of calls of giveBack in which it was not needed
 }
 
 // keepIdle is for how many calls of giveBack, one a second, a chunk keeps its room when no entry in it is in use: where flows come and go all the

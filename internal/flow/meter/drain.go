@@ -42,8 +42,8 @@ func (m *Meter) drain(now Instant) error {
 	return errors.Join(errs...)
 }
 
-// leave has the flows of points that are gone be ended: those from before the drain that the source did not name when it began, unless their slots have
-// other ports since.
+// leave ends the flows of points that are gone: those from before the drain that the source did not name when it
+// began, unless their slots belong to other ports since.
 func (m *Meter) leave(before, points flow.Points) {
 	m.gone = nil
 	if len(before) == len(points) { // before has all of points
@@ -66,7 +66,7 @@ func (m *Meter) look(now Instant) {
 	}
 }
 
-// state is what there is to tell of a switch besides its records.
+// state is what can be reported about a switch besides its records.
 func (m *Meter) state(k *kept) State {
 	s := State{Points: flow.Points{}, Statistics: k.statistics(), Sampling: k.table.set.Sampling}
 	for slot, p := range m.points {
@@ -125,8 +125,8 @@ func (m *Meter) fold(b flow.Batch, now Instant) error {
 	return nil
 }
 
-// foldRun adds what comes next in the batch and belongs to the same switch, and returns where that ends. What has no room becomes
-// records.
+// foldRun adds the next part of the batch that belongs to the same switch, and returns where it ends. What does not
+// fit into the table becomes records.
 func (m *Meter) foldRun(k *kept, b flow.Batch, i int, now Instant) int {
 	t := k.table
 	t.mu.Lock()
@@ -200,7 +200,7 @@ func (m *Meter) emit(k *kept, now Instant, records []flow.Record) {
 	}
 }
 
-// count counts what is told.
+// count counts what is reported.
 func (s *Statistics) count(records []flow.Record) {
 	for i := range records {
 		s.InRecords.addRecord(&records[i])

@@ -3,14 +3,14 @@ package meter
 // groupEntries is how many entries have a bound together of when one of them is due: 8 lines of a processor's cache.
 const groupEntries = 128
 
-// setDue notes when an entry in use is to be looked at.
+// setDue sets when an entry in use must be looked at.
 func (t *table) setDue(i int, at tick) {
 	t.due.s[i] = at
 	low := &t.low.s[i/groupEntries]
 	*low = min(*low, at)
 }
 
-// look has every entry be looked at anew, after the timeouts have changed. The lock is held.
+// look marks every entry to be looked at again after the timeouts have changed. The lock is held.
 func (t *table) look() {
 	for i, d := range t.due.s {
 		if d != 0 {
@@ -19,7 +19,7 @@ func (t *table) look() {
 	}
 }
 
-// lookAt has the entries of some slots be looked at anew.
+// lookAt marks the entries of some slots to be looked at again.
 func (t *table) lookAt(slots map[uint16]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,7 +79,7 @@ func (t *table) collectGroup(from, end int, now tick, limit int, gone map[uint16
 	var partners [groupEntries]uint32
 	t.aheadOfExamining(found[:n], &partners)
 	for k, i := range found[:n] {
-		if t.due.s[i] > now { // told of meanwhile, with its partner
+		if t.due.s[i] > now { // reported meanwhile, together with its partner
 			continue
 		}
 		if len(to.items) == limit {

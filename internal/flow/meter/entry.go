@@ -36,9 +36,9 @@ const inUse = 2
 // slot is what is known of a flow after some batch.
 type slot struct {
 	packets, bytes, frameBytes             uint64 // since the start
-	sentPackets, sentBytes, sentFrameBytes uint64 // of these, what the record before said
+	sentPackets, sentBytes, sentFrameBytes uint64 // of these, those that earlier records reported
 	last                                   int64  // ms since 1970: the last packet
-	deltaFirst                             int64  // ms since 1970: the first packet that no record told of
+	deltaFirst                             int64  // ms since 1970: the first packet that no record has reported
 	batch                                  uint64 // number of the batch that was added last
 	seen                                   tick   // the last packet, rounded up
 	reported                               tick   // the record before, or the start
@@ -65,7 +65,7 @@ func (e *entry) current() *slot { return &e.slots[e.head.Load()&1] }
 // start is when the flow began, in ms since 1970.
 func (e *entry) start() int64 { return int64(e.head.Load() >> 2) }
 
-// change has f write the entry's next content, which begins as a copy of the present one.
+// change lets f write the entry's next content, which begins as a copy of the present one.
 func (e *entry) change(f func(*slot)) {
 	head := e.head.Load()
 	next := &e.slots[head&1^1]
@@ -131,13 +131,13 @@ func (s *slot) add(c *flow.Counts, batch uint64, seen tick) {
 	s.batch, s.seen = batch, max(s.seen, seen)
 }
 
-// sent notes that a record told of everything there is.
+// sent notes that everything so far has been reported.
 func (s *slot) sent(now tick) {
 	s.sentPackets, s.sentBytes, s.sentFrameBytes = s.packets, s.bytes, s.frameBytes
 	s.reported = now
 }
 
-// unsent is whether there is something that no record told of.
+// unsent reports whether there is something that no record has reported.
 func (s *slot) unsent() bool { return s.packets > s.sentPackets }
 
 func (s *slot) total(start int64) flow.Counts {
@@ -145,7 +145,7 @@ func (s *slot) total(start int64) flow.Counts {
 		In: s.in, Out: s.out, TCPFlags: s.flags, TOS: s.tos, MinTTL: s.minTTL, MaxTTL: s.maxTTL}
 }
 
-// delta is what no record told of. Without a packet it is empty at the time of the last one.
+// delta is what no record has reported yet. Without a packet it is empty, at the time of the last one.
 func (s *slot) delta(start int64) flow.Counts {
 	last := max(s.last, start)
 	if !s.unsent() {

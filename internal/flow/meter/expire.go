@@ -12,7 +12,8 @@ const (
 	rstFlag = 1 << 2
 )
 
-// quiet is how long nothing must be seen after a FIN or RST until a flow counts as ended: what is still on its way belongs to it.
+// quiet is how long no packet must be seen after a FIN or RST until a flow counts as ended: packets that are still on
+// their way belong to it.
 const quiet = tick(2 * time.Second / tickLength)
 
 // expiry is what is to happen to a flow next.
@@ -27,8 +28,9 @@ func (t *table) expiry(s *slot, now tick) expiry {
 	return t.next(s.seen, s.reported, s.unsent(), s.flags&(finFlag|rstFlag) != 0, now)
 }
 
-// next decides when a flow's next record is due: idleTimeout after the last packet the flow ends (S64); while it lasts, what was counted is told
-// every activeTimeout (S65), and when nothing was, the next time to tell is one activeTimeout later.
+// next decides when a flow's next record is due. The flow ends idleTimeout after its last packet (S64). While it
+// lasts, its counts are reported every activeTimeout (S65); if nothing was counted, the next record is due one
+// activeTimeout later.
 func (t *table) next(seen, reported tick, unsent, finished bool, now tick) expiry {
 	idle := expiry{at: seen + ticks(t.set.IdleTimeout), reason: flow.IdleTimeout, end: true}
 	if finished && quiet < ticks(t.set.IdleTimeout) {
@@ -47,7 +49,7 @@ func (t *table) next(seen, reported tick, unsent, finished bool, now tick) expir
 
 func ticks(d time.Duration) tick { return max(1, tick(d/tickLength)) }
 
-// expired is a record that is due, and the entries it tells of.
+// expired is a record that is due, and the entries it reports.
 type expired struct {
 	first, second int // entries; second is -1 in a record of one direction
 	end           bool
@@ -118,7 +120,7 @@ func (t *table) settle(items []expired, now tick) {
 	}
 }
 
-// goOn notes that an entry, unless it is -1, was told of, and that there will be more of it.
+// goOn notes that an entry, unless it is -1, was reported and that its flow goes on.
 func (t *table) goOn(i int, now tick) {
 	if i < 0 {
 		return
@@ -128,7 +130,7 @@ func (t *table) goOn(i int, now tick) {
 	t.setDue(i, max(1, t.expiry(e.current(), now).at))
 }
 
-// harvest is records with the entries they tell of. It is used again and again, so that expiry makes no garbage.
+// harvest is records with the entries they report. It is reused, so that expiry makes no garbage.
 type harvest struct {
 	items   []expired
 	records []flow.Record

@@ -145,7 +145,8 @@ func mapFile(f *os.File, n int) (*file, error) {
 		entries: unsafe.Slice((*entry)(unsafe.Pointer(&mem[headerRoom])), chunks*chunkEntries)}, nil
 }
 
-// reserve has the file system promise the room, for a write into a mapping without room would kill the process.
+// reserve makes the file system reserve the space: a write into a mapping that the disk has no space for would kill
+// the process.
 func (t *file) reserve(offset, length int64) error {
 	err := unix.Fallocate(int(t.f.Fd()), 0, offset, length)
 	if errors.Is(err, unix.EOPNOTSUPP) {
@@ -161,7 +162,7 @@ func chunkAt(chunk int) (offset, length int64) {
 	return headerRoom + int64(chunk)*chunkEntries*entrySize, chunkEntries * entrySize
 }
 
-// reserveChunk gets room for a chunk of entries; they are free.
+// reserveChunk reserves space for a chunk of entries; they are free.
 func (t *file) reserveChunk(chunk int) error { return t.reserve(chunkAt(chunk)) }
 
 // giveBack returns a chunk's room, all of whose entries are free.

@@ -18,8 +18,8 @@ import (
 // Options are what a Meter is given once.
 type Options struct {
 	Dir string // of the agent: it should be on a tmpfs and not survive a restart of the host
-	// Origin names the kernel's tables: batches are numbered anew when it changes. At least the host's boot ID, better with what tells
-	// tables apart that were made one after the other.
+	// Origin identifies the kernel's tables: batches are numbered anew when it changes. It is at least the host's
+	// boot ID, and better also distinguishes tables that were made one after the other.
 	Origin string
 	Source flow.Source
 	Log    *slog.Logger
@@ -141,7 +141,7 @@ func (m *Meter) Configure(now Instant, switches map[string]Switch) error {
 	return errors.Join(errs...)
 }
 
-// end tells of every flow of the switch a last time.
+// end reports every flow of the switch a last time.
 func (m *Meter) end(k *kept, now Instant) {
 	k.table.stop(true)
 	for m.reap(k, now, slice, nil) > 0 {
@@ -149,7 +149,7 @@ func (m *Meter) end(k *kept, now Instant) {
 	k.table.stop(false)
 }
 
-// Step does what is to be done now and says how long to wait until it is called again, at most.
+// Step does the work that is due and returns how long to wait, at most, until the next call.
 func (m *Meter) Step(now Instant) (time.Duration, error) {
 	var err error
 	if m.rounds.due(now) {
@@ -168,7 +168,7 @@ func (m *Meter) Step(now Instant) (time.Duration, error) {
 	return max(wait, 0), errors.Join(err, m.tidy())
 }
 
-// forget drops the points that are gone, when the last of their flows was told of.
+// forget drops the points that are gone when the last of their flows has been reported.
 func (m *Meter) forget() error {
 	if len(m.gone) == 0 {
 		return nil
@@ -185,7 +185,7 @@ const (
 	mostPause = 50 * time.Millisecond
 )
 
-// nextPause is how long to wait for exporters that took so many records, behind a pause.
+// nextPause is how long to wait for exporters that took this many records, after a pause.
 func nextPause(before time.Duration, made int) time.Duration {
 	if made > 0 {
 		return retry
@@ -193,8 +193,8 @@ func nextPause(before time.Duration, made int) time.Duration {
 	return min(max(2*before, retry), mostPause)
 }
 
-// Stop drains a last time, tells of every flow a last time as fast as the exporters take it, and lets go of the files. What ctx leaves no
-// time for stays in them, for the next agent.
+// Stop drains a last time, reports every flow a last time as fast as the exporters take it, and closes the files.
+// What ctx leaves no time for stays in them, for the next agent.
 func (m *Meter) Stop(ctx context.Context, clock func() (Instant, error)) error {
 	defer m.release()
 	now, err := clock()

@@ -1,8 +1,8 @@
 package meter
 
-// outside remembers the flows that found no room in the table, for the drain under way and the one before. Each is a
-// bit, so that many of them need no more memory than few. Two flows that share a bit count as one: with as many flows
-// as a round should bring, that is one in thirty.
+// outside remembers the flows that did not fit into the table, for the present drain and the one before. Each flow is
+// one bit, so that many flows need no more memory than few. Two flows that share a bit count as one: with as many
+// flows as a round should bring, that is one in thirty.
 type outside struct {
 	now, before *bitmap // nil: none
 }

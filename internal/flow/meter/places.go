@@ -35,7 +35,7 @@ func (p *places) take() (int, bool) {
 	return 0, false
 }
 
-// next lists the entries that are taken next, as many as there is room for, and returns how many.
+// next lists the entries that are taken next, as many as fit, and returns how many.
 func (p *places) next(to []int32) (n int) {
 	for f := p.from; f < len(p.full) && n < len(to); f++ {
 		for free := ^p.full[f]; free != 0 && n < len(to); free &= free - 1 {

@@ -13,8 +13,8 @@ import (
 	"heddle/internal/host/ownfile"
 )
 
-// pointsFile keeps whose slots those in the tables are, so that an agent that comes later tells what was counted at a port as that
-// port's, though its slot has another meanwhile.
+// pointsFile records which port each slot in the tables belongs to, so that a later agent reports what was counted at
+// a port as that port's, even if its slot belongs to another port meanwhile.
 const pointsFile = "flows.points.json"
 
 func readPoints(dir string) (flow.Points, error) {
@@ -142,8 +142,8 @@ func (m *Meter) observed(k *kept) bool {
 	return false
 }
 
-// Points are the observation points, also those that have gone and whose flows are still to be told of. Any goroutine may call it; what
-// it returns is not to be changed.
+// Points are the observation points, also those that are gone and whose flows are not reported yet. Any goroutine may
+// call it; the result must not be changed.
 func (m *Meter) Points() flow.Points {
 	m.mu.Lock()
 	defer m.mu.Unlock()

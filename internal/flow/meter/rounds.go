@@ -3,8 +3,8 @@ package meter
 import "time"
 
 const (
-	// perRound is how many flows a round should bring that were not there before: so many are in the kernel's tables at a time, and are found in a
-	// processor's cache when they are taken out.
+	// perRound is the number of new flows that a round should bring: as many are in the kernel's tables at a time,
+	// and they are found in a processor's cache when they are taken out.
 	perRound = 4096
 	// shortestRound bounds what drains cost: each waits for the kernel, and looks at every table.
 	shortestRound = 50 * time.Millisecond
@@ -35,7 +35,7 @@ func (r *rounds) due(now Instant) bool { return !r.began || now.Up-r.drained >= 
 // wait is how long it is until then.
 func (r *rounds) wait(now Instant) time.Duration { return r.drained + r.length - now.Up }
 
-// over notes a drain that brought so many new flows. Behind one that failed the next is not sooner than usual.
+// over notes a drain that brought this many new flows. After a failed drain the next is not sooner than usual.
 func (r *rounds) over(now Instant, every time.Duration, begun int, failed bool) {
 	if failed || !r.began {
 		r.length = every

@@ -11,11 +11,11 @@ import (
 
 // Settings are how the flows of one switch are kept (docs/reference/configuration.md).
 type Settings struct {
-	ActiveTimeout time.Duration // 60 s to 3600 s: a flow that lasts is told of this often
+	ActiveTimeout time.Duration // 60 s to 3600 s: a flow that lasts is reported this often
 	IdleTimeout   time.Duration // 10 s to 600 s: a flow ends this long after its last packet
 	MaxFlows      int           // how many flows have an entry at most; 256 bytes each, and 20 outside the file
-	Biflow        bool          // tell of both directions of a conversation in one record (RFC 5103)
-	Sampling      int           // what the kernel was told: N packets are left out after each that is counted; for those who are told of it
+	Biflow        bool          // report both directions of a conversation in one record (RFC 5103)
+	Sampling      int           // what the kernel does: N packets are left out after each that is counted; for the reports
 	InternalOnly  bool          // export only what came in and went out at ports of this host that are no uplinks (S68)
 }
 
@@ -60,11 +60,12 @@ type Exporter interface {
 	// Export sends records, or counts them as lost: when it returns, they are nobody else's. The records and what they point to are
 	// valid until then. points are the observation points of their slots.
 	Export(now Instant, points flow.Points, records []flow.Record)
-	// Tick is called once in Options.Every, after a drain, for what goes out by time. state tells what there is to tell besides records.
+	// Tick is called once in Options.Every, after a drain, for what is sent by time. state is what can be reported
+	// besides records.
 	Tick(now Instant, state func() State)
 }
 
-// State is what an exporter may tell of a switch besides its records.
+// State is what an exporter may report about a switch besides its records.
 type State struct {
 	Points     flow.Points // of the switch
 	Losses     []flow.Loss // what the kernel could not record at them
@@ -76,12 +77,12 @@ type State struct {
 type Statistics struct {
 	Flows    int // that have an entry at present
 	MaxFlows int
-	// Folded is what came from the kernel's tables, InRecords what was told of it; the difference is in entries and will be told. What an
-	// agent before this one folded is only in InRecords.
+	// Folded is what came from the kernel's tables, InRecords what was reported of it; the difference is in entries
+	// and will be reported. What an earlier agent folded is only in InRecords.
 	Folded, InRecords Sum
-	// Excluded is what of InRecords internalFlowsOnly kept from the exporter.
+	// Excluded is the part of InRecords that internalFlowsOnly kept from the exporter.
 	Excluded Sum
-	// Overflow is what of InRecords was told at once, since the table had no room.
+	// Overflow is the part of InRecords that was reported at once because the table was full.
 	Overflow Sum
 	// Records is how many were made.
 	Records uint64

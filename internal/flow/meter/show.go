@@ -91,7 +91,7 @@ const (
 	ByPackets
 )
 
-// Sampler tells the rates of flows between two of its samples. While it is kept it costs 32 bytes a flow.
+// Sampler computes the rates of flows between two of its samples. While it is kept it costs 32 bytes a flow.
 type Sampler struct {
 	m  *Meter
 	mu sync.Mutex
@@ -106,7 +106,7 @@ type sample struct {
 	packets, frameBytes uint64
 }
 
-// NewSampler makes a sampler. Its first sample tells means since the flows began.
+// NewSampler makes a sampler. Its first sample gives means since the flows began.
 func (m *Meter) NewSampler() *Sampler { return &Sampler{m: m, before: map[string][]sample{}} }
 
 // Top are the n flows with the highest rates since the sample before, of those that keep accepts (nil accepts all), and how many it

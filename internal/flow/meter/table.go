@@ -37,9 +37,9 @@ type table struct {
 	outside outside
 	cursor  int  // where the search for what is due goes on
 	foreign bool // what is in the file was counted in other kernel tables
-	// stopping: every flow is told of a last time.
+	// stopping: every flow is reported a last time.
 	stopping bool
-	refused  error // why there is no room; logged when it changes
+	refused  error // why the table cannot grow; logged when it changes
 }
 
 // hash is of 32 bits, by a seed that guests cannot know.
@@ -191,7 +191,7 @@ func (t *table) configure(set Settings) error {
 	return t.adopt(f)
 }
 
-// stop has every flow be told of a last time, or ends that.
+// stop begins or ends reporting every flow a last time.
 func (t *table) stop(stopping bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -199,7 +199,7 @@ func (t *table) stop(stopping bool) {
 	t.look()
 }
 
-// tidy finishes what is left when there is no flow any more: the file goes unless flows are to be expected.
+// tidy cleans up when there is no flow any more: the file is removed unless flows are expected.
 func (t *table) tidy(expected bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -254,7 +254,7 @@ func (t *table) room() (int, error) {
 	return i, nil
 }
 
-// refuse tells once why flows get no entry.
+// refuse logs once why flows get no entry.
 func (t *table) refuse(err error) {
 	if t.refused == nil || t.refused.Error() != err.Error() {
 		t.log.Warn("a new flow has no room in the flow table: it is exported at every drain, as flows without resources; "+

@@ -40,7 +40,7 @@ func (m *Meter) Subscribe(n int) *Subscription {
 // Records is where they come.
 func (s *Subscription) Records() <-chan Told { return s.c }
 
-// Lost is how many records had no room since the subscription began: who reads too slowly does not keep the Meter from its work.
+// Lost is how many records did not fit since the subscription began: a slow reader does not hold up the Meter.
 func (s *Subscription) Lost() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *Subscription) Close() {
 	s.w.subs = slices.DeleteFunc(s.w.subs, func(other *Subscription) bool { return other == s })
 }
 
-// tell gives each its own slice of the same records: nobody changes them.
+// tell gives each subscriber its own slice of the same records; the records must not be changed.
 func (w *watchers) tell(name string, points flow.Points, records []flow.Record) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -42,7 +42,7 @@ func (m *matcher) about(id plan.PortID, p place) bool {
 // something that exists neither in the configuration nor among the points whose flows are still kept.
 func (r *Runner) asked(m *matcher, points flow.Points) (note string, err error) {
 	wanted := r.wish()
-	if wanted == nil { // no plan is in force yet
+	if wanted == nil { // no plan is active yet
 		return "", nil
 	}
 	if err := m.named(wanted, points); err != nil {

@@ -34,10 +34,10 @@ type exporter struct {
 
 // ExportOptions are what the export of every switch is made with.
 type ExportOptions struct {
-	Host string // the name of this host: collectors are told whose records they get
+	Host string // the name of this host, which collectors get with the records
 	Dir  string // of the flow tables; what collectors were not sent is written down there, for the agent after this one
 	Log  *slog.Logger
-	// Publish is told what becomes of collectors.
+	// Publish gets the changes of a collector's state.
 	Publish func(event.Event)
 }
 
@@ -125,7 +125,7 @@ func (e *exporter) Tick(now meter.Instant, state func() meter.State) {
 	}
 }
 
-// note writes down what collectors were not sent, and tells what became of them.
+// note saves what collectors were not sent, and reports the changes of their states.
 func (e *exporter) note(now meter.Instant) {
 	all := e.now.Status()
 	if err := e.lost.note(all); err != nil {

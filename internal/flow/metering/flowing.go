@@ -1,5 +1,6 @@
-// Package metering runs the metering of an agent: a goroutine of its own takes what was counted out of the kernel, keeps it, makes records
-// and has them exported, as the plan in force says, and answers who asks for flows. Nothing runs while nothing is metered.
+// Package metering runs the metering of an agent: a goroutine of its own takes the counts out of the kernel, keeps
+// them, makes records and exports them, as the active plan demands, and answers questions about flows. Nothing runs
+// while nothing is metered.
 package metering
 
 import (
@@ -61,7 +62,7 @@ type Runner struct {
 	done     chan struct{}
 
 	wishes sync.Mutex
-	wanted map[string]wish // of the plan in force, by switch; replaced as a whole
+	wanted map[string]wish // of the active plan, by switch; replaced as a whole
 
 	// mu is held by the loop while it changes what follows, and by others who look; never for long.
 	mu      sync.Mutex
@@ -72,7 +73,7 @@ type Runner struct {
 	begun   bool                  // a drain has succeeded
 }
 
-// Start begins; nothing is metered before Settled is told of a plan.
+// Start begins; nothing is metered before Settled gets a plan.
 func Start(o Options) *Runner {
 	if o.Every <= 0 {
 		o.Every = time.Second
@@ -83,8 +84,8 @@ func Start(o Options) *Runner {
 	return r
 }
 
-// Settled takes over what the plan in force says. portGroups are the names of each switch's port groups, those without a port among
-// them. It does not block.
+// Settled takes over the settings of the active plan. portGroups are the names of each switch's port groups, also of
+// those without a port. It does not block.
 func (r *Runner) Settled(p *plan.Plan, portGroups map[string][]string) {
 	wanted := map[string]wish{}
 	for _, sw := range p.Switches {
@@ -120,7 +121,7 @@ func metered(sw *plan.Switch, such func(plan.Monitoring) bool) map[plan.PortID]b
 	return all
 }
 
-// Close takes out of the kernel what was counted, tells of every flow, sends it, and ends.
+// Close takes the counts out of the kernel, reports every flow, sends the records, and ends.
 func (r *Runner) Close() error {
 	close(r.stop)
 	<-r.done
@@ -161,7 +162,7 @@ func (r *Runner) fail(err error) {
 	}
 }
 
-// turn does what is to be done now, and says when the next turn is; below 0: when something else is wanted.
+// turn does the work that is due, and returns when the next turn is; below 0: when it is woken.
 func (r *Runner) turn(changed bool) (time.Duration, error) {
 	m, err := r.open()
 	if err != nil {
@@ -209,8 +210,8 @@ func flows(m *meter.Meter) (n int) {
 	return n
 }
 
-// follow has the meter keep the flows that are wanted. Those of a switch that is metered no longer are ended when what was counted until
-// then has come out of the kernel. configure: also where nothing left.
+// follow makes the meter keep the flows that are wanted. The flows of a switch that is no longer metered are ended
+// when the counts until then have come out of the kernel. configure: also if nothing left.
 func (r *Runner) follow(m *meter.Meter, now meter.Instant, configure bool) error {
 	left, wanted := m.Statistics(), r.wish()
 	var gone []*kept
@@ -252,7 +253,7 @@ func (r *Runner) follow(m *meter.Meter, now meter.Instant, configure bool) error
 	return err
 }
 
-// end tells of every flow a last time.
+// end reports every flow a last time.
 func (r *Runner) end() error {
 	if r.meter == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// wish is what the plan says of a switch.
+// wish is what the plan demands for a switch.
 type wish struct {
 	settings plan.IPFIX
 	metered  map[plan.PortID]bool // ports and uplinks

@@ -15,8 +15,8 @@ import (
 	"heddle/internal/host/ownfile"
 )
 
-// lost is what the collectors of a switch were not sent. It is in a file beside the flow tables, so that collectors are told of it also when the
-// agent is killed before they are back.
+// lost is what the collectors of a switch were not sent. It is in a file beside the flow tables, so that collectors
+// get the numbers even if the agent is killed before they are back.
 type lost struct {
 	file string
 	of   map[export.Collector]export.Loss

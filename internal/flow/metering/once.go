@@ -18,7 +18,7 @@ type once struct {
 	points  flow.Points
 	sum     api.FlowRates
 	seed    maphash.Seed
-	copies  map[uint64]amount // of flows for many by what their copies have in common: the most of them
+	copies  map[uint64]amount // of flows with many copies, by what the copies have in common: the largest of them
 }
 
 // mostCopies bounds what is remembered of flows for many; of those above, every copy counts.
@@ -47,7 +47,7 @@ func (o *once) add(f *meter.Flow) {
 	o.sum.Bits += part.rates.Bits
 }
 
-// part is what of a flow that the filter matches is counted here; false when all of it is counted elsewhere.
+// part is the part of a matching flow that is counted here; false when all of it is counted elsewhere.
 func (o *once) part(f *meter.Flow) (amount, bool) {
 	all := amount{counts(&f.Total), api.FlowRates{Packets: f.PacketRate, Bits: f.BitRate}}
 	switch {

@@ -184,8 +184,9 @@ func parseServices(from io.Reader) services {
 
 func (s services) name(protocol string, port uint16) string { return s[service{protocol, port}] }
 
-// server tells which end of a flow is the server's: the one whose port has a name, else the one with the smaller port; of two that are the
-// same, that with the smaller address. Both directions of a conversation have the same server. back: it is the source.
+// server decides which end of a flow is the server's: the one whose port has a name, else the one with the smaller
+// port; if both are the same, the one with the smaller address. Both directions of a conversation have the same
+// server. back: it is the source.
 func (s services) server(k *flow.Key) (addr netip.Addr, port uint16, back bool) {
 	from, to := endsOf(k)
 	protocol := protocolNames()[k.Protocol]

@@ -7,7 +7,8 @@ import (
 	"heddle/internal/observe/event"
 )
 
-// told publishes what becomes of the collectors of a switch. One that comes and goes all the time is told of now and then.
+// told publishes the state changes of a switch's collectors. A rate limiter holds back a collector that comes and
+// goes all the time.
 type told struct {
 	sw      string
 	publish func(event.Event)
@@ -15,7 +16,7 @@ type told struct {
 	states  map[export.Collector]export.State
 }
 
-// How much is told of one collector.
+// The rate limit of each collector.
 const (
 	toldBurst = 20
 	toldEvery = 30 * time.Second
@@ -25,7 +26,7 @@ func newTold(sw string, publish func(event.Event)) told {
 	return told{sw, publish, event.Limiter[export.Collector]{Burst: toldBurst, Every: toldEvery}, map[export.Collector]export.State{}}
 }
 
-// tell publishes the states that are others than before.
+// tell publishes the states that have changed.
 func (t *told) tell(all []export.Status, now time.Time) {
 	for i := range all {
 		s := &all[i]
@@ -45,5 +46,5 @@ func (t *told) tell(all []export.Status, now time.Time) {
 	}
 }
 
-// forget has all states told anew.
+// forget makes tell publish all states again.
 func (t *told) forget() { clear(t.states) }

@@ -1,19 +1,19 @@
 package udpbatch
 
-// Most datagrams that a Batch should have when it is sent, and most bytes: what two calls' worth of full messages take, far less than
-// a socket's buffers have room for.
+// The most datagrams and bytes that a Batch should have when it is sent: two calls of full messages, far less than a
+// socket's buffer.
 const (
 	MaxDatagrams = 128
 	MaxBytes     = 96 << 10
 )
 
-// Bounds of what the kernel divides.
+// Limits of what the kernel divides.
 const (
 	maxSegments = 64             // UDP_MAX_SEGMENTS of the kernels before 6.9
 	maxRunBytes = 65535 - 20 - 8 // what an IPv4 packet holds
 )
 
-// Batch is datagrams in the order in which they are to be sent. Its zero value is empty. It is for one goroutine.
+// Batch is datagrams in the order in which they are sent. Its zero value is empty. It is for one goroutine.
 type Batch struct {
 	bytes []byte
 	ends  []int // of each datagram, in bytes

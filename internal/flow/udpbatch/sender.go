@@ -39,7 +39,7 @@ type message struct {
 // parts is what a message points to, and how many datagrams it has.
 type parts struct {
 	iovec   unix.Iovec
-	control [3]uint64 // room for a cmsghdr and its content, in the alignment of cmsghdr
+	control [3]uint64 // space for a cmsghdr and its content, in the alignment of cmsghdr
 	count   int
 }
 
@@ -105,7 +105,7 @@ func (s *Sender) Send(b *Batch, stall time.Duration) (n int, err error) {
 	return n, errors.Join(err, s.fragment(false))
 }
 
-// tooLong says whether a datagram of so many bytes was refused for its length.
+// tooLong reports whether a datagram of this many bytes was refused for its length.
 func (s *Sender) tooLong(length int) bool {
 	headers := 40 + 8
 	if s.four {
@@ -162,7 +162,7 @@ func (s *Sender) prepare(b *Batch, n int, runs bool) (messages int) {
 	return messages
 }
 
-// divide has the kernel divide a message into datagrams of a length.
+// divide makes the kernel divide a message into datagrams of a length.
 func (p *parts) divide(m *message, length int) {
 	h := (*unix.Cmsghdr)(unsafe.Pointer(&p.control))
 	h.Level, h.Type = unix.SOL_UDP, unix.UDP_SEGMENT

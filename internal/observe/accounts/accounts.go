@@ -8,7 +8,7 @@ import (
 	"heddle/internal/observe"
 )
 
-// Books is what of a port's counters must add up.
+// Books are the counters of a port that must add up.
 type Books struct {
 	Received, Delivered, Dropped uint64
 	// Host are the frames of the host's own that were looked up, HostFates those of them kept and dropped: the rest left.
@@ -98,7 +98,7 @@ func AtRest(c *observe.Counters) error {
 	return nil
 }
 
-// Better says whether v tells more than w.
+// Better reports whether v is more precise than w.
 func (v Verdict) Better(w Verdict) bool {
 	rank := map[State]int{"": 0, Open: 1, Exact: 2, Broken: 3}
 	if rank[v.State] != rank[w.State] {

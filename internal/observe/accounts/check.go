@@ -59,7 +59,8 @@ func Check(ctx context.Context, r Reader, ports []plan.PortID) ([]Account, error
 	return all, nil
 }
 
-// settle reads the port twice, with nothing in between, and keeps the verdict when it tells more than the one before.
+// settle reads the port twice, with nothing in between, and keeps the verdict if it is more precise than the one
+// before.
 func (a *Account) settle(r Reader) error {
 	first, err := r.Read(a.ID)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Bus keeps the last events and hands them to any number of followers, each at its own speed. A follower that is too slow
-// misses events and is told how many; it never holds up the publisher.
+// Bus keeps the last events and hands them to any number of followers, each at its own speed. A follower that is too
+// slow misses events and gets their number; it never holds up the publisher.
 type Bus struct {
 	mu   sync.Mutex
 	ring []Event

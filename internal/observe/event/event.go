@@ -25,7 +25,7 @@ const (
 	Overdue      Kind = "overdue"       // a port has waited for its guest for more than a minute
 	Awake        Kind = "awake"         // its guest runs here
 	Failover     Kind = "failover"      // ports use another uplink, and why (S42–S48)
-	Applied      Kind = "applied"       // another plan is in force
+	Applied      Kind = "applied"       // another plan is active
 	Neighbour    Kind = "neighbour"     // LLDP or LACP: another device is at the other end of an uplink
 	Collector    Kind = "collector"     // a flow collector is sent records, is away, or its name has no address
 	Adopted      Kind = "adopted"       // a host port took the place of an uplink's device (S81)

@@ -2,23 +2,25 @@ package event
 
 import "time"
 
-// mostKept bounds how many keys a Limiter remembers; those that have been quiet for long are forgotten first.
+// mostKept bounds how many keys a Limiter remembers; those that have been idle longest are forgotten first.
 const mostKept = 8192
 
-// Limiter bounds how much is told about each of many things, so that one of them cannot fill a log or push everything else out of
-// what is kept: Burst at once, and then one every Every. It is for one goroutine; the zero value of the map is ready for use.
+// Limiter limits the rate of reports about each of many keys, so that one of them cannot fill a log or displace
+// everything else: Burst at once, and then one every Every. It is for one goroutine; the zero value of the map is
+// ready for use.
 type Limiter[K comparable] struct {
 	Burst int           // at least 1
 	Every time.Duration // above 0
 	full  map[K]time.Time
 }
 
-// Allow says whether something may be told about key now, and counts it when it may.
+// Allow reports whether something may be reported about key now, and counts it if so.
 func (l *Limiter[K]) Allow(key K, now time.Time) bool {
 	if l.full == nil {
 		l.full = map[K]time.Time{}
 	}
-	// full is when the whole burst is there again: each telling moves it by Every, and it is at most Burst of them away.
+	// full is when the whole burst is available again: each report moves it by Every, and it is at most Burst of them
+	// away.
 	at := l.full[key]
 	if at.Before(now) {
 		at = now
@@ -34,7 +36,8 @@ func (l *Limiter[K]) Allow(key K, now time.Time) bool {
 	return true
 }
 
-// forget drops what has its whole burst again, which is as if it had never been told of; when that is nothing, everything.
+// forget drops the keys that have their whole burst again, which makes no difference for them; if there is none, it
+// drops all keys.
 func (l *Limiter[K]) forget(now time.Time) {
 	for k, at := range l.full {
 		if !at.After(now) {

@@ -13,7 +13,7 @@ type Sender interface {
 	Close() error
 }
 
-// Announcer sends what is to be announced when it is due, in a goroutine of its own. Its socket is open only while something
+// Announcer sends announcements when they are due, in a goroutine of its own. Its socket is open only while something
 // waits.
 type Announcer struct {
 	log  *slog.Logger
@@ -41,7 +41,7 @@ func (n *Announcer) Close() error {
 	return nil
 }
 
-// Change changes what is to be announced.
+// Change changes the set of announcements.
 func (n *Announcer) Change(f func(*Queue)) {
 	n.mu.Lock()
 	f(&n.queue)

@@ -1,5 +1,5 @@
-// Package announce tells the physical network where ports are: RARP frames for their MACs on the uplink they use, and queries
-// towards the ports themselves so that they report their multicast groups on the new path (S47, S49, S50). It
+// Package announce shows the physical network where ports are: RARP frames for their MACs on the uplink they use, and
+// queries towards the ports themselves so that they report their multicast groups on the new path (S47, S49, S50). It
 // builds the frames and decides, as a pure function of time, when each is sent.
 package announce
 
@@ -29,7 +29,7 @@ const (
 	mldQuery       = 130  // RFC 3810 §5.1
 	igmpQuery      = 0x11 // RFC 3376 §4.1
 
-	// How soon receivers shall answer: within 1 s, in tenths of a second for IGMP and in ms for MLD.
+	// The time in which receivers must answer: 1 s, in tenths of a second for IGMP and in ms for MLD.
 	igmpWithin, mldWithin = 10, 1000
 	robustness, interval  = 2, 125 // the protocols' defaults
 )

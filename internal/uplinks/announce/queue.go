@@ -60,8 +60,8 @@ type entry struct {
 	a       Announcement
 }
 
-// Replace forgets what still waits for the port and has these announced instead: the newest place wins. What has no room is
-// counted as dropped.
+// Replace drops what still waits for the port and queues these announcements instead: the newest location wins. What
+// does not fit is counted as dropped.
 func (q *Queue) Replace(port plan.PortID, now time.Time, list ...Announcement) {
 	q.last++
 	if q.version == nil {
@@ -97,7 +97,7 @@ func (q *Queue) add(port plan.PortID, now time.Time, list []Announcement) {
 	}
 }
 
-// Due takes out what is to be sent now.
+// Due removes and returns what is due now.
 func (q *Queue) Due(now time.Time) []Announcement {
 	if now.Sub(q.tick) >= Tick {
 		q.tick, q.sent = now, 0
@@ -152,5 +152,5 @@ func (q *Queue) Next() (at time.Time, ok bool) {
 // Waiting is how many frames are still to be sent; those that were replaced are among them until their time.
 func (q *Queue) Waiting() int { return q.waiting }
 
-// Dropped is how many frames had no room.
+// Dropped is how many frames did not fit.
 func (q *Queue) Dropped() uint64 { return q.dropped }

@@ -12,7 +12,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// EtherType is that of beacons; vSphere's beacons have it as well.
+// EtherType of beacons; vSphere's beacons use it as well.
 const EtherType = 0x8922
 
 // The payload, all integers big-endian:
@@ -42,8 +42,9 @@ var Destination = plan.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 // Head is what every beacon begins with.
 func Head() []byte { return append(binary.BigEndian.AppendUint32(nil, magic), version) }
 
-// Sender is an agent's identity in beacons: who it is, for everybody to read, and the key that makes its beacons its own. An agent
-// makes both at its start and tells the key nobody, so that neither a guest nor a neighbour can speak for an uplink.
+// Sender is an agent's identity in beacons: a public number, and the secret key with which it signs its beacons. An
+// agent makes both at its start and never gives the key away, so that neither a guest nor a neighbour can speak for
+// an uplink.
 type Sender struct {
 	ID  [16]byte
 	Key [32]byte

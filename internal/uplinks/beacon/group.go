@@ -116,8 +116,8 @@ func (t *team) vlans() (list []uint16) {
 	return list
 }
 
-// cycles is how many cycles it takes to send in every VLAN, when each cycle sends at most MaxPerCycle beacons over so many
-// uplinks.
+// cycles is how many cycles it takes to send in every VLAN, if each cycle sends at most MaxPerCycle beacons over this
+// many uplinks.
 func (g *Group) cycles(uplinks int) int {
 	per := g.perCycle(uplinks)
 	return (len(g.VLANs) + per - 1) / per

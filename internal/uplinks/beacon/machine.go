@@ -47,7 +47,7 @@ type State string
 const (
 	// Fine: every uplink hears and is heard, or those that do not are out of use.
 	Fine State = "fine"
-	// Ambiguous: uplinks are cut off from each other, and which of them is at fault can not be told (two uplinks, or all
+	// Ambiguous: uplinks are cut off from each other, and it is unknown which of them is at fault (two uplinks, or all
 	// silent). All stay in use.
 	Ambiguous State = "ambiguous"
 	// Split: the uplinks fall into parts that hear each other within and not across. All stay in use.
@@ -87,8 +87,8 @@ func (m *Machine) Set(g Group, delay time.Duration) {
 	}
 }
 
-// Link tells that an uplink's link is up or down; at first it is down. One that is down takes no part, and when it comes up again
-// nothing is held against it.
+// Link sets whether an uplink's link is up; at first it is down. An uplink whose link is down takes no part, and when
+// the link comes up again its past does not count.
 func (m *Machine) Link(id plan.PortID, up bool) []Change {
 	u := m.by[id]
 	if u == nil || u.up == up {
@@ -264,12 +264,12 @@ func (m *Machine) stateOf(up []Member) (State, string) {
 		}
 	}
 	if alone == len(parts) {
-		return Ambiguous, fmt.Sprintf("uplinks %s of switch %s do not hear each other's beacons, and which is at fault can not be told: all stay in use", strings.Join(text, " "), m.group.Switch)
+		return Ambiguous, fmt.Sprintf("uplinks %s of switch %s do not hear each other's beacons, and it is unknown which is at fault: all stay in use", strings.Join(text, " "), m.group.Switch)
 	}
 	return Split, fmt.Sprintf("the uplinks of switch %s hear each other's beacons only within %s: the physical network is split, and all stay in use", m.group.Switch, strings.Join(text, " "))
 }
 
-// parts are the uplinks by who hears whom, both ways.
+// parts are the groups of uplinks that hear each other, both ways.
 func (m *Machine) parts(up []Member) (parts [][]string) {
 	seen := map[plan.PortID]bool{}
 	for _, u := range up {

@@ -31,7 +31,7 @@ const (
 // Config is what a LAG is asked to be.
 type Config struct {
 	System   System
-	Key      uint16 // tells the LAGs of one system apart
+	Key      uint16 // distinguishes the LAGs of one system
 	Active   bool   // speaks unasked; otherwise only to a partner that does
 	Fast     bool   // asks for a PDU every second and gives up after three; otherwise 30 and 90
 	Fallback Fallback
@@ -163,7 +163,8 @@ func (l *LAG) Step(now time.Time, e Event) Effects {
 	return l.settle(now)
 }
 
-// Goodbye are frames that tell the partners that the members leave, so that they need not wait for their timeouts.
+// Goodbye are frames that announce to the partners that the members leave, so that they need not wait for their
+// timeouts.
 func (l *LAG) Goodbye() []Frame {
 	var out []Frame
 	for _, m := range l.members {
@@ -182,7 +183,7 @@ func (l *LAG) goodbye(m *member) []Frame {
 	return []Frame{{Member: m.Name, Payload: p.Encode()}}
 }
 
-// Refresh has every member speak once, as far as its rate allows: the partners' timeouts begin anew.
+// Refresh makes every member send once, as far as its rate allows, so that the partners' timeouts begin anew.
 func (l *LAG) Refresh(now time.Time) Effects {
 	for _, m := range l.members {
 		m.ntt = true

@@ -45,8 +45,9 @@ func (m *member) detach() {
 	}
 }
 
-// selectMembers chooses the LAG's partner and selects the members that have it. A partner stays chosen as long as a member is
-// attached to it; otherwise it is the one of most members, the first of these in order.
+// selectMembers chooses the LAG's partner and selects the members that have it. A partner stays chosen as long as a
+// member is attached to it; otherwise the partner with the most members is chosen, and among equals the first in
+// order.
 func (l *LAG) selectMembers() {
 	votes, attached := map[group]int{}, map[group]bool{}
 	for _, m := range l.members {
@@ -109,7 +110,7 @@ func (m *member) nextMux(now time.Time) muxState {
 	return muxDistributing
 }
 
-// enter sets what the partner is told about the state.
+// enter sets the state that is announced to the partner.
 func (m *member) enter(s muxState) {
 	m.mux, m.changed, m.ntt = s, true, true
 	m.actor = m.actor.

@@ -133,18 +133,19 @@ func (l *LAG) received(now time.Time, m *member, p PDU) {
 	m.until = now.Add(timeout(m.actor))
 }
 
-// sameLink says whether two PDUs tell of the same partner (802.1AX update_Selected).
+// sameLink reports whether two PDUs name the same partner (802.1AX update_Selected).
 func sameLink(a, b Info) bool {
 	return a.System == b.System && a.Key == b.Key && a.Port == b.Port && a.State&Aggregation == b.State&Aggregation
 }
 
-// knowsUs says whether the sender's view of us is right; if not it is told (802.1AX update_NTT).
+// knowsUs reports whether the sender's view of us is right; if not, it gets a PDU (802.1AX update_NTT).
 func (l *LAG) knowsUs(own Info, p PDU) bool {
 	const told = Activity | ShortTimeout | Synchronization | Aggregation
 	return sameLink(own, p.Partner) && own.State&told == p.Partner.State&told
 }
 
-// inSync says whether the partner is attached to an aggregator that fits ours and will tell when it leaves (802.1AX recordPDU).
+// inSync reports whether the partner is attached to an aggregator that fits ours and will announce when it leaves
+// (802.1AX recordPDU).
 func inSync(own Info, p PDU) bool {
 	speaks := p.Actor.State.has(Activity) || own.State.has(Activity) && p.Partner.State.has(Activity)
 	fits := sameLink(own, p.Partner) || !p.Actor.State.has(Aggregation)

@@ -34,8 +34,8 @@ type BeaconChange struct {
 	beacon.Change
 }
 
-// mostBeacons is how many beacons of one device are looked at per second: every host of a broadcast domain sends up to a hundred,
-// and others' are told from one's own in less than a microsecond.
+// mostBeacons is how many beacons of one device are read per second: every host of a broadcast domain sends up to a
+// hundred, and it takes less than a microsecond to recognise that a beacon is another host's.
 const mostBeacons = 10_000
 
 // mostChanges bounds what waits to be handed over.
@@ -96,7 +96,7 @@ func (b *Beacons) deliver() {
 	b.report(r)
 }
 
-// note takes in changes of a group; whether or not there is one to tell, what is out is told when it differs.
+// note takes over changes of a group, and reports the uplinks that are out if they differ from the last report.
 func (b *Beacons) note(w *watched, changes []beacon.Change) {
 	for _, c := range changes {
 		if len(b.changes) < mostChanges {
@@ -110,7 +110,7 @@ func (b *Beacons) note(w *watched, changes []beacon.Change) {
 	}
 }
 
-// tell hands over what is out, when that changed or something else is to be told.
+// tell reports which uplinks are out, if that changed or if something else must be reported.
 func (b *Beacons) tell() {
 	out := map[plan.PortID]string{}
 	for _, w := range b.running {
@@ -167,7 +167,7 @@ func (b *Beacons) send(w *watched, p beacon.Beacon) {
 	u := w.Devices[p.Uplink]
 	r, ok := b.engine.wires.conns[u.Ifindex]
 	if !ok {
-		return // said when it could not be opened
+		return // the reported error when it could not be opened
 	}
 	if err := r.Send(b.sender.Frame(p, u.MAC)); err != nil {
 		b.log.Debug("beacon not sent", "uplink", p.Uplink.String(), "vlan", p.VLAN, "err", err)
@@ -235,7 +235,7 @@ func (w *watched) continues(o *watched) bool {
 	})
 }
 
-// link tells the machine which links are up; another device is another link.
+// link sets which links are up in the machine; another device is another link.
 func (b *Beacons) link(w *watched, before map[plan.PortID]Uplink) {
 	for _, m := range w.Members {
 		u := w.Devices[m.ID]

@@ -127,7 +127,7 @@ func TestS51_OfTwoUplinksBothStayInUse(t *testing.T) {
 	h, net := threeWays(t, 2, "{none: true}")
 	h.await("the host reaches the station", func() bool { return h.pings(1) == 1 })
 	net("ip link set w1 nomaster")
-	h.await("an event tells that it is not clear", func() bool { return h.told("which is at fault can not be told") })
+	h.await("an event reports that it is not clear", func() bool { return h.told("it is unknown which is at fault") })
 	for _, name := range []string{"up0", "up1"} {
 		if u := h.uplink(name); u.State != api.Up {
 			t.Errorf("%s is %s: %s", name, u.State, u.Reason)

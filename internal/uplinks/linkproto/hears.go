@@ -23,9 +23,9 @@ func hearsLLDP() wire.Listen {
 	return listen
 }
 
-// hearsBeacons is this sender's own beacons from the uplinks that send them; from whom that is comes with the groups. They are broadcasts in
-// the VLANs of the ports, so that the networks in question carry them: guests hear them, too, and the code at their end keeps everybody
-// from making one up (beacon.Sender).
+// hearsBeacons is this sender's own beacons from the uplinks that send them; the groups define the senders. Beacons
+// are broadcasts in the VLANs of the ports, so that they pass the networks in question. Guests hear them, too; the
+// signature at the end of a beacon prevents forgery (beacon.Sender).
 func hearsBeacons(s *beacon.Sender) wire.Listen {
 	return wire.Listen{EtherType: beacon.EtherType, Groups: [][6]byte{beacon.Destination}, Tagged: true, MinPayload: beacon.MinSize,
 		Fields: []wire.Field{{Offset: 0, Values: [][]byte{beacon.Head()}}, {Offset: beacon.SenderOffset, Values: [][]byte{s.ID[:]}}}, Sources: [][6]byte{}}

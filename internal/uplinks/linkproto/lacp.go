@@ -11,7 +11,7 @@ import (
 	"heddle/internal/uplinks/lacp"
 )
 
-// LAG is a LAG that is to be spoken for.
+// LAG is a LAG for which LACP is spoken.
 type LAG struct {
 	ID      plan.PortID // switch and LAG
 	Config  lacp.Config
@@ -56,7 +56,7 @@ func StartLACP(open Opener, log *slog.Logger, report func([]LACPReport)) *LACP {
 	return l
 }
 
-// Want says which LAGs there shall be. A LAG that stays keeps what it knows; one that goes says goodbye.
+// Want sets the LAGs. A LAG that stays keeps its state; one that goes says goodbye.
 func (l *LACP) Want(lags []LAG) {
 	l.mu.Lock()
 	l.want = lags
@@ -189,7 +189,8 @@ func event(member string, h heard) lacp.Event {
 	return nil
 }
 
-// isLoop says whether this LAG said it itself. Of what this host sends that alone is taken in: where there is no partner, the LAG says why.
+// isLoop reports whether this LAG sent the PDU itself. Of its own frames this host only accepts these: if there is no
+// partner, the LAG then reports the loop as the reason.
 func (r *runningLAG) isLoop(e lacp.Event) bool {
 	got, ok := e.(lacp.Received)
 	return ok && got.PDU.Actor.System == r.config.System

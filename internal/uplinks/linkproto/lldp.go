@@ -15,7 +15,7 @@ type LLDPPort struct {
 	ID        plan.PortID
 	Device    Uplink
 	Listen    bool
-	Advertise *lldp.PDU // what is said; nil: nothing
+	Advertise *lldp.PDU // what is advertised; nil: nothing
 }
 
 // LLDPReport is a neighbour that came, changed or went.
@@ -89,7 +89,8 @@ func (l *LLDP) Status(id plan.PortID) (s LLDPStatus, ok bool) {
 	return s, true
 }
 
-// Close ends the goroutines. Nothing is said: what was advertised holds until the next process says it again.
+// Close ends the goroutines. No goodbye is sent: what was advertised stays valid until the next process advertises it
+// again.
 func (l *LLDP) Close() error {
 	l.engine.stop()
 	return l.engine.wires.close()
@@ -191,7 +192,7 @@ func (l *LLDP) say(r *runningPort, p lldp.PDU) {
 	r.count.Out++
 }
 
-// goodbye withdraws what was said.
+// goodbye withdraws the advertisement.
 func (l *LLDP) goodbye(r *runningPort) {
 	if r.said == nil || r.Advertise == nil || !r.Device.Up {
 		return
@@ -257,7 +258,7 @@ func sameIDs(a, b lldp.PDU) bool {
 	return a.Chassis.String() == b.Chassis.String() && a.Port.String() == b.Port.String()
 }
 
-// changed says whether the PDU differs from what was said last.
+// changed reports whether the PDU differs from the one sent last.
 func changed(said []byte, p lldp.PDU) bool {
 	b, err := p.Encode()
 	return err == nil && string(b) != string(said)

@@ -24,7 +24,7 @@ import (
 type Uplink struct {
 	Ifindex uint32
 	MAC     plan.MAC
-	// Up: it has carrier, and is to be spoken on.
+	// Up: it has carrier, and protocols are spoken on it.
 	Up bool
 }
 

@@ -2,10 +2,10 @@ package lldp
 
 import "time"
 
-// Times of what we advertise (802.1AB 9.2.5).
+// Times of our advertisements (802.1AB 9.2.5).
 const (
 	Interval = 30 * time.Second
-	// TTL is how long what we said counts, in seconds: four intervals, so that three frames may get lost.
+	// TTL is how long an advertisement is valid, in seconds: four intervals, so that three frames may get lost.
 	TTL       = 120
 	fastEvery = time.Second
 	fastCount = 4

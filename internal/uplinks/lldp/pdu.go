@@ -46,14 +46,14 @@ type PDU struct {
 	PortDescription   string
 	SystemName        string
 	SystemDescription string
-	Capabilities      *Capabilities // nil: not told
+	Capabilities      *Capabilities // nil: not in the PDU
 	Management        []Management
 	Org               []Org
 	// Unread counts optional TLVs that are malformed, or of a type nobody has given a meaning: they are left out.
 	Unread int
 }
 
-// Capabilities say what the sender is, and what of that is enabled.
+// Capabilities are the kinds of system that the sender is, and which of them are enabled.
 type Capabilities struct{ Has, Enabled Capability }
 
 // Management is an address under which the sender can be managed.

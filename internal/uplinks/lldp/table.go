@@ -10,13 +10,14 @@ import (
 // MaxNeighbours bounds a Table: one port has one neighbour, or a few behind a repeater. With frames of 1,500 bytes it bounds memory.
 const MaxNeighbours = 8
 
-// Neighbour is one that told of itself on a port.
+// Neighbour is a system that announced itself on a port.
 type Neighbour struct {
 	PDU    PDU
 	Source plan.MAC
 	Since  time.Time // first heard
 	Heard  time.Time // last heard
-	// told says that it was New; one that came while the table was full is so when it is heard again.
+	// told: it was reported as New. A neighbour that came while the table was full is reported when it is heard
+	// again.
 	told bool
 }
 
@@ -48,9 +49,9 @@ type Change uint8
 
 // What a PDU did.
 const (
-	Same     Change = iota // the neighbour is known and told nothing new
+	Same     Change = iota // the neighbour is known and announced nothing new
 	New                    // a neighbour nobody knew
-	Updated                // a known one told something new
+	Updated                // a known one announced something new
 	Gone                   // a known one said goodbye
 	Rejected               // the table is full of established neighbours, or a stranger said goodbye
 	Unsure                 // a neighbour nobody knew has another's place; it is New when it is heard again

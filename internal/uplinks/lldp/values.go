@@ -75,7 +75,7 @@ func (a Address) String() string {
 	return fmt.Sprintf("%s (address family %d)", hex.EncodeToString(a.Value), a.Family)
 }
 
-// Capability is a set of what a system may be.
+// Capability is a set of kinds of system.
 type Capability uint16
 
 // The capabilities (802.1AB 8.5.8.1).
@@ -115,10 +115,11 @@ const (
 	subtypeMaxFrame = 4 // of oui8023 (802.3 79.3.4)
 )
 
-// PVID is the VLAN of untagged frames on the sender's port; ok is false when it is not told.
+// PVID is the VLAN of untagged frames on the sender's port; ok is false if it is not announced.
 func (p *PDU) PVID() (vlan uint16, ok bool) { return p.word(oui8021, subtypePVID) }
 
-// MaxFrame is the longest frame the sender's port takes, in bytes with header and checksum; ok is false when it is not told.
+// MaxFrame is the longest frame the sender's port takes, in bytes with header and checksum; ok is false if it is not
+// announced.
 func (p *PDU) MaxFrame() (bytes uint16, ok bool) { return p.word(oui8023, subtypeMaxFrame) }
 
 func (p *PDU) word(oui [3]byte, subtype uint8) (uint16, bool) {

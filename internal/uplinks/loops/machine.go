@@ -237,7 +237,7 @@ func (m *Machine) Free(port plan.PortID, now time.Time) {
 	}
 }
 
-// Retry has a blocked port tried at once; false when the port is not blocked by a probe's evidence.
+// Retry tries a blocked port at once; false if the port is not blocked by the evidence of a probe.
 func (m *Machine) Retry(port plan.PortID, now time.Time) bool {
 	b := m.blocks[port]
 	if b == nil || b.Seen {
@@ -247,7 +247,7 @@ func (m *Machine) Retry(port plan.PortID, now time.Time) bool {
 	return true
 }
 
-// Due gives what is to be sent, and what has changed, and goes on in time.
+// Due advances the time and returns what must be sent, and what has changed.
 func (m *Machine) Due(now time.Time) (send []Send, changes []Change) {
 	m.goOn(now)
 	if m.round.began.IsZero() {
@@ -257,14 +257,14 @@ func (m *Machine) Due(now time.Time) (send []Send, changes []Change) {
 	return send, m.Changes()
 }
 
-// Changes gives what has changed and was not told yet.
+// Changes returns the changes that were not reported yet.
 func (m *Machine) Changes() []Change {
 	changes := m.changes
 	m.changes = nil
 	return changes
 }
 
-// Next is when Due is to be called again; zero when nothing is due ever.
+// Next is when Due must be called again; zero if nothing will ever be due.
 func (m *Machine) Next() (next time.Time) {
 	sooner := func(t time.Time) {
 		if !t.IsZero() && (next.IsZero() || t.Before(next)) {

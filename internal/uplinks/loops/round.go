@@ -33,7 +33,7 @@ func (m *Machine) goOn(now time.Time) {
 	}
 }
 
-// add has more segments probed in the round.
+// add adds segments to those probed in the round.
 func (r *round) add(segments ...Segment) {
 	for _, s := range segments {
 		if !slices.Contains(r.segments, s) {

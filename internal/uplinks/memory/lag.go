@@ -55,7 +55,7 @@ func (m *Memory) KeepLAGs(p *plan.Plan, devices map[plan.PortID]LAGDevice) {
 	}
 }
 
-// ForgetLAGs forgets the LAGs and members that a plan in force does not have.
+// ForgetLAGs forgets the LAGs and members that the active plan does not have.
 func (m *Memory) ForgetLAGs(p *plan.Plan) {
 	m.LAGs = slices.DeleteFunc(m.LAGs, func(st LAG) bool {
 		sw := p.Switch(st.ID.Switch)

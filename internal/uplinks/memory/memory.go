@@ -15,7 +15,7 @@ import (
 type Memory struct {
 	// Assigned are the uplinks that load-based teaming has moved ports to.
 	Assigned []Assignment `json:"assigned,omitzero"`
-	// LAGs and LLDP are what the physical network was told last.
+	// LAGs and LLDP are what was announced to the physical network last.
 	LAGs []LAG      `json:"lags,omitzero"`
 	LLDP []LLDPSaid `json:"lldp,omitzero"`
 }
@@ -33,7 +33,7 @@ type LLDPSaid struct {
 	Port    lldp.PortID    `json:"port"`
 }
 
-// Assign gives a port an uplink, in place of what it was given before.
+// Assign gives a port an uplink, instead of the one it had before.
 func (m *Memory) Assign(id plan.PortID, uplink string) {
 	m.Assigned = slices.DeleteFunc(m.Assigned, func(a Assignment) bool { return a.ID == id })
 	m.Assigned = append(m.Assigned, Assignment{id, uplink})

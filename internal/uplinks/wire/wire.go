@@ -121,7 +121,7 @@ func (c *Conn) Bound() bool {
 	return err == nil && bound
 }
 
-// Send sends a whole frame: destination, source, an 802.1Q tag where there is to be one, type, payload; padded to 60 bytes.
+// Send sends a whole frame: destination, source, an 802.1Q tag if asked for, type, payload; padded to 60 bytes.
 func (c *Conn) Send(frame []byte) error {
 	if len(frame) < 60 {
 		frame = append(append(make([]byte, 0, 60), frame...), make([]byte, 60-len(frame))...)

@@ -68,7 +68,7 @@ func (k *link) wentDown(now time.Time) {
 	}
 	if len(k.recent) > flapLimit {
 		k.flapping = true
-		k.recent = k.recent[len(k.recent)-flapLimit:] // one more would tell nothing more
+		k.recent = k.recent[len(k.recent)-flapLimit:] // one more would change nothing
 	}
 }
 

@@ -33,5 +33,5 @@ func (w *Window[K]) Next(now time.Time, counted map[K]Bytes, length time.Duratio
 	return rates, true
 }
 
-// Forget has the next call begin anew.
+// Forget makes the next call begin anew.
 func (w *Window[K]) Forget() { *w = Window[K]{} }

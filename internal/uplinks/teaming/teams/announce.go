@@ -10,8 +10,9 @@ import (
 	"heddle/internal/uplinks/announce"
 )
 
-// fewVLANs is the most VLANs a trunk may list for its port's MAC to be announced in all of them. In a wider trunk it is announced
-// untagged and where MACs were learned behind the port: Linux does not tell which VLANs the owner uses (D21).
+// fewVLANs is the largest number of VLANs of a trunk with which its port's MAC is announced in all of them. In a
+// wider trunk it is announced untagged and where MACs were learned behind the port: Linux does not show which VLANs
+// the owner uses (D21).
 const fewVLANs = 32
 
 // Round is one change's announcements in the making.
@@ -21,7 +22,7 @@ type Round struct {
 	own     map[string]map[plan.PortID]plan.MAC // by switch
 }
 
-// NewRound begins; inForce is what came into force with now.
+// NewRound begins a round; inForce is what became active with now.
 func NewRound(inForce *binding.Desired, now *Teams) *Round {
 	return &Round{inForce: inForce, now: now, own: map[string]map[plan.PortID]plan.MAC{}}
 }
@@ -54,8 +55,8 @@ func (r *Round) ownMAC(p Subject) plan.MAC {
 	return own[p.Port.ID]
 }
 
-// Speaks says whether the port's MACs are to be announced at all. The members of a channel are one port to the physical switch,
-// so that a move within it is none (S52 says the same of a LAG, which is one entry of a team).
+// Speaks reports whether the port's MACs are announced at all. The members of a channel are one port to the physical
+// switch, so that a move within it is none (S52 has the same for a LAG, which is one entry of a team).
 func (r *Round) Speaks(p Subject) bool {
 	u := r.now.Of(p.Port.ID)
 	return u.Up && len(u.Using) > 0 && p.Port.Policy.Teaming.NotifySwitches.V && !(p.Moved && u.Team.Policy == spec.IPHash)

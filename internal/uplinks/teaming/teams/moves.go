@@ -18,7 +18,7 @@ type Subject struct {
 	Moved  bool
 }
 
-// Change is what became of the ports when other teams came into force.
+// Change is how the ports moved when other teams became active.
 type Change struct {
 	Moves []Move
 	Ports map[Move]int // how many ports
@@ -26,7 +26,8 @@ type Change struct {
 	Announced []Subject
 }
 
-// Compare gives what became of the ports. inForce is what came into force with now; link says what is wrong with the link of a device.
+// Compare returns how the ports moved. inForce is what became active with now; link returns what is wrong with the
+// link of a device.
 func Compare(was, now *Teams, inForce *binding.Desired, link func(device string) string) Change {
 	c := Change{Ports: map[Move]int{}}
 	for _, sw := range inForce.Plan.Switches {

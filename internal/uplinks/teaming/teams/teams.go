@@ -15,7 +15,7 @@ type Teams struct {
 	Ports  map[plan.PortID]*Use
 }
 
-// Use is what of a port decides where it is announced.
+// Use is the part of a port's state that decides where it is announced.
 type Use struct {
 	failover.Use
 	Team   failover.Team
