@@ -78,7 +78,7 @@ func (ad *adoptions) watchRelease(r *adopt.Record) {
 	}
 }
 
-// moveAgain has the host port take the device's place once more: it was reached there.
+// moveAgain moves everything from the device to the host port once more: it was reachable there.
 func (ad *adoptions) moveAgain(r *adopt.Record, why string) {
 	if d, ok, err := ad.dev.Device(r.Config.Device); err == nil && ok && d.Index == r.Config.Index {
 		if now, err := ad.records.net.Read(d.Name, d.Index); err == nil {

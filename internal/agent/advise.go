@@ -16,7 +16,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// Advise says what is misconfigured. The loop only gives what is in force; waiting and thinking are the caller's.
+// Advise finds what is misconfigured. The loop only hands out the active plan; the caller waits and computes.
 func (an *answers) Advise(ctx context.Context, q api.AdviseRequest) (*api.Advice, error) {
 	if q.For < 0 || q.For > api.MaxAdviseFor {
 		return nil, api.NewError(api.Invalid, fmt.Sprintf("measuring for %v: it is a time from 0 to %v", q.For, api.MaxAdviseFor))
@@ -82,7 +82,7 @@ func (an *answers) kept() (all []event.Event) {
 	return all
 }
 
-// traceHost is, in the loop, the plan in force with what explains it.
+// traceHost returns, in the loop, the active plan with what explains it.
 func (an *answers) traceHost() (*trace.Host, error) {
 	if an.effect.applied == nil {
 		return nil, errors.New("nothing is in force yet")

@@ -54,7 +54,7 @@ func (ps *ports) seenNow() string {
 	return ps.state.Config.Seen
 }
 
-// apply puts a valid configuration file into force, all or nothing.
+// apply activates a valid configuration file, all or nothing.
 func (cg *changer) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.Applied, error) {
 	if faults := spec.CheckDevices(cfg, cg.lookup); len(faults) > 0 {
 		return nil, api.NewError(api.Invalid, faultLines(faults)...)
@@ -74,7 +74,7 @@ func (cg *changer) apply(cfg *spec.Config, src state.Source, q api.Apply) (*api.
 	}
 	cg.ports.parsed.Store(cfg)
 	cg.ports.warnings = slices.Concat(cfg.Warnings(), cg.ports.macTableWarnings(cfg, cg.ports.plan))
-	// What is only said is worked out when the change is in force.
+	// What is only reported is computed after the change is active.
 	if out.Changes, err = changes.Between(was, cfg); err != nil {
 		return nil, err
 	}

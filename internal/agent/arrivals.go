@@ -115,8 +115,8 @@ func (wt *waiting) whole(p spec.Port) spec.Port {
 	return p
 }
 
-// comesAlready says whether there is such a run-time port for a guest that is to arrive. Who says so once more of a guest that has arrived,
-// at a device that it has had since, does not have it wait again.
+// comesAlready reports whether there is such a run-time port for a guest that arrives by migration. A repeated
+// request for a guest that has arrived, at a device that it has had since, does not make it wait again.
 func (wt *waiting) comesAlready(p spec.Port, w state.Wait) bool {
 	have, before := wt.ports.runTime(p.Name), wt.state.WaitOf(w.ID)
 	if have == nil || before == nil || !reflect.DeepEqual(*have, p) || before.Monitor != w.Monitor {

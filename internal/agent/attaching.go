@@ -54,7 +54,7 @@ func (t *attaching) attach(budget time.Duration) {
 	t.waiting = nil
 }
 
-// attachFailed has what failed tried again.
+// attachFailed makes failed attachments be tried again.
 func (t *attaching) attachFailed() {
 	for _, err := range t.missing {
 		if err != nil {

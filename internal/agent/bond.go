@@ -15,8 +15,8 @@ type bond struct {
 	member string
 }
 
-// followBonds has the ports announced whose frames now leave by another member of a bond: for the physical network they have
-// moved, though their uplink is the same. The bonding driver announces the host's own addresses only.
+// followBonds announces the ports whose frames now leave by another member of a bond: for the physical network they
+// have moved, though their uplink is the same. The bonding driver announces only the host's own addresses.
 func (t *teaming) followBonds(bounds []bound, now *teams.Teams) {
 	seen := map[plan.PortID]bond{}
 	for _, b := range bounds {

@@ -23,8 +23,8 @@ type changer struct {
 	trials     *trials
 }
 
-// change makes one change of what the agent shall do, all or nothing: edit changes file, state.Config, state.Ports or
-// state.Overrides; when the result is not valid, or does not go into force, or is not remembered, everything is as before.
+// change makes one change of the agent's desired state, all or nothing: edit changes file, state.Config, state.Ports
+// or state.Overrides. If the result is not valid, or cannot be activated or saved, everything is as before.
 func (cg *changer) change(edit func()) error {
 	before, stale := cg.ports.intent(), cg.ports.stale
 	edit()

@@ -35,7 +35,7 @@ func (c *commands) Reconnect(ctx context.Context, q api.Connect) (*api.Applied, 
 	return c.connect(ctx, q, c.ports.replacing)
 }
 
-// connect makes a port, unless it is there as asked for; with gives the run-time ports there are to be then.
+// connect makes a port, unless it exists as asked for; with returns the run-time ports after the change.
 func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Port) ([]spec.Port, []api.Change, error)) (*api.Applied, error) {
 	out := &api.Applied{}
 	return out, c.trials.tried(ctx, c.attaching.doAttached, &guard{what: "port connect " + q.Name, within: q.ConfirmWithin}, out, func() error {

@@ -23,7 +23,8 @@ const stopWait = 30 * time.Second
 type DownOptions struct {
 	// Purge: the configuration and the ports connected by command are forgotten, too.
 	Purge bool
-	// Progress, unless nil, is told how many devices are still attached, Warn what was left alone though it looks like Heddle's.
+	// Progress, unless nil, gets the number of devices that are still attached; Warn gets what was left alone though
+	// it looks like Heddle's.
 	Progress func(left int)
 	Warn     func(text string)
 }

@@ -21,7 +21,7 @@ type flowing struct {
 	flows *metering.Runner // nil where flows cannot be metered
 }
 
-// followFlows has flows metered as the plan says.
+// followFlows makes metering follow the plan.
 func (a *Agent) followFlows(o Options, source *dataplane.Flows) error {
 	dir := flowDir(o.Paths, o.Name)
 	if err := ownfile.MakeDir(dir, 0o700); err != nil {

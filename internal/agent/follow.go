@@ -60,7 +60,7 @@ func (a *Agent) uplinkHost() uplinks.Host {
 	return uplinks.Host{Log: a.log, Memory: &a.state.Memory, Events: a.events, Verdicts: a.teaming.verdicts, Post: a.postUnless, Settle: a.settler.settle, SettleSoon: a.settler.settleSoon, Limit: tellLimit()}
 }
 
-// followUplinks has the protocols spoken on the uplinks.
+// followUplinks starts the protocols on the uplinks.
 func (a *Agent) followUplinks(open linkproto.Opener) {
 	host := a.uplinkHost()
 	a.teaming.lags.Start(open)
@@ -70,7 +70,7 @@ func (a *Agent) followUplinks(open linkproto.Opener) {
 	a.follow(uplinks.FollowBeacons(host, open))
 }
 
-// followLoad has ports moved off loaded uplinks.
+// followLoad starts moving ports off loaded uplinks.
 func (a *Agent) followLoad(o uplinks.LoadOptions) {
 	p := uplinks.NewLoad(a.uplinkHost(), meter{a.shared, a.effect}, o)
 	p.Start()

@@ -167,7 +167,8 @@ func risksText(risks []reach.Risk) string {
 	return strings.Join(texts, "; ")
 }
 
-// guardChange is asked by change before anything is done: an error keeps the change back. One that is to be tried is written down.
+// guardChange is called by change before anything is done: an error refuses the change. A change that must be tried
+// is written to disk.
 func (tr *trials) guardChange(before intent) error {
 	g := tr.guard
 	if g == nil || tr.ports.plan == nil {

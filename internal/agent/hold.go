@@ -44,13 +44,13 @@ type Devices interface {
 	SetOffload(d hostdev.Device, o hostdev.Offload, on bool) error
 }
 
-// holding has the devices of ports and uplinks in hand, and gives them back as they were.
+// holding prepares the devices of ports and uplinks, and gives them back as they were.
 type holding struct {
 	*shared
 	ports   *ports
 	records *records
 	effect  *effect
-	// doubt has a port that was just connected wait for what its QEMU says.
+	// doubt makes a port that was just connected wait for the state of its QEMU.
 	doubt func(*plan.Port)
 
 	born     map[plan.PortID]uint64   // of the devices in hand, hostdev.Device.Born
@@ -100,7 +100,7 @@ func (hd *holding) holds(bounds []bound) bool {
 	return true
 }
 
-// compareHold makes what is in hand the devices that ports have now; lost tell of the owners that left.
+// compareHold makes the prepared devices those that ports have now; lost reports the owners that left.
 func (hd *holding) compareHold(bounds []bound) (changed bool, lost []func(), err error) {
 	now := make(map[plan.PortID]bound, len(bounds))
 	for _, b := range bounds {
@@ -163,7 +163,7 @@ func (hd *holding) replaced(b bound, h state.Held) bool {
 	return !h.Own.IsZero() && h.Own != b.device.MAC && !hd.kernel.Adopted(h.Index)
 }
 
-// distrust has devices prepared again that were found without the attachment they had.
+// distrust makes devices be prepared again that were found without the attachment they had.
 func (hd *holding) distrust() {
 	for i := range hd.state.Held {
 		if h := &hd.state.Held[i]; h.Prepared && !hd.kernel.Adopted(h.Index) {
@@ -272,7 +272,8 @@ func (hd *holding) prepare(b *bound, h *state.Held) error {
 	return err
 }
 
-// lostOwner drops what was set on a port whose owner has disconnected, where its port group says so; tell says all that to the operator.
+// lostOwner drops what was set on a port whose owner has disconnected, if its port group demands it; tell reports
+// that to the operator.
 func (hd *holding) lostOwner(h state.Held) (tell func()) {
 	var was []string
 	if p := hd.ports.plan.Port(h.ID); p != nil && !h.Made && hd.ports.resets(h.ID.Switch, p.PortGroup) {

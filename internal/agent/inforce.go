@@ -74,7 +74,8 @@ func (ef *effect) stage() func() (*state.Staged, error) {
 	}
 }
 
-// timed runs a change and says when it was in force, counted from readAt (CLOCK_MONOTONIC of the command, 0 = from now).
+// timed runs a change and returns when it was active, counted from readAt (CLOCK_MONOTONIC of the command, 0 = from
+// now).
 func (ef *effect) timed(out *api.Applied, readAt int64, change func() error) error {
 	now, err := dataplane.Monotonic()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// startsWith has the agent begin with the configuration applied last, where the edited file concerns the way to the host's own addresses
-// and the switch is in the kernel: the file is then tried like any change (S81).
+// startsWith makes the agent begin with the configuration applied last, if the edited file affects the way to the
+// host's own addresses and the switch is in the kernel: the file is then tried like any change (S81).
 func (cg *changer) startsWith(last state.Source) bool {
 	if len(cg.state.Held) == 0 || last.Content == "" {
 		return false

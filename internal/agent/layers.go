@@ -15,8 +15,8 @@ type layers struct {
 	overrides map[string]state.Override
 }
 
-// merge makes the configuration in force: the file's, with the overrides on its ports, and the ports connected by command. The
-// faults, without lines, are about what commands made and does not fit the file; that is left out.
+// merge makes the configuration to activate: the file's, with the overrides on its ports, and the ports connected by
+// command. The faults, without lines, are about what commands made and does not fit the file; that is left out.
 func (l layers) merge() (*spec.Config, spec.Faults) {
 	base := *l.file
 	if len(l.ports)+len(l.overrides) == 0 {

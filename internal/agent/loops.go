@@ -52,7 +52,7 @@ func (l *looping) changes() []loops.Change {
 	return l.machine.Changes()
 }
 
-// problem says what is to be known of a port that is blocked.
+// problem describes why a port is blocked.
 func (l *looping) problem(id plan.PortID) string {
 	for _, b := range l.machine.Blocks() {
 		if b.Port == id && b.Seen {
@@ -74,7 +74,7 @@ func (l *looping) loopsDue() <-chan time.Time {
 	return l.timer.C
 }
 
-// seeLoops takes in, before a plan is put in force, which ports there are and which loops their devices show.
+// seeLoops reads, before a plan is activated, which ports there are and which loops their devices show.
 func (l *looping) seeLoops(bounds []bound) {
 	if l.machine == nil {
 		return
@@ -290,7 +290,8 @@ func (l *looping) endOf(p loops.Probe) (loops.End, bool) {
 	return loops.End{}, false
 }
 
-// retryLoop has a port tried at once that a loop has blocked, and says so; nothing where none has.
+// retryLoop tries a port at once that was blocked because of a loop, and reports it; it does nothing if there was no
+// loop.
 func (l *looping) retryLoop(id plan.PortID) []string {
 	switch why := l.why(id); {
 	case why == "":

@@ -9,7 +9,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// openMetrics makes the metrics, and listens for who asks for them where that is wanted.
+// openMetrics makes the metrics, and opens their listener if one is configured.
 func (a *Agent) openMetrics(o Options) (err error) {
 	a.meters = metrics.NewAgent()
 	if a.answers.registry, err = metrics.NewHost(a.service(), a.meters, a.name, a.version, a.kernel.MACTable(), a.started); err != nil {

@@ -11,8 +11,8 @@ import (
 	"heddle/internal/uplinks/teaming/teams"
 )
 
-// moved is called when teams have come into force: it publishes what moved where, and announces every port that moved, was
-// connected, or is in other VLANs now (S47, S49, S50).
+// moved is called when teams have become active: it publishes what moved where, and announces every port that moved,
+// was connected, or is in other VLANs now (S47, S49, S50).
 func (t *teaming) moved(now *teams.Teams) {
 	c := teams.Compare(t.formed(), now, t.effect.applied, t.linkState)
 	t.inForce = now
@@ -23,7 +23,7 @@ func (t *teaming) moved(now *teams.Teams) {
 	}
 }
 
-// sinceNoted is how long after its notification the change at hand was in force; 0 when there was none.
+// sinceNoted is the time from the notification until the present change was active; 0 if there was no notification.
 func (t *teaming) sinceNoted() time.Duration {
 	if t.noted.IsZero() {
 		return 0
@@ -56,8 +56,8 @@ func (t *teaming) publishMove(m teams.Move, ports int, took time.Duration) {
 	t.log.Info("failover", "switch", m.Switch, "from", m.From, "to", m.To, "ports", ports, "what", text)
 }
 
-// announce has the ports' MACs sent on the uplinks they use now, and their owners asked for their multicast groups. A port that
-// may not send is announced no longer.
+// announce sends the ports' MACs on the uplinks they use now, and asks their owners for their multicast groups. A
+// port that may not send is no longer announced.
 func (t *teaming) announce(list []teams.Subject, now *teams.Teams) {
 	if t.announcer == nil || len(list) == 0 {
 		return

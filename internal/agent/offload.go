@@ -48,7 +48,7 @@ func (hd *holding) tuneUplinks(bounds []bound) error {
 	return nil
 }
 
-// tune does it for one uplink and gives what the device, or a member of it, does not let itself be told.
+// tune does it for one uplink and returns what the device, or a member of it, does not allow to be set.
 func (hd *holding) tune(b bound, h *state.Held) (warnings []string, err error) {
 	devices := append([]hostdev.Device{b.device}, hd.dev.Members(b.device)...)
 	if !h.Tuned {
@@ -72,7 +72,7 @@ func (hd *holding) tune(b bound, h *state.Held) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// writeDownOffloads adds what is to be switched off to what is remembered.
+// writeDownOffloads saves the settings that are about to be switched off.
 func (hd *holding) writeDownOffloads(devices []hostdev.Device, h *state.Held) error {
 	n := len(h.Offloads)
 	for _, d := range devices {

@@ -58,8 +58,8 @@ func (ps *ports) keepOwn(p spec.Port) {
 	ps.state.Keep(state.Kept{ID: plan.PortID{Switch: p.Switch, Name: p.Name}, PortGroup: p.PortGroup, Policy: own}, abi.MaxPorts)
 }
 
-// withKept is a port that is to be connected, with what it had set for itself before in a port group that keeps it. What it sets now
-// wins, field by field.
+// withKept returns a port to be connected, with the settings of its own that its port group kept from before. What it
+// sets now wins, field by field.
 func (ps *ports) withKept(p spec.Port) spec.Port {
 	if have := ps.runTime(p.Name); have != nil {
 		if have.Switch == p.Switch && have.PortGroup == p.PortGroup && !ps.resets(p.Switch, p.PortGroup) {

@@ -12,7 +12,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// makePair makes the devices of a host port. What is to be made is written down first.
+// makePair makes the devices of a host port. It saves beforehand what it is about to make.
 func (hd *holding) makePair(id plan.PortID, p hostdev.Pair) error {
 	hd.state.PutPair(state.Pair{ID: id, Host: p.Host, End: p.Switch, MAC: p.MAC})
 	if err := hd.store.Save(hd.state); err != nil && hd.effect.commanded {

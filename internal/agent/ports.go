@@ -171,7 +171,8 @@ func (ps *ports) save() error {
 	return nil
 }
 
-// keepNumbers has the state keep the numbers of the ports and uplinks there are; one that is gone gives its number back.
+// keepNumbers makes the state keep the numbers of the present ports and uplinks; one that is gone gives its number
+// back.
 func (ps *ports) keepNumbers() {
 	var numbers []state.Number
 	for _, sw := range ps.plan.Switches {
@@ -204,7 +205,7 @@ func (ps *ports) planWith(file *spec.Config) (*plan.Plan, error) {
 	return ps.resolve(cfg)
 }
 
-// chooseConfig sets the file in force; fresh says that it is one never applied before.
+// chooseConfig sets the active file; fresh: it was never applied before.
 func (ps *ports) chooseConfig(given *givenConfig) (fresh bool, err error) {
 	last := ps.state.Config
 	switch {

@@ -88,7 +88,7 @@ func (rc *reconciler) reconcile() error {
 	rc.reporter.report()
 	rc.looping.tellLoops(rc.looping.changes())
 	rc.tellFollowers(bounds)
-	// What is in force and remembered is not taken back for these; they are tried again.
+	// A failure here does not take back what is active and saved; the rest is tried again.
 	rc.settler.late = errors.Join(errRelease, rc.ports.save())
 	return errPrepare
 }
@@ -121,7 +121,7 @@ func (rc *reconciler) adoptMACs() {
 	}
 }
 
-// desired is what the kernel shall do.
+// desired is the desired state of the kernel.
 func (rc *reconciler) desired(bounds []bound) binding.Desired {
 	rc.teaming.watchLinks()
 	d := binding.Desired{Plan: rc.ports.plan, Facts: make(plan.Facts, len(bounds)), Attachments: make(map[plan.PortID]binding.Attachment, len(bounds))}

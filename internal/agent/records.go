@@ -42,8 +42,8 @@ func (rs *records) cutsOff(name string) error {
 	return api.NewError(api.Invalid, fmt.Sprintf("port %s has the addresses that this host had on %s, and would be cut off: move them back first (heddle host-port release %s)", name, r.Config.Device, name))
 }
 
-// portsBeside are the ports made by command, when the file is in force. What was adopted stays until it is released: one that the file
-// declares is the file's, and a file that no longer declares it does not cut the host off.
+// portsBeside are the ports made by command when the file is active. What was adopted stays until it is released: one
+// that the file declares is the file's, and a file that no longer declares it does not cut the host off.
 func (rs *records) portsBeside(file *spec.Config) []spec.Port {
 	ports := rs.state.Ports
 	if rs.journal == nil {
@@ -76,5 +76,5 @@ func deviceOf(p spec.Port) string {
 	return p.Device
 }
 
-// keepAdopted has every adopted port be there: declared by the file, or else by command.
+// keepAdopted makes sure that every adopted port exists: declared by the file, or else by command.
 func (rs *records) keepAdopted() { rs.state.Ports = rs.portsBeside(rs.ports.file) }

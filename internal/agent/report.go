@@ -10,14 +10,15 @@ import (
 	"heddle/internal/plan"
 )
 
-// How much is told, in the log and as events, of the changes of one port or uplink and of what is at its other end: a guest that
-// sets its link up and down, or a neighbour that is another with every frame, would fill the disk and push out everything else.
+// The rate limit of reports, in the log and as events, about the changes of one port or uplink and of what is at its
+// other end: a guest that sets its link up and down, or a neighbour that changes with every frame, would fill the
+// disk and displace everything else.
 const (
 	tellBurst = 60
 	tellEvery = 10 * time.Second
 )
 
-// reporter tells, in the log and as events, what becomes of ports and uplinks.
+// reporter reports the changes of ports and uplinks, in the log and as events.
 type reporter struct {
 	*shared
 	ports  *ports
@@ -66,8 +67,9 @@ func (rp *reporter) report() {
 	rp.last = now
 }
 
-// logChange tells how a port is now where that is another than was told last, and gives what has been told: of one that changes
-// all the time, later, how it is then. What an operator does is told at once.
+// logChange reports the state of a port if it differs from the last report, and returns what has been reported. For a
+// port that changes all the time the report comes later, with the state at that time. What an operator does is
+// reported at once.
 func (rp *reporter) logChange(what string, id plan.PortID, o observation) observation {
 	old, known := rp.last[id]
 	if known && old == o {
@@ -147,14 +149,14 @@ func upDown(up bool) string {
 	return "down"
 }
 
-// tellHeld tells what was held back, as it is now, where it may be told by now.
+// tellHeld reports the present state of what was held back, if the rate limiter allows it by now.
 func (rp *reporter) tellHeld() {
 	if rp.held {
 		rp.report()
 	}
 }
 
-// tellLimit is how much is told of one port, uplink or neighbour.
+// tellLimit is the rate limit of reports about one port, uplink or neighbour.
 func tellLimit() event.Limiter[plan.PortID] {
 	return event.Limiter[plan.PortID]{Burst: tellBurst, Every: tellEvery}
 }

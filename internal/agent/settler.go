@@ -4,14 +4,15 @@ import (
 	"time"
 )
 
-// Pace of what devices and peers can have the agent do: a guest that changes its adapter over and over costs no more than
-// settleShare of a core, and up to settleSaved of what was not needed before may be used at once, so that single changes never wait.
+// The rate at which devices and peers can make the agent work: a guest that changes its adapter over and over costs
+// no more than settleShare of a core, and up to settleSaved of unused time may be used at once, so that single
+// changes never wait.
 const (
 	settleShare = 5 // one part in
 	settleSaved = 200 * time.Millisecond
 )
 
-// settler puts things right outside of commands: at once, when it is the turn of what others change, or with the next tick.
+// settler repairs the state outside of commands: at once, together with other changes, or with the next tick.
 type settler struct {
 	*shared
 	reconcile func() error

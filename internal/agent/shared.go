@@ -45,7 +45,7 @@ func (s *shared) do(ctx context.Context, f func() error) error {
 	}
 }
 
-// post has f run in the loop, from any goroutine but the loop's own; false when the loop has ended.
+// post runs f in the loop, from any goroutine but the loop's own; false if the loop has ended.
 func (s *shared) post(f func()) bool {
 	select {
 	case s.calls <- f:
@@ -55,7 +55,7 @@ func (s *shared) post(f func()) bool {
 	}
 }
 
-// postUnless has f run in the loop unless done is closed first.
+// postUnless runs f in the loop unless done is closed first.
 func (s *shared) postUnless(done <-chan struct{}, f func()) {
 	select {
 	case s.calls <- f:

@@ -26,7 +26,7 @@ type answers struct {
 	tracing  chan struct{} // holds one while a trace is made
 }
 
-// State is everything in force, for the command line.
+// State is everything that is active, for the command line.
 func (an *answers) State(ctx context.Context) (out *api.State, err error) {
 	err = an.do(ctx, func() error {
 		out = an.view()

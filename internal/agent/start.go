@@ -36,13 +36,13 @@ type Options struct {
 	Config  string // file to read at start and on SIGHUP; "" keeps what was last applied
 	Version string // of the program, for "heddle version"
 	Log     *slog.Logger
-	// Reload has the agent read Config again.
+	// Reload makes the agent read Config again.
 	Reload <-chan struct{}
 	// Load changes load-based teaming, for labs.
 	Load uplinks.LoadOptions
 	// Metrics says where Prometheus may ask.
 	Metrics metrics.Listen
-	// Supervisor is told how the agent is doing; nil for nobody.
+	// Supervisor gets the agent's state; nil for none.
 	Supervisor Supervisor
 }
 
@@ -121,7 +121,7 @@ type givenConfig struct {
 	src state.Source
 }
 
-// start makes an agent whose plan is in force. On an error it holds nothing open.
+// start makes an agent whose plan is active. On an error it holds nothing open.
 func start(o Options, store *state.Store, st *state.State, given *givenConfig) (a *Agent, err error) {
 	mount := func() error { return instance.Mount(o.Paths, o.Name) }
 	if err := mount(); err != nil {
@@ -167,7 +167,7 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 	}
 	a.looping.begin(st.Loops, startProber(o.Log, func() (announce.Sender, error) { return wire.OpenSender() }))
 	a.closers = append(a.closers, a.looping.prober.Close)
-	// Commands wait from here on and are answered when the plan is in force.
+	// Commands wait from here on and are answered when the plan is active.
 	a.listener, err = api.Listen(api.SocketPath(o.Paths.Run, o.Name))
 	if err != nil {
 		return a, err
@@ -201,7 +201,7 @@ func (a *Agent) serve(ctx context.Context, o Options) error {
 	ctx, a.commands.quit = context.WithCancel(ctx)
 	defer a.commands.quit()
 	g, ctx := errgroup.WithContext(ctx)
-	// The socket outlives the loop by what it takes to answer the command that stops it.
+	// The socket stays open a little longer than the loop, to answer the command that stops the agent.
 	g.Go(func() error { return api.Serve(ctx, a.listener, a.service(), a.log) })
 	g.Go(func() error { return a.run(ctx, o.Reload) })
 	g.Go(func() error { return a.serveMetrics(ctx, o) })
@@ -219,8 +219,8 @@ func (a *Agent) serve(ctx context.Context, o Options) error {
 	return err
 }
 
-// begin puts the configuration into force. The file given wins when it was edited since it was last read;
-// otherwise what was last applied stands, so that a restart never takes back an apply.
+// begin activates the configuration. The file given wins if it was edited since it was last read; otherwise what was
+// applied last stays active, so that a restart never takes back an apply.
 func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 	later := fresh && a.changer.startsWith(last)
 	fresh = fresh && !later

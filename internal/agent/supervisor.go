@@ -2,9 +2,9 @@ package agent
 
 import "errors"
 
-// Supervisor is told how the agent is doing; systemd is one.
+// Supervisor gets the agent's state; systemd is one.
 type Supervisor interface {
-	// Ready: the plan is in force and commands are answered, after the start or after a reload.
+	// Ready: the plan is active and commands are answered, after the start or after a reload.
 	Ready()
 	// Reloading: the configuration file is being read again; Ready follows.
 	Reloading()

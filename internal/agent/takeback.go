@@ -214,7 +214,7 @@ func (tr *trials) resumeChange(here string) error {
 	return tr.ports.undoIntent(c)
 }
 
-// goOnTrying ends, with the plan in force, what resumeChange has begun.
+// goOnTrying completes, with the active plan, what resumeChange has begun.
 func (tr *trials) goOnTrying() {
 	c := tr.records.journal.Change
 	switch {

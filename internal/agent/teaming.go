@@ -27,7 +27,7 @@ type teaming struct {
 	neighbours *uplinks.LLDP
 	verdicts   uplinks.Verdicts
 	links      failover.Links
-	// inForce is nil before the first plan is made, and what is remembered before it is in force.
+	// inForce is nil before the first plan is made, and the remembered teams before it is active.
 	inForce *teams.Teams
 	// noted is when the notification at hand was read; zero while none is.
 	noted time.Time
@@ -64,7 +64,7 @@ func (t *teaming) woken() <-chan time.Time {
 	return t.wake.C
 }
 
-// followLinks has the links of the uplinks' devices watched, and the loop woken when the next up-delay has passed.
+// followLinks watches the links of the uplinks' devices, and wakes the loop when the next up-delay has passed.
 func (t *teaming) followLinks(bounds []bound) {
 	var indexes []uint32
 	wanted := map[plan.PortID]bool{}
@@ -89,7 +89,7 @@ func (t *teaming) followLinks(bounds []bound) {
 	}
 }
 
-// formed is what is in force; at the start what is remembered.
+// formed is the active teams; at the start the remembered ones.
 func (t *teaming) formed() *teams.Teams {
 	if t.inForce == nil {
 		t.inForce = teams.Remembered(t.state.Uses)
@@ -130,7 +130,7 @@ func (t *teaming) failOver() {
 	}
 }
 
-// lostUplinks are those that were up in what is in force and are not any more.
+// lostUplinks are those that were up in the active teams and are not any more.
 func (t *teaming) lostUplinks() []plan.PortID {
 	var lost []plan.PortID
 	for _, sw := range t.effect.applied.Plan.Switches {

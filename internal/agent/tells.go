@@ -14,7 +14,7 @@ import (
 // repeatAfter is how long a port may go on being at its limit, or being refused the same, before that is an event again.
 const repeatAfter = time.Minute
 
-// tells follows what the switch program tells and publishes it.
+// tells follows the reports of the switch program and publishes them.
 type tells struct {
 	a      *Agent
 	kernel *dataplane.Kernel
@@ -23,7 +23,7 @@ type tells struct {
 	last   map[repeated]time.Time // in the loop only
 }
 
-// repeated is what is not told over and over.
+// repeated are the reports that are not published over and over.
 type repeated struct {
 	port   plan.PortID
 	kind   uint32

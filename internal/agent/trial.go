@@ -96,7 +96,7 @@ func (tr *trials) judgeChange() {
 	}
 }
 
-// keepChange has the change stay.
+// keepChange makes the change permanent.
 func (tr *trials) keepChange(c *adopt.Change) {
 	tr.records.journal.Change = nil
 	if err := tr.records.journal.Save(); err != nil { // it is tried again, lest the next agent take it back

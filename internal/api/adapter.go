@@ -11,7 +11,7 @@ import (
 	"heddle/internal/api/wire"
 )
 
-// adapter answers the calls of the contract by what a Service answers.
+// adapter answers the calls of the contract with the answers of a Service.
 type adapter struct {
 	service Service
 	codec   wire.Codec

@@ -28,7 +28,8 @@ const (
 type Finding struct {
 	Rule  string       `json:"rule"`
 	Level FindingLevel `json:"level"`
-	// Switch, and what of it: at most one of PortGroup, Port, Uplink is set; none when it is the whole switch.
+	// Switch, and the object in it: at most one of PortGroup, Port, Uplink is set; none if the finding is about the
+	// whole switch.
 	Switch    string `json:"switch"`
 	PortGroup string `json:"portGroup,omitempty"`
 	Port      string `json:"port,omitempty"`

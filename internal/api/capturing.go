@@ -121,7 +121,7 @@ func (w *captureWriter) other(e CaptureEvent) {
 	}
 }
 
-// close sends what is left, and says whether anything was captured or said.
+// close sends what is left, and reports whether anything was captured or reported.
 func (w *captureWriter) close() (began bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

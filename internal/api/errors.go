@@ -95,8 +95,8 @@ var ErrNoAgent = errors.New("no agent is running")
 // ErrEnded says that the agent ended before it answered.
 var ErrEnded = errors.New("the agent ended before it answered")
 
-// explain tells the errors an operator meets apart: what the agent has against a request, another version, no agent, one that ended, and no
-// permission.
+// explain distinguishes the errors an operator meets: the agent refuses a request, another version, no agent, one
+// that ended, and no permission.
 func (c *Client) explain(ctx context.Context, err error) error {
 	var other *versionError
 	switch e := refused(err); {

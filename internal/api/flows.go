@@ -189,7 +189,8 @@ type FlowSwitch struct {
 	// Records is how many were made; Overflow what was put in records at once because the table was full.
 	Records  uint64     `json:"records"`
 	Overflow FlowCounts `json:"overflow"`
-	// Counted is what was taken out of the kernel's tables, InRecords what of it is in records, Excluded what internalFlowsOnly keeps back.
+	// Counted is what was taken out of the kernel's tables, InRecords the part of it that is in records, Excluded the
+	// part that internalFlowsOnly keeps back.
 	Counted    FlowCounts      `json:"counted"`
 	InRecords  FlowCounts      `json:"inRecords"`
 	Excluded   FlowCounts      `json:"excluded"`
@@ -227,8 +228,8 @@ type FlowCollector struct {
 	// Address is where messages go, Source where they come from; "" while that is not known.
 	Address string `json:"address,omitempty"`
 	Source  string `json:"source,omitempty"`
-	// Messages and Records were sent, Lost records were not: they told of LostPackets and LostBytes. Unshaped records are those that the
-	// shape has no form for.
+	// Messages and Records were sent, Lost records were not; they contained LostPackets and LostBytes. Unshaped
+	// records are those that the shape has no form for.
 	Messages    uint64 `json:"messages"`
 	Records     uint64 `json:"records"`
 	Lost        uint64 `json:"lost"`
@@ -241,8 +242,8 @@ type FlowCollector struct {
 	Unsure        uint64 `json:"unsure,omitzero"`
 	UnsurePackets uint64 `json:"unsurePackets,omitzero"`
 	UnsureBytes   uint64 `json:"unsureBytes,omitzero"`
-	// LostSince is when counting of what is lost began: with the first export to the collector since the host was started, also across restarts
-	// of the agent. LastLost is when something was lost last.
+	// LostSince is when counting of losses began: with the first export to the collector since the host was started,
+	// also across restarts of the agent. LastLost is the time of the last loss.
 	LostSince time.Time `json:"lostSince,omitzero"`
 	LastLost  time.Time `json:"lastLost,omitzero"`
 	// LastError is the last fault, "" for none since the session began.

@@ -47,7 +47,7 @@ func FlowSumSorts() []string { return []string{"bytes", "packets", "flows"} }
 type FlowSum struct {
 	// Name is what the row is of, in words: an address, a port group, 192.0.2.1:40000 – 192.0.2.2:443.
 	Name string `json:"name"`
-	// Of a conversation: Source is the client's end, as far as ports tell, Destination the server's.
+	// Of a conversation: Source is the client's end, as far as the port numbers show, Destination the server's.
 	Source          netip.Addr `json:"source,omitzero"`
 	SourcePort      uint16     `json:"sourcePort,omitzero"`
 	Destination     netip.Addr `json:"destination,omitzero"`
@@ -79,7 +79,7 @@ type FlowSums struct {
 	Rows []FlowSum `json:"rows"`
 	// Rest is what the other rows had.
 	Rest FlowSum `json:"rest"`
-	// Total has each packet once.
+	// Total counts each packet once.
 	Total FlowSum `json:"total"`
 	// Crowded is that there were more groups than are kept apart: some of a row may be in the rest.
 	Crowded bool `json:"crowded,omitzero"`

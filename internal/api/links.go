@@ -21,7 +21,7 @@ type LAGMember struct {
 	Markers uint64 `json:"markersIn"`
 }
 
-// LACPInfo is one side of a link, as LACP tells it.
+// LACPInfo is one side of a link, as LACP reports it.
 type LACPInfo struct {
 	SystemPriority uint16 `json:"systemPriority"`
 	System         string `json:"system"` // MAC
@@ -33,7 +33,7 @@ type LACPInfo struct {
 	State []string `json:"state"`
 }
 
-// LLDP is what one uplink's neighbours tell.
+// LLDP is what one uplink's neighbours announce.
 type LLDP struct {
 	Neighbours []Neighbour `json:"neighbours"`
 	// PDUs received, sent, received but not readable, and received from more neighbours than are kept.
@@ -52,7 +52,8 @@ type Neighbour struct {
 	SystemDescription string   `json:"systemDescription,omitempty"`
 	Capabilities      []string `json:"capabilities,omitempty"` // those enabled
 	Management        []string `json:"management,omitempty"`   // addresses
-	// PVID is the VLAN of untagged frames on its port, MaxFrame the longest frame it takes in bytes; 0: not told.
+	// PVID is the VLAN of untagged frames on its port, MaxFrame the longest frame it takes in bytes; 0: not
+	// announced.
 	PVID     uint16    `json:"pvid,omitempty"`
 	MaxFrame uint16    `json:"maxFrame,omitempty"`
 	Source   string    `json:"source"` // MAC

@@ -143,7 +143,7 @@ func (l large) hold(r *http.Request) (release func(), err error) {
 	}
 }
 
-// connectionKey is where a call's context has what sets the deadlines of its connection.
+// connectionKey is the key of a call's context for what sets the deadlines of its connection.
 type connectionKey struct{}
 
 // deadlines sets when a call's request has to be there, and its answer gone; zero is never.

@@ -24,7 +24,7 @@ type Trial struct {
 	State TrialState `json:"state"`
 	// Change is what was asked for: "apply /etc/heddle/heddle.yaml".
 	Change string `json:"change"`
-	// AtRisk are the interfaces that it concerns, and what of them changes.
+	// AtRisk are the interfaces that it affects, and what changes for them.
 	AtRisk []reach.Risk `json:"atRisk"`
 	// Asked answered before the change, and who of them has answered since; empty where nobody did.
 	Asked []reach.Ask `json:"asked"`

@@ -106,7 +106,7 @@ func newBenchSwitch(d Deps) *cobra.Command {
 	return c
 }
 
-// hasten makes the run quick, where the command line doesn't say how long it shall be.
+// hasten makes the run quick, unless the command line sets how long it takes.
 func hasten(c *cobra.Command, opts *bench.SwitchOptions) {
 	asked := *opts
 	opts.Quick()

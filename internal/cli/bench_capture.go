@@ -43,7 +43,7 @@ func newBenchCapture(d Deps) *cobra.Command {
 	return c
 }
 
-// hastenCaptures makes the run quick, where the command line doesn't say how long it shall be.
+// hastenCaptures makes the run quick, unless the command line sets how long it takes.
 func hastenCaptures(c *cobra.Command, opts *bench.CaptureOptions) {
 	quick := bench.QuickCaptures()
 	for _, f := range []struct {

@@ -51,7 +51,7 @@ func fileName(file string) string {
 	return file
 }
 
-// planWarnings are what a valid configuration asks for that a host has no room for.
+// planWarnings are the requests of a valid configuration that exceed what a host can hold.
 func planWarnings(cfg *spec.Config) []string {
 	p, err := plan.ResolveValid(cfg, nil)
 	if err != nil {

@@ -40,7 +40,7 @@ func exitStatus(err error) int {
 	return ExitFailure
 }
 
-// isFault says whether the error is a fault of what the user wrote, found here or by the agent.
+// isFault reports whether the error is a fault in the user's input, found here or by the agent.
 func isFault(err error) bool {
 	var faults spec.Faults
 	var answer *api.Error

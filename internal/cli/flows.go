@@ -162,7 +162,7 @@ func vlanShort(f api.Flow) string {
 	return f.VLAN.String()
 }
 
-// protocolText is the protocol with what tells ICMP messages apart.
+// protocolText is the protocol, with the type and code of ICMP messages.
 func protocolText(f api.Flow) string {
 	if f.ICMP != "" {
 		return f.Protocol + " " + f.ICMP
@@ -170,7 +170,7 @@ func protocolText(f api.Flow) string {
 	return f.Protocol
 }
 
-// flowEnd is one end of a flow: address and port, or the MAC of what has no address.
+// flowEnd is one end of a flow: address and port, or the MAC if it has no address.
 func flowEnd(a netip.Addr, mac plan.MAC, port uint16) string {
 	switch {
 	case !a.IsValid():

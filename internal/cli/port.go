@@ -97,7 +97,7 @@ func newPortBlock(d Deps, t *target, blocked bool) *cobra.Command {
 	return c
 }
 
-// changePort makes a change of one port and, with -o json, says what was changed and when it was in force.
+// changePort makes a change of one port and, with -o json, prints what was changed and when it was active.
 func changePort(d Deps, c *cobra.Command, t *target, o *output, window api.Window, f func(context.Context, api.Service) (*api.Applied, error)) error {
 	if err := o.check(); err != nil {
 		return err
@@ -111,7 +111,7 @@ func changePort(d Deps, c *cobra.Command, t *target, o *output, window api.Windo
 	return o.print(d, out, func(io.Writer) error { return nil })
 }
 
-// printWarnings has what an answer warns of before the answer itself.
+// printWarnings prints an answer's warnings before the answer itself.
 func printWarnings(d Deps, out *api.Applied) {
 	for _, w := range out.Warnings {
 		d.warn(w)

@@ -98,7 +98,7 @@ func readAt() int64 {
 	return now
 }
 
-// printInForce says when a change was in force.
+// printInForce prints when a change was active.
 func printInForce(d Deps, out *api.Applied) error {
 	if out.InForceAt == nil {
 		return nil

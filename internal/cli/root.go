@@ -41,7 +41,7 @@ type Deps struct {
 
 	// raw is Stdout for what is no text: binary files, full screens, the programs that a command runs.
 	raw io.Writer
-	// mark is what tells colours of the program's own from control sequences in names of others.
+	// mark distinguishes the program's own colours from control sequences in names of others.
 	mark string
 }
 

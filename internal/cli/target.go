@@ -59,7 +59,7 @@ func ask[T any](c *cobra.Command, t *target, f func(context.Context, api.Service
 	return f(ctx, client)
 }
 
-// state asks for everything in force.
+// state asks for everything that is active.
 func (t *target) state(c *cobra.Command) (*api.State, error) {
 	return ask(c, t, func(ctx context.Context, s api.Service) (*api.State, error) { return s.State(ctx) })
 }

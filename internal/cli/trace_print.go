@@ -56,7 +56,7 @@ func printTrace(d Deps, w io.Writer, r *diagnose.Report) error {
 	return l.err
 }
 
-// frame tells one frame in full.
+// frame prints one frame in full.
 func (l *lines) frame(r *diagnose.Report, f *diagnose.Frame) {
 	which := ""
 	if r.Sent > 0 {
@@ -144,7 +144,7 @@ func (l *lines) kernel(state string, differences []string) {
 	}
 }
 
-// summary tells each of several frames in a line.
+// summary prints each of several frames in one line.
 func (l *lines) summary(r *diagnose.Report) error {
 	tab := &table{head: []string{"PACKET", "BYTES", "OUTCOME", "TO", "FRAME"}, right: map[int]bool{0: true, 1: true}, keep: map[int]bool{2: true}}
 	var differ []string

@@ -55,7 +55,7 @@ type Interface struct {
 	Settings []hostnet.Setting `json:"settings,omitempty"`
 }
 
-// Judge says what is to become of the change at the instant now, and why it is taken back.
+// Judge decides what happens to the change at the instant now, and why it is taken back.
 func (c *Change) Judge(now time.Duration) (Verdict, string) {
 	switch {
 	case c.Phase != Waiting:

@@ -14,7 +14,7 @@ import (
 // journalFormat is the version of the file.
 const journalFormat = 1
 
-// Journal keeps on disk what is to be taken back by itself: the records of a host's moves, and the change that is being tried.
+// Journal keeps on disk what goes back by itself: the records of a host's moves, and the change that is being tried.
 type Journal struct {
 	path    string
 	Records []*Record

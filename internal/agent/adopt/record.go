@@ -32,7 +32,8 @@ type Record struct {
 	Port spec.Port `json:"port"`
 	// Place is the boot and the network namespace that the record counts for.
 	Place string `json:"place"`
-	// Config is what the device had, Settings its kernel parameters, Quieted those of them that Quiet changes.
+	// Config is the device's configuration before the move, Settings its kernel parameters, Quieted those of them
+	// that Quiet changes.
 	Config   *hostnet.Config   `json:"config"`
 	Settings []hostnet.Setting `json:"settings"`
 	Quieted  []hostnet.Setting `json:"quieted"`
@@ -50,7 +51,7 @@ type Record struct {
 	Reason string `json:"reason,omitzero"`
 }
 
-// Verdict is what is to become of a move.
+// Verdict is the decision about a move.
 type Verdict int
 
 // The verdicts.
@@ -71,7 +72,7 @@ func (r *Record) Missing() (missing []netip.Addr) {
 	return missing
 }
 
-// Judge says what is to become of a move whose steps are all done, at the instant now, and why it is taken back.
+// Judge decides what happens to a move whose steps are all done, at the instant now, and why it is taken back.
 func (r *Record) Judge(now time.Duration) (Verdict, string) {
 	if r.Phase != Waiting {
 		return Wait, ""
@@ -88,8 +89,8 @@ func (r *Record) Judge(now time.Duration) (Verdict, string) {
 	return Wait, ""
 }
 
-// JudgeRelease says what is to become of a move that was undone on demand, at the instant now, and why it is done again: Keep is that the device
-// keeps everything.
+// JudgeRelease decides what happens to a move that was undone on demand, at the instant now, and why it is done
+// again: Keep means that the device keeps everything.
 func (r *Record) JudgeRelease(now time.Duration) (Verdict, string) {
 	missing := r.Missing()
 	switch {
@@ -143,8 +144,8 @@ func (r *Record) Describe() []string {
 		fmt.Sprintf("go back unless \"heddle host-port confirm %s\" is given within %s", r.Port.Name, r.ConfirmWithin))
 }
 
-// QuietedOf are those of a device's parameters that Quiet changes: router advertisements and broadcasts reach the device as they reach the
-// interface, and are to count once.
+// QuietedOf are the parameters of a device that Quiet changes: router advertisements and broadcasts reach both the
+// device and the interface, and must count once.
 func QuietedOf(settings []hostnet.Setting) (some []hostnet.Setting) {
 	for _, s := range settings {
 		if q := quiet(s); q != s {
@@ -154,7 +155,7 @@ func QuietedOf(settings []hostnet.Setting) (some []hostnet.Setting) {
 	return some
 }
 
-// quiet is a parameter as Quiet sets it.
+// quiet is a parameter with the value that Quiet sets.
 func quiet(s hostnet.Setting) hostnet.Setting {
 	switch s.Family + " " + s.Name {
 	case "ipv6 accept_ra":
@@ -165,7 +166,7 @@ func quiet(s hostnet.Setting) hostnet.Setting {
 	return s
 }
 
-// QuietSettings are what Quiet sets on the device.
+// QuietSettings are the parameters that Quiet sets on the device.
 func (r *Record) QuietSettings() (all []hostnet.Setting) {
 	for _, s := range r.Quieted {
 		all = append(all, quiet(s))

@@ -25,7 +25,7 @@ const (
 	// GiveRoutes puts routes, neighbours and policy rules on the interface, beside the device.
 	GiveRoutes Op = "give it routes, neighbours and policy rules"
 	TakeRoutes Op = "take routes, neighbours and policy rules from it"
-	// Quiet has the device's own stack take nothing from the network that is the interface's now.
+	// Quiet makes the device's own stack ignore the network traffic that is now for the interface.
 	Quiet Op = "quiet the device"
 	Wake  Op = "wake the device"
 	// Empty takes everything from the device: what the host sends leaves by the interface from here on.
@@ -51,8 +51,8 @@ type Host interface {
 	Do(op Op, r *Record) error
 }
 
-// Forward does the steps that are left. Each is written down before it is begun, so that whoever reads the record after a crash knows
-// what may have been done. On an error the record is to be taken Back.
+// Forward does the remaining steps. Each is written to disk before it is begun, so that after a crash the record
+// shows what may have been done. After an error call Back with the record.
 func Forward(r *Record, save func() error, h Host) error {
 	all := steps()
 	for r.Step < len(all) {
@@ -68,8 +68,9 @@ func Forward(r *Record, save func() error, h Host) error {
 	return nil
 }
 
-// Back undoes the steps that may have been done, the last first. What cannot be undone does not keep back the rest, unless it is an
-// ErrStop: then the record is as it was and Back is to be called again. Done says whether it went to the end.
+// Back undoes the steps that may have been done, the last first. A step that cannot be undone does not stop the
+// others, unless the error is an ErrStop: then the record is unchanged and Back must be called again. Done reports
+// whether it went to the end.
 func Back(r *Record, save func() error, h Host) (done bool, err error) {
 	r.Phase = Reverting
 	errs := []error{save()}

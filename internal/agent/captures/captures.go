@@ -128,7 +128,7 @@ type capture struct {
 	offset  int64 // from the kernel's clock to that of the calendar, ns
 }
 
-// named is what a number was last said to stand for, and when that was looked up.
+// named is the last known name of a number, and when it was looked up.
 type named struct {
 	id plan.PortID
 	at time.Time

@@ -16,7 +16,7 @@ import (
 // maxVLAN is the highest VLAN number there is.
 const maxVLAN = 4094
 
-// selection makes of what a client asks for what the kernel is asked for; the faults are all that there are.
+// selection translates a client's request into the kernel's selection; the faults are complete.
 func selection(p *plan.Plan, q api.Capture) (dataplane.Selection, error) {
 	s := dataplane.Selection{Snap: q.Snap}
 	var faults, missing []string

@@ -13,8 +13,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// Fact is what a device shows. The state of the other end counts where it can be seen: its going down is told at once, the
-// loss of carrier that follows may be told a second later.
+// Fact is what a device shows. The state of the other end is used where it can be seen: its going down is reported at
+// once, the loss of carrier that follows may come a second later.
 func Fact(d hostdev.Device) plan.Fact {
 	f := plan.Fact{Up: d.Up(), MTU: d.MTU}
 	if d.Peer.Seen {

@@ -24,7 +24,7 @@ func (p Paths) LockFile(name string) string { return filepath.Join(p.Run, name+"
 // Pins is the directory of an agent's pinned kernel objects.
 func (p Paths) Pins(name string) string { return filepath.Join(p.bpffs(), name) }
 
-// StateDir is the directory of what an agent remembers.
+// StateDir is the directory of the agent's state.
 func (p Paths) StateDir(name string) string { return filepath.Join(p.State, name) }
 
 func (p Paths) bpffs() string { return filepath.Join(p.Run, "bpf") }
@@ -63,7 +63,7 @@ func Privileged(who string) error {
 	return fmt.Errorf("not enough privilege: %s needs %s; run it as root", who, strings.Join(missing, " and "))
 }
 
-// MachineID tells machines apart, so that two hosts do not derive the same MAC for ports of the same name.
+// MachineID is different on each machine, so that two hosts do not derive the same MAC for ports of the same name.
 func MachineID() string {
 	b, err := os.ReadFile("/etc/machine-id")
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package metrics tells a host's counters and states to Prometheus: which metrics there are, how a scrape fills them, and where
-// they are served. Its labels are names from the configuration and words of fixed lists, so that what guests do makes no series.
+// Package metrics exports a host's counters and states to Prometheus: which metrics there are, how a scrape fills
+// them, and where they are served. Its labels are names from the configuration and words of fixed lists, so that
+// guests cannot create series.
 package metrics
 
 import "slices"
@@ -24,7 +25,7 @@ type Family struct {
 	Lazy bool
 }
 
-// What a port and an uplink are told apart by.
+// Labels that identify a port and an uplink.
 var (
 	portLabels   = []string{"switch", "port", "port_group"}
 	uplinkLabels = []string{"switch", "uplink"}

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// Listen says where metrics are served, and to whom.
+// Listen is where metrics are served, and to whom.
 type Listen struct {
 	// Address is "" for nowhere, ADDRESS:PORT with an IP address, or the path of a unix socket.
 	Address string
@@ -34,15 +34,15 @@ type Listen struct {
 // shortestToken is the least number of characters of a token.
 const shortestToken = 16
 
-// ErrListen is wrapped by what is wrong with a Listen.
+// ErrListen is wrapped by the errors of a Listen.
 var ErrListen = errors.New("metrics")
 
 func wrong(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrListen, fmt.Sprintf(format, args...))
 }
 
-// Check says what is wrong with it, before anything listens: beyond this machine's own loopback, nobody is answered without TLS
-// and a proof of who asks.
+// Check returns what is wrong with it, before anything listens: outside of this machine's loopback, callers need TLS
+// and a proof of who they are.
 func (l Listen) Check() error {
 	if l.Address == "" {
 		if l.Cert+l.Key+l.ClientCA+l.TokenFile != "" {
@@ -134,7 +134,7 @@ func openSocket(path string) (net.Listener, error) {
 	return open, nil
 }
 
-// tls has the certificate read at every connection, so that one that was renewed counts.
+// tls reads the certificate at every connection, so that a renewed one is used.
 func (l Listen) tls() (*tls.Config, error) {
 	if _, err := tls.LoadX509KeyPair(l.Cert, l.Key); err != nil {
 		return nil, wrong("certificate %s and key %s: %v", l.Cert, l.Key, err)

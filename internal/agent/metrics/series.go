@@ -15,7 +15,7 @@ import (
 // series are the families of one scrape while they are put together.
 type series struct{ of map[string]*dto.MetricFamily }
 
-// newSeries has room for that many ports.
+// newSeries reserves memory for that many ports.
 func newSeries(ports int) *series {
 	s := &series{of: map[string]*dto.MetricFamily{}}
 	for _, f := range Families() {

@@ -26,7 +26,7 @@ func Text(r prometheus.Gatherer) (string, error) {
 	return b.String(), nil
 }
 
-// What keeps scrapers from taking the machine: so many at once, each for so long.
+// Limits that keep scrapers from using up the machine: so many at once, each for so long.
 const (
 	mostScrapes = 2
 	scrapeWait  = 10 * time.Second

@@ -18,7 +18,7 @@ type Staged struct {
 	content *written
 }
 
-// Stage writes the state beside the file that counts; a disk without room for it is noticed here.
+// Stage writes the state beside the active file; a full disk is noticed here.
 func (s *Store) Stage(st *State) (*Staged, error) {
 	w, err := encode(&s.last, st)
 	if err != nil {

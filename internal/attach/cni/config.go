@@ -14,7 +14,7 @@ import (
 	"github.com/containernetworking/cni/pkg/version"
 )
 
-// Config is the network's configuration; what is not said here is of the specification.
+// Config is the network's configuration; fields without a comment are those of the specification.
 type Config struct {
 	types.PluginConf
 	// Switch and PortGroup are where containers are connected; Switch may be left out where there is one only.

@@ -32,8 +32,8 @@ type Interface struct {
 	MAC    string // as net.HardwareAddr prints it
 	Device string // <target dev>; libvirt gives one at the latest when it makes the tap
 	Alias  string // libvirt's name of the adapter, and its id in QEMU; given when the domain starts
-	// Network and PortGroup are what <source network= portgroup=> says. In a running domain the type is then that of what the
-	// network is made of, such as bridge.
+	// Network and PortGroup are the attributes of <source network= portgroup=>. In a running domain the type is then
+	// that of the network's devices, such as bridge.
 	Network, PortGroup string
 }
 
@@ -49,8 +49,8 @@ func (i Interface) onSwitch() (sw string, ok bool) {
 	return strings.CutPrefix(i.Network, networkPrefix+"-")
 }
 
-// Want is one <heddle:port>: what an adapter's port is to be. At most one of the selectors MAC, Device and Alias is set; with
-// none it is for every adapter that no other names.
+// Want is one <heddle:port>: the port that an adapter gets. At most one of the selectors MAC, Device and Alias is
+// set; with none it is for every adapter that no other names.
 type Want struct {
 	PortGroup, Switch, Monitor string
 	MAC, Device, Alias         string

@@ -17,7 +17,7 @@ func (d *Domain) owner() string {
 	return d.UUID
 }
 
-// maxOwner leaves room for an alias behind a domain's name, in bytes.
+// maxOwner leaves space for an alias behind a domain's name, in bytes.
 const maxOwner = 40
 
 // Owns says whether a port is named as one of this domain.
@@ -38,8 +38,8 @@ func (d *Domain) Bridged(device string) bool {
 	return slices.ContainsFunc(d.Interfaces, func(i Interface) bool { return i.Device == device && i.Network != "" })
 }
 
-// want finds what an adapter's port is to be: metadata that names the adapter goes before its network's portgroup, and that before
-// what is for all.
+// want finds the port that an adapter gets: metadata that names the adapter goes before its network's portgroup, and
+// that before what is for all.
 func (d *Domain) want(i Interface) *Want {
 	var all *Want
 	for k := range d.Wants {
@@ -68,8 +68,8 @@ func (d *Domain) wants() []Want {
 	return all
 }
 
-// Check says what is wrong with what the domain asks for, against its adapters. It needs none of what libvirt adds at start, so an
-// adapter named by a device or an alias that libvirt gives only then may be missing.
+// Check returns what is wrong with the domain's requests, compared with its adapters. It needs nothing of what
+// libvirt adds at start, so an adapter named by a device or an alias that libvirt sets only then may be missing.
 func (d *Domain) Check() error {
 	for _, w := range d.Wants {
 		if err := d.checkWant(w); err != nil {

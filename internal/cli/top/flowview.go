@@ -31,7 +31,7 @@ type FlowView struct {
 // answered takes in that there was an answer.
 func (v *FlowView) answered(at time.Time, note string) { v.time, v.note, v.Fault = at, note, "" }
 
-// key is a key that was pressed while there are so many rows; sorted: the order is another one now.
+// key handles a key that was pressed while there are this many rows; sorted: the order has changed.
 func (v *FlowView) key(key string, rows int) (a Action, sorted bool) {
 	switch key {
 	case "q", "\x03": // Ctrl-C is a character in raw mode

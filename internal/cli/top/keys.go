@@ -21,7 +21,7 @@ const (
 var sequences = map[string]string{"[A": "up", "[B": "down", "[C": "right", "[D": "left", "[5~": "page-up", "[6~": "page-down", "[H": "home", "[F": "end",
 	"[1~": "home", "[4~": "end", "OA": "up", "OB": "down", "OC": "right", "OD": "left", "OH": "home", "OF": "end"}
 
-// Split takes the keys out of what a terminal sent: a character, or the name of a special key; sequences that are none of these are
+// Split extracts the keys from a terminal's input: a character, or the name of a special key; other sequences are
 // left out. A sequence comes in one piece from any terminal.
 func Split(b []byte) (keys []string) {
 	for len(b) > 0 {

@@ -21,7 +21,7 @@ type Line struct {
 // above is how many lines are above the ports.
 const above = 4
 
-// body is how many ports there is room for.
+// body is how many ports fit on the screen.
 func (m *Model) body() int { return max(0, m.Height-above) }
 
 var headings = [columns]string{"PORT", "IN bit/s", "OUT bit/s", "IN pkt/s", "OUT pkt/s", "DROP/s", "DROPS", "LAST DROP"}

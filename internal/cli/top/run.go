@@ -94,7 +94,7 @@ func Show(ctx context.Context, w View, in, out *os.File, colour bool) (err error
 	return v.loop(ctx)
 }
 
-// guard has the panic of a goroutine happen in the loop, which puts the terminal back.
+// guard moves the panic of a goroutine into the loop, which restores the terminal.
 func (v *view) guard(f func()) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -157,7 +157,7 @@ func (v *view) loop(ctx context.Context) error {
 	}
 }
 
-// ask has one reading made at a time, beside the loop: keys work while an agent is slow.
+// ask makes one reading at a time, beside the loop: keys work while an agent is slow.
 func (v *view) ask(ctx context.Context) {
 	if v.asking || v.Resting() {
 		return

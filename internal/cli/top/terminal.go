@@ -8,7 +8,7 @@ import (
 	"golang.org/x/term"
 )
 
-// What is said to the terminal (ECMA-48, and xterm's private modes): an own screen without a cursor, and back.
+// Control sequences for the terminal (ECMA-48, and xterm's private modes): an own screen without a cursor, and back.
 const (
 	ownScreen = "\x1b[?1049h\x1b[?25l\x1b[2J"
 	back      = "\x1b[0m\x1b[?25h\x1b[?1049l"

@@ -29,7 +29,7 @@ func compare(want *model.Result, got *Outcome) (lines []string) {
 	return lines
 }
 
-// said is a copy or a refusal, to be compared, in words.
+// said describes a copy or a refusal in words, for comparison.
 type said struct{ words, bytes string }
 
 func listed(copies []model.Copy, refused []model.Refusal) (list []said) {

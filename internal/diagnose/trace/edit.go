@@ -9,7 +9,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// remedy is how a policy of a port is to be changed: YAML for the file, and what "heddle port connect" takes for the same.
+// remedy is the change of a port's policy that fixes a cause: YAML for the file, and the flags of "heddle port
+// connect" for the same.
 type remedy struct {
 	policy string
 	level  plan.Level
@@ -48,7 +49,8 @@ func setRow(c *diagnose.Cause, p *plan.Port, policy string) {
 	}
 }
 
-// fix has a port's policy changed where the port gets it from, or where it can be changed for the fewest.
+// fix proposes to change a port's policy at the level that it comes from, or at the level that affects the fewest
+// ports.
 func (s *subject) fix(c *diagnose.Cause, p *plan.Port, r remedy) {
 	setRow(c, p, r.policy)
 	own, connected := s.RunTime[p.ID.Name]
@@ -64,7 +66,7 @@ func (s *subject) fix(c *diagnose.Cause, p *plan.Port, r remedy) {
 	}
 }
 
-// edit has the configuration file changed.
+// edit proposes a change of the configuration file.
 func (s *subject) edit(c *diagnose.Cause, kind diagnose.EditObject, name, set string) {
 	c.Edit = &diagnose.Edit{File: s.File, Switch: s.from.id.Switch, Kind: kind, Name: name, Set: set}
 	c.Command = s.apply()
@@ -88,7 +90,7 @@ func shellWord(w string) string {
 	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }
 
-// moveTo has the port moved into another port group of its switch, if one does what is wanted.
+// moveTo proposes to move the port to another port group of its switch, if one has the wanted policy.
 func (s *subject) moveTo(p *plan.Port, wanted func(*plan.Effective) bool) (command string) {
 	for _, g := range s.Groups {
 		if g.Switch == p.ID.Switch && g.Name != p.PortGroup && wanted(&g.Policy) {

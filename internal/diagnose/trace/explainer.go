@@ -35,7 +35,8 @@ func (e *Explainer) subject(p *place, k Known) *subject {
 	return &subject{tracer: e.t, from: p, res: &model.Result{}, src: k.Source, vid: k.VLAN, tags: min(int(k.VLAN), 1), layer3: k.Layer3}
 }
 
-// Fix has fields of a port's policy set where the port gets the first of them from, or where they can be set for the fewest.
+// Fix proposes to set fields of a port's policy at the level that the first of them comes from, or at the level that
+// affects the fewest ports.
 func (e *Explainer) Fix(p *plan.Port, change string, to ...plan.Setting) diagnose.Cause {
 	at := e.t.places[p.ID]
 	c := diagnose.Cause{Change: change}
@@ -43,7 +44,7 @@ func (e *Explainer) Fix(p *plan.Port, change string, to ...plan.Setting) diagnos
 	return c
 }
 
-// FixSwitch has a setting of a switch changed in the file.
+// FixSwitch proposes to change a setting of a switch in the file.
 func (e *Explainer) FixSwitch(sw, change, set string) diagnose.Cause {
 	c := diagnose.Cause{Change: change}
 	s := &subject{tracer: e.t, from: &place{id: plan.PortID{Switch: sw}}}

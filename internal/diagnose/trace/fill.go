@@ -90,7 +90,8 @@ func ownAddress(at *place, four bool) netip.Addr {
 	return netip.Addr{}
 }
 
-// destination finds out whom the frame is sent to. What the sender would have to ask for first is traced as the question.
+// destination determines the MAC that the frame is sent to. If the sender would have to ask for it first, the
+// question is traced.
 func (t *tracer) destination(from, to *place, p *packet, note func(string, ...any)) error {
 	f := p.fields
 	if f.DstMAC != nil {

@@ -147,7 +147,7 @@ func (s *subject) limit(c *diagnose.Cause, p *plan.Port) {
 	s.set(c, p, "security.macLearning.limitPolicy", string(spec.LimitAllow))
 }
 
-// tableFull: the host's table has no more room for the port.
+// tableFull: the host's table is full for the port.
 func (s *subject) tableFull(c *diagnose.Cause, p *plan.Port) {
 	l := &p.Policy.Learning
 	c.Why = fmt.Sprintf("%s is a new address, and the port holds its share of the host's table: %d of %d (its own limit is %d)", s.src, p.MACShare, s.Plan.MACTable, l.Limit.V)
@@ -298,7 +298,7 @@ func (s *subject) changedMAC(c *diagnose.Cause, p *plan.Port) {
 	s.set(c, p, "security.macChanges", string(spec.Accept))
 }
 
-// loop: the guards against copies of what came in from outside.
+// loop: the loop guards for copies of frames from outside.
 func (s *subject) loop(c *diagnose.Cause, at *place, why abi.Reason) {
 	name := "reversePath"
 	if !s.dst.IsGroup() {

@@ -34,7 +34,7 @@ func Run(h *Host, q diagnose.Request) (*diagnose.Report, error) {
 	return r, t.frames(r, from, to, q)
 }
 
-// ends are where frames enter and whom they are meant for, nil when that was not said.
+// ends are where frames enter and whom they are meant for, nil if the request has no receiver.
 func (t *tracer) ends(q diagnose.Request) (from, to *place, err error) {
 	if q.Frame != nil && len(q.Frames) > 0 {
 		return nil, nil, errors.New("give a frame by its fields or by its bytes, not both")
@@ -137,7 +137,7 @@ func (t *tracer) copy(c model.Copy) diagnose.Copy {
 	return diagnose.Copy{To: c.To.Name, Kind: kind, Device: at.device(), Tag: outerTag(c.Frame), Length: len(c.Frame)}
 }
 
-// What is said of the kernel program.
+// Statements about the kernel program.
 const (
 	agrees    = "agrees"
 	disagrees = "disagrees"

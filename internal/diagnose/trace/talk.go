@@ -143,7 +143,7 @@ func (t *tracer) hop(r *diagnose.Report, x exchange, src, dst station) error {
 	return nil
 }
 
-// same says whether two causes tell the operator the same.
+// same reports whether two causes mean the same to the operator.
 func same(c, o *diagnose.Cause) bool {
 	return c.Reason == o.Reason && c.Port == o.Port && c.Policy == o.Policy && c.From == o.From && c.Command == o.Command
 }

@@ -29,7 +29,7 @@ type Host struct {
 	Kernel Kernel
 	// NewModel is model.New, or makes one with a fault.
 	NewModel func(*plan.Plan, plan.Facts, time.Duration) *model.Host
-	// File is the path of the configuration in force; "" when there is none.
+	// File is the path of the active configuration; "" if there is none.
 	File string
 	// RunTime are the ports connected by command.
 	RunTime map[string]spec.Port

@@ -27,7 +27,7 @@ type carrierWatch struct {
 	request []byte
 	answer  []byte
 	notes   chan<- Note
-	// stirred tells of a notification.
+	// stirred is called for every notification.
 	stirred <-chan struct{}
 	quit    chan struct{}
 	done    sync.WaitGroup
@@ -67,8 +67,8 @@ func (w *carrierWatch) close() error {
 	return unix.Close(w.fd)
 }
 
-// WatchCarrier has the links of the devices with these indexes, and of no others, read beside the notifications; a change is a
-// Note.
+// WatchCarrier makes the links of the devices with these indexes, and of no others, be read in addition to the
+// notifications; a change is a Note.
 func (h *Host) WatchCarrier(indexes []uint32) {
 	w := h.carrier
 	w.mu.Lock()
@@ -121,7 +121,7 @@ func (w *carrierWatch) run() {
 	}
 }
 
-// look reads one device and tells when it is not as it was; false at the end. A failed reading tells nothing: the
+// look reads one device and reports a change of its state; false at the end. A failed reading is ignored: the
 // notifications are still there.
 func (w *carrierWatch) look(index uint32, up map[uint32]bool) bool {
 	now, err := w.read(index)

@@ -125,7 +125,7 @@ func (h *Host) SetMAC(d Device, mac plan.MAC) error {
 	})
 }
 
-// SetAlias sets the text that tells an operator, and a later agent, whose the device is.
+// SetAlias sets the text that shows an operator, and a later agent, whose the device is.
 func (h *Host) SetAlias(d Device, alias string) error {
 	return h.change(d, "set the alias", func(l netlink.Link) error { return h.set.LinkSetAlias(l, alias) })
 }

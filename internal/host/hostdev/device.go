@@ -37,8 +37,8 @@ type Device struct {
 	XDP uint32
 	// Master is the device that this one is a member of, such as a bond or a bridge; zero without one.
 	Master Master
-	// Born tells devices apart that had the same name and index one after the other, among those seen by this Host: one that
-	// went, or was in another namespace meanwhile, comes back with another number.
+	// Born distinguishes devices that had the same name and index one after the other, among those seen by this Host:
+	// a device that went, or was in another namespace meanwhile, comes back with another number.
 	Born uint64
 }
 
@@ -56,7 +56,7 @@ type End struct {
 	MTU int
 	// AdminUp: IFF_UP. Carrier: the kernel may send on it (IFF_LOWER_UP).
 	AdminUp, Carrier bool
-	// CarrierDowns is how often the carrier was lost so far, also for so short that nobody was told.
+	// CarrierDowns is how often the carrier was lost so far, including losses too short for a notification.
 	CarrierDowns uint32
 	// Promiscuous: somebody asked for promiscuous mode, by flag or by a packet socket.
 	Promiscuous bool
@@ -87,7 +87,7 @@ type linkKey struct {
 
 const localNS int32 = -1
 
-// link is what one RTM_NEWLINK message tells.
+// link is the content of one RTM_NEWLINK message.
 type link struct {
 	index uint32
 	name  string

@@ -117,9 +117,9 @@ func (h *Host) Refresh() error {
 	return nil
 }
 
-// Apply takes a notification in and says whether it told anything new about a device that Device or Devices can show. What it
-// says may be older than what was read since, after a change of our own for example: where it differs from what is known, the
-// device is looked at again.
+// Apply processes a notification and reports whether it contained anything new about a device that Device or Devices
+// can show. Its content may be older than what was read since, after a change of our own for example: where it
+// differs from what is known, the device is read again.
 func (h *Host) Apply(n Note) (changed bool, err error) {
 	switch {
 	case n.resync:

@@ -13,14 +13,14 @@ type Offload string
 
 // The offloads that matter to a switch.
 const (
-	// LRO is large-receive-offload: it merges segments so that they cannot be told apart again.
+	// LRO is large-receive-offload: it merges segments so that they cannot be separated again.
 	LRO Offload = "rx-lro"
 	// VLANFilter and VLANFilterAD drop tagged frames (802.1Q, 802.1ad) of VLANs that the host has no interface for.
 	VLANFilter   Offload = "rx-vlan-filter"
 	VLANFilterAD Offload = "rx-vlan-stag-filter"
 )
 
-// OffloadState is what a device does, and whether it can be told otherwise.
+// OffloadState is what a device does, and whether that can be changed.
 type OffloadState struct{ On, Fixed bool }
 
 // Offloads gives the state of a device's offloads; one that the kernel does not know is missing.
@@ -41,7 +41,7 @@ func (h *Host) Offloads(d Device) (map[Offload]OffloadState, error) {
 	return found, nil
 }
 
-// SetOffload switches an offload on or off. A driver may refuse silently: Offloads tells what has become of it.
+// SetOffload switches an offload on or off. A driver may refuse silently: Offloads shows the result.
 func (h *Host) SetOffload(d Device, o Offload, on bool) error {
 	if err := h.eth.Change(d.Name, map[string]bool{string(o): on}); err != nil {
 		return fmt.Errorf("set %s of device %s: %w", o, d.Name, err)

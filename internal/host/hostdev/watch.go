@@ -34,7 +34,7 @@ func (n Note) At() time.Time { return n.at }
 type watcher struct {
 	file  *os.File
 	notes chan Note
-	// stirred is told of every datagram.
+	// stirred is called for every datagram.
 	stirred chan struct{}
 }
 

@@ -27,8 +27,8 @@ type Neighbour struct {
 // userHertz is the unit of times in neighbour messages (USER_HZ).
 const userHertz = 100
 
-// Neighbours are the neighbours on the device whose MAC is known or asked for. Those set by hand are left out: whether they answer cannot be
-// told.
+// Neighbours are the neighbours on the device whose MAC is known or asked for. Those set by hand are left out: the
+// table does not show whether they answer.
 func (Net) Neighbours(index uint32) (list []Neighbour, err error) {
 	all, err := dump(unix.RTM_GETNEIGH, neighbourDump{}, unix.RTM_NEWNEIGH)
 	if err != nil {
@@ -53,7 +53,8 @@ func (Net) Neighbours(index uint32) (list []Neighbour, err error) {
 	return list, nil
 }
 
-// Ask has the kernel ask for the neighbour anew, whatever it knows of it: Neighbours says Reachable again when it has answered.
+// Ask makes the kernel ask for the neighbour again, whatever it knows of it: Neighbours reports Reachable again when
+// it has answered.
 func (Net) Ask(index uint32, ip netip.Addr) error {
 	b := make([]byte, neighbourHeader)
 	b[0] = unix.AF_INET

@@ -38,7 +38,7 @@ type Config struct {
 	Prefixes []string `json:"prefixes,omitempty"`
 	// Gateways are the default gateways.
 	Gateways []netip.Addr `json:"gateways,omitempty"`
-	// Fixed are neighbours whose MAC is set by hand: whether they answer cannot be told from the neighbour table.
+	// Fixed are neighbours whose MAC is set by hand: the neighbour table does not show whether they answer.
 	Fixed []netip.Addr `json:"fixed,omitempty"`
 	// survey: routes that cannot be moved alone are left out, and are no error.
 	survey bool
@@ -62,7 +62,8 @@ func (Net) Read(name string, index uint32) (*Config, error) {
 	return read(&Config{Device: name, Index: index})
 }
 
-// Survey is Read of a device that nothing is to be moved from: of a route that cannot be moved alone only the gateway is kept.
+// Survey is Read for a device from which nothing will be moved: of a route that cannot be moved, only the gateway is
+// kept.
 func (Net) Survey(name string, index uint32) (*Config, error) {
 	return read(&Config{Device: name, Index: index, survey: true})
 }

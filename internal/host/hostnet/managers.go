@@ -18,7 +18,7 @@ func (Net) Managers(name string, index uint32) (out []string) {
 	return append(out, clients(name)...)
 }
 
-// firstNamespace says whether the process is in the network namespace of process 1; true where that cannot be told.
+// firstNamespace reports whether the process is in the network namespace of process 1; true if that is unknown.
 func firstNamespace() bool {
 	first, err := os.Readlink("/proc/1/ns/net")
 	if err != nil {

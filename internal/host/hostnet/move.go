@@ -197,7 +197,7 @@ func routeFor(b []byte, from, index uint32, age time.Duration) []byte {
 	return out
 }
 
-// expiry is the RTA_EXPIRES, in seconds, that a struct rta_cacheinfo tells in ticks of 10 ms; nil for none.
+// expiry is the RTA_EXPIRES, in seconds, of a struct rta_cacheinfo, which has it in ticks of 10 ms; nil for none.
 func expiry(v []byte, age time.Duration) []byte {
 	if len(v) < 12 {
 		return nil
@@ -210,7 +210,7 @@ func expiry(v []byte, age time.Duration) []byte {
 	return binary.NativeEndian.AppendUint32(nil, uint32(max(1, seconds/time.Second)))
 }
 
-// hopsFor has the next hops that go by the one device go by the other.
+// hopsFor changes the next hops that go by one device to the other.
 func hopsFor(v []byte, from, index uint32) []byte {
 	out := slices.Clone(v)
 	for _, h := range hops(out) { // they share the clone's memory

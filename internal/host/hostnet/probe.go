@@ -12,8 +12,9 @@ import (
 
 const ntfUse = 1 // NTF_USE: look the neighbour up as if something were sent to it
 
-// Answers has the kernel ask for a neighbour on a device, by an ARP request or a neighbour solicitation, and says whether it has answered
-// such a request there so far: a neighbour heard of in another way does not count. It does not wait: ask again a little later.
+// Answers makes the kernel ask for a neighbour on a device, by an ARP request or a neighbour solicitation, and
+// reports whether it has answered such a request there so far: a neighbour heard of in another way does not count. It
+// does not wait: call it again a little later.
 func (Net) Answers(index uint32, ip netip.Addr) (bool, error) {
 	all, err := dump(unix.RTM_GETNEIGH, neighbourDump{}, unix.RTM_NEWNEIGH)
 	if err != nil {

@@ -107,7 +107,7 @@ func Replace(path string, content []byte) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// SyncDir has what was renamed in a directory on disk.
+// SyncDir makes renames in a directory durable.
 func SyncDir(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

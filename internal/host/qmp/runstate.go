@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Names of the events that tell whether a guest runs, and how a migration of it goes.
+// Names of the events that report whether a guest runs, and how its migration goes.
 const (
 	Stop      = "STOP"
 	Resume    = "RESUME"
@@ -33,7 +33,7 @@ func (c *Client) MigrationEvents(ctx context.Context) error {
 	return err
 }
 
-// MigrationStep is the status that an event of a migration tells; "" when it tells none.
+// MigrationStep is the status in a migration event; "" if it has none.
 func (e Event) MigrationStep() string {
 	step, err := statusOf(e.Data)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"net"
 )
 
-// RxFilterChanged is the event by which QEMU tells that a guest's adapter changed its receive filter. QEMU sends it once and
-// then not again until the filter has been asked for.
+// RxFilterChanged is the event by which QEMU reports that a guest's adapter changed its receive filter. QEMU sends it
+// once and then not again until the filter has been read.
 const RxFilterChanged = "NIC_RX_FILTER_CHANGED"
 
 // RxFilter is what the guest has its adapter receive.
@@ -24,8 +24,8 @@ type RxFilter struct {
 // maxFilters bounds how many adapters a guest may have.
 const maxFilters = 256
 
-// RxFilters asks for the receive filters of the guest's adapters. Of QEMU's cards virtio-net tells its filter; others are left
-// out.
+// RxFilters reads the receive filters of the guest's adapters. Of QEMU's cards only virtio-net reports its filter;
+// others are left out.
 func (c *Client) RxFilters(ctx context.Context) ([]RxFilter, error) {
 	out, err := c.Execute(ctx, "query-rx-filter", nil)
 	if err != nil {

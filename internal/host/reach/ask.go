@@ -111,7 +111,8 @@ func Before(ctx context.Context, net Net, interfaces []Interface, local func([6]
 	}
 }
 
-// settled says whether nothing is to be won by waiting: all gateways have answered, and where there are none somebody has.
+// settled reports whether waiting longer is useless: all gateways have answered or, where there are none, somebody
+// has.
 func settled(asks []Ask, took time.Duration) bool {
 	for _, a := range asks {
 		gateways := slices.ContainsFunc(asks, func(b Ask) bool { return b.Device == a.Device && b.Kind == Gateway })
