@@ -96,7 +96,7 @@ func (k *Kernel) putInForce(d binding.Desired, a *assignment, points func() map[
 		return Instant{}, err
 	}
 	var fresh map[plan.PortID]flow.Point
-	if len(a.newPorts) > 0 { // points that are known stay as they were until the plan is in force
+	if len(a.newPorts) > 0 { // known points stay as they were until the plan is active
 		fresh = points()
 	}
 	if err := errors.Join(k.register.write(a, fresh), k.flows.prepare(d.Plan, k.slots)); err != nil {

@@ -115,7 +115,7 @@ func (f *Flows) setControl(c abi.MeterControl) error {
 	return nil
 }
 
-// prepare makes room for the flows of a plan that is about to come into force.
+// prepare makes the tables large enough for the flows of a plan that is about to become active.
 func (f *Flows) prepare(p *plan.Plan, s *slots) error {
 	for _, sw := range p.Switches {
 		r, pool := roomOf(sw), abi.FlowPools+uint32(s.switches[sw.Name])

@@ -37,7 +37,7 @@ func (t *planTables) inForce() (abi.Control, error) {
 	return c, nil
 }
 
-// write fills the idle half with the image and returns the control record that would put it in force.
+// write fills the idle half with the image and returns the control record that activates it.
 func (t *planTables) write(img *image) (abi.Control, error) {
 	if t.reading {
 		if err := t.awaitGrace(); err != nil {

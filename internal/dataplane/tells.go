@@ -83,7 +83,7 @@ type Told struct {
 	Untold int // before this one, of this port
 }
 
-// named are the ports that are told of; they are few, and a host has a thousand.
+// named are the ports that the reports are about; they are few, and a host has a thousand.
 func (s *slots) named(batch []Tell) map[uint32]plan.PortID {
 	told := make(map[uint32]bool, 2*len(batch))
 	for _, t := range batch {
