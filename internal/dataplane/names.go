@@ -147,7 +147,7 @@ func (r *register) leaves(id plan.PortID, slot uint32) error {
 	return nil
 }
 
-// freeDrained frees the places of ports that are gone whose flows are drained.
+// freeDrained frees the slots of ports that are gone and whose flows are drained.
 func (r *register) freeDrained() error {
 	for slot := range r.leaving {
 		if r.flows.keeps(uint16(slot)) {

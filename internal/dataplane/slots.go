@@ -106,7 +106,7 @@ func (s *slots) has(p *plan.Plan) bool {
 	return true
 }
 
-// release frees the places of what left; call it when no run of the program can use them any more.
+// release frees the slots of ports that left; call it when no run of the program can use them any more.
 func (s *slots) release(a *assignment) {
 	for id := range a.goneSlots {
 		delete(s.ports, id)

@@ -24,7 +24,7 @@ type Options struct {
 	RunDir string
 	// Program is the heddle program that hosts run as their agent; empty: the running program.
 	Program string
-	// Progress, when set, is told in a few words what is being done now.
+	// Progress, when set, is called with a few words about what is being done now.
 	Progress func(string)
 	// Env is added to the environment of agents and kept guests, as NAME=VALUE.
 	Env []string

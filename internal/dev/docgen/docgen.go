@@ -65,7 +65,7 @@ func Write(root string) error {
 	return nil
 }
 
-// generated is the line that tells a reader where a page comes from.
+// generated is the line that names a page's source.
 func generated(from string) string {
 	return fmt.Sprintf("<!-- Generated from %s by internal/dev/docgen (make generate); do not edit. -->\n\n", from)
 }

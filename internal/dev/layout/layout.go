@@ -26,7 +26,7 @@ type Package struct {
 	Foreign []string // every package that is not of this module and not of the language, also those reached through others
 }
 
-// listed is what `go list -json` tells of a package.
+// listed is the output of `go list -json` for a package.
 type listed struct {
 	ImportPath, Doc, Dir   string
 	GoFiles, Imports, Deps []string

@@ -37,7 +37,7 @@ type Options struct {
 	Quick bool
 	// Rows selects rows by name; empty: all.
 	Rows []string
-	// Progress, when set, is told what is being done now.
+	// Progress, when set, is called with what is being done now.
 	Progress func(string)
 }
 
@@ -126,7 +126,7 @@ func (s *scene) measure(ctx context.Context, o Options, r row) (m measured, err 
 	return m, s.fix(ctx, m.blocked)
 }
 
-// load has the victims exchange packets while the attackers send, and then has a guest send from new addresses.
+// load makes the victims exchange packets while the attackers send, and then makes a guest send from new addresses.
 func (s *scene) load(ctx context.Context, o Options, m *measured) error {
 	turns, every := o.turns()
 	load := traffic.Load{Kind: traffic.KindUDP, Warmup: warmup, Duration: time.Duration(turns) * every, Rate: rate}

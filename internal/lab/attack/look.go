@@ -71,7 +71,7 @@ func (s *scene) lag(ctx context.Context, host string) (l lag, err error) {
 	return l, nil
 }
 
-// news is what events tell.
+// news is what the events report.
 type news struct {
 	changes int       // of links and neighbours
 	blocked time.Time // when the first port was blocked because of a loop
@@ -127,7 +127,7 @@ func (s *scene) suffered(ctx context.Context) (n suffered, err error) {
 // stationsEach are the addresses that the guest with stations sends from before a row's attack, and as many more after it.
 const stationsEach = 16
 
-// speak has the stations of the row speak: those from before the attack, or those from after it.
+// speak makes the stations of the row send: those from before the attack, or those from after it.
 func (s *scene) speak(after int) error {
 	for i := range stationsEach {
 		from := station(byte(s.row), after*stationsEach+i)
@@ -181,7 +181,7 @@ func (s *scene) blocked(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// fix has the ports tried, and waits until they are in service again.
+// fix makes the ports be tried, and waits until they are in service again.
 func (s *scene) fix(ctx context.Context, ports []string) error {
 	for _, p := range ports {
 		if _, err := s.lab.Agent(attacked).Block(ctx, api.Block{Port: p}); err != nil {
@@ -202,7 +202,7 @@ func (s *scene) fix(ctx context.Context, ports []string) error {
 // bridgeName is what the guest calls the bridge of its adapters.
 const bridgeName = "br0"
 
-// bridge has the guest bridge its two adapters; "" is nobody.
+// bridge makes the guest bridge its two adapters; "" is nobody.
 func (s *scene) bridge(vm string) error {
 	if vm == "" {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"heddle/internal/lab/traffic"
 )
 
-// CaptureOptions is what "heddle bench capture" shall do.
+// CaptureOptions are the options of "heddle bench capture".
 type CaptureOptions struct {
 	// Rounds is how often everything is measured at most; at least 1, and 10 for numbers that are published.
 	Rounds int
@@ -26,7 +26,7 @@ type CaptureOptions struct {
 	Heddle []string
 	// Progress is called before every measurement; nil for silence.
 	Progress func(done, total int, what string)
-	// Now tells the time, for the report.
+	// Now returns the time, for the report.
 	Now func() time.Time
 
 	measure func(context.Context, traffic.Pair, traffic.Load) (traffic.Result, error)
@@ -60,7 +60,7 @@ type captureRun struct {
 // captureRound is what one round has measured, each by the state's name.
 type captureRound struct {
 	samples map[cell]traffic.Result
-	// lost are which part of what was selected was lost.
+	// lost are the lost parts of what was selected.
 	lost map[string]float64
 	// frames are the program's times per frame, in seconds.
 	frames map[string]float64
@@ -135,8 +135,9 @@ func (r *captureRun) measure(ctx context.Context) error {
 	return err
 }
 
-// inTime makes at most so many rounds, within the time given (0 = without a bound), and returns how many succeeded. One that is not
-// expected to end in time is not begun; the context of one that doesn't ends with the time, and then its error is none.
+// inTime makes at most the given number of rounds within the given time (0 = no bound), and returns how many
+// succeeded. A round that is not expected to end in time is not begun. If one does not end in time, its context ends
+// with the time, and that is not an error.
 func inTime(ctx context.Context, rounds int, limit time.Duration, round func(ctx context.Context, n int) error) (int, error) {
 	began := time.Now()
 	within, cancel := ctx, func() {}

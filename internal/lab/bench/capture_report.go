@@ -17,7 +17,7 @@ func (r *captureRun) of(t test, state string, read func(traffic.Result) float64)
 	return v
 }
 
-// report makes the rows of the guests' traffic, of the program alone, and of what that comes to.
+// report makes the rows of the guests' traffic, of the program alone, and of the results.
 func (r *captureRun) report(env report.Environment) *report.Report {
 	rep := &report.Report{Name: "bench capture", Environment: env}
 	for _, t := range r.tests {
@@ -56,7 +56,7 @@ func (r *captureRun) row(t test, s captureState) report.Row {
 	return append(row, report.Field{Name: "samples", Value: r.of(t, s.name, t.value), Hidden: true})
 }
 
-// lost are which part of what was selected was lost, round by round.
+// lost are the lost parts of what was selected, round by round.
 func (r *captureRun) lost(state string) []float64 {
 	var v []float64
 	for _, m := range r.rounds {

@@ -80,8 +80,8 @@ func (s captureState) selection(ctx context.Context) (dataplane.Selection, error
 	return out, err
 }
 
-// straightFilter has n instructions that all run, as compiled expressions mix them: loads of a field and comparisons in turns, and at
-// the end a return that matches nothing.
+// straightFilter is a filter of n instructions that all run, mixed as in compiled expressions: loads of a field and
+// comparisons in turns, and at the end a return that matches nothing.
 func straightFilter(n int) []abi.FilterInstruction {
 	const loadHalf, jumpEqual, end = 0x28, 0x15, 0x06
 	var f []abi.FilterInstruction

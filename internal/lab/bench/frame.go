@@ -12,7 +12,7 @@ import (
 	"heddle/internal/lab/report"
 )
 
-// FrameOptions is what "heddle bench frame" shall do.
+// FrameOptions are the options of "heddle bench frame".
 type FrameOptions struct {
 	// Rounds is how often every cell is measured, interleaved; at least 1, and 10 for numbers that are published.
 	Rounds int

@@ -12,7 +12,7 @@ import (
 // downPatience is how long "heddle down" may take.
 const downPatience = 15 * time.Second
 
-// heddleConfig is the switch under test: every security check on, as by default, and the MACs told.
+// heddleConfig is the switch under test: every security check on, as by default, and the MACs given.
 func (p *path) heddleConfig() string {
 	return fmt.Sprintf(`switches:
   - name: bench

@@ -14,7 +14,7 @@ import (
 	"heddle/internal/lab/report"
 )
 
-// CodecOptions is what "heddle bench ipfix-codec" shall do.
+// CodecOptions are the options of "heddle bench ipfix-codec".
 type CodecOptions struct {
 	// Rounds is how often every cell is measured, interleaved; at least 1, and 10 for numbers that are published.
 	Rounds int
@@ -46,7 +46,7 @@ const (
 type codecCell struct {
 	work  string
 	shape *codecShape
-	// run handles at least so many records and returns how many they were.
+	// run handles at least n records and returns how many they were.
 	run func(records int) (int, error)
 	// agent, when there is one, handles them.
 	agent *agentPath

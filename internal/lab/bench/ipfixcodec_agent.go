@@ -70,7 +70,8 @@ func newAgentPath(s *codecShape, to *net.UDPAddr, flows int, kernel bool) (p *ag
 	return p, p.meter.Configure(p.now, map[string]meter.Switch{"bench": {Settings: set, Exporter: p.x}})
 }
 
-// run has at least so many records sent, and checks that each flow has become one. What is not to be measured is done aside.
+// run sends at least n records, and checks that each flow has become one. Work that is not measured is done outside
+// of the measured time.
 func (p *agentPath) run(records int, aside func(func() error) error) (done int, err error) {
 	for done < records {
 		if err := aside(func() error { return p.source.refill(p.now) }); err != nil {
@@ -132,7 +133,7 @@ func codecPoints() flow.Points {
 	return points
 }
 
-// newMemorySource has flows like the records, or half as many conversations, and makes so many records.
+// newMemorySource makes flows like the records, or half as many conversations, for n records.
 func newMemorySource(like []flow.Record, flows int, biflow bool) (s *memorySource, records int) {
 	s, records = &memorySource{points: codecPoints()}, flows
 	if biflow {
@@ -157,7 +158,7 @@ func (s *memorySource) add(k flow.Key, c flow.Counts) {
 	s.keys, s.counts = append(s.keys, k), append(s.counts, c)
 }
 
-// refill has the flows be counted once more.
+// refill makes the flows be counted once more.
 func (s *memorySource) refill(now meter.Instant) error {
 	s.full = true
 	for i := range s.counts {
@@ -190,7 +191,7 @@ func (s *memorySource) Points() flow.Points { return s.points }
 // Losses is flow.Source's: nothing is.
 func (s *memorySource) Losses() ([]flow.Loss, error) { return nil, nil }
 
-// kernelSource has the flows in tables of the kernel, and drains them as the agent does.
+// kernelSource puts the flows into kernel tables, and drains them as the agent does.
 type kernelSource struct {
 	*dataplane.FlowBench
 	flows *memorySource

@@ -59,7 +59,7 @@ func (l *loopback) send(m []byte) error {
 	return nil
 }
 
-// encode writes so many records of a shape and sends them.
+// encode writes n records of a shape and sends them.
 func (l *loopback) encode(s *codecShape, records int) (int, error) {
 	n, err := s.encode(records, l.send)
 	return n, errors.Join(err, l.flush())

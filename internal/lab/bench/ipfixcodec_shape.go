@@ -92,14 +92,14 @@ func exportedTemplate(shape export.Shape, record []flow.Record) (found *ipfix.Te
 	return found, nil
 }
 
-// codecPlaces are where a record has what is known of a flow; a shape lacks some.
+// codecPlaces are the positions in a record of what is known of a flow; a shape lacks some.
 type codecPlaces struct {
 	srcMAC, dstMAC, src4, dst4, src6, dst6 ipfix.Place
 	key                                    [10]ipfix.Place
 	forward, reverse                       [11]ipfix.Place
 }
 
-// codecCounts are the elements of what was counted in one direction, in the order in which fillCounts has them.
+// codecCounts are the elements of the counts in one direction, in the order of fillCounts.
 func codecCounts() [11]string {
 	return [...]string{"flowStartMilliseconds", "flowEndMilliseconds", "octetDeltaCount", "packetDeltaCount", "layer2OctetDeltaCount", "octetTotalCount",
 		"packetTotalCount", "layer2OctetTotalCount", "tcpControlBits", "minimumTTL", "maximumTTL"}
@@ -166,7 +166,7 @@ func codecRecords(ipv6, biflow bool) []flow.Record {
 	return records
 }
 
-// encode writes so many records into messages and hands them over when they are full.
+// encode writes n records into messages and hands them over when they are full.
 func (s *codecShape) encode(records int, send func([]byte) error) (int, error) {
 	for i := range records {
 		rec := s.builder.Record(s.template)
@@ -192,7 +192,7 @@ type codecMessages struct {
 	records  int
 }
 
-// messages are those of so many records.
+// messages are the messages of n records.
 func (s *codecShape) messages(records int) (all codecMessages, err error) {
 	all.records = records
 	if err := s.builder.Template(s.template); err != nil {
@@ -202,7 +202,7 @@ func (s *codecShape) messages(records int) (all codecMessages, err error) {
 	return all, err
 }
 
-// decode reads messages again and again until so many records were read, and checks that they are all there.
+// decode reads messages again and again until n records were read, and checks that they are all there.
 func (s *codecShape) decode(records int, from codecMessages) (read int, err error) {
 	d := ipfix.NewDecoder(ipfix.Limits{})
 	session := ipfix.Session{Protocol: ipfix.UDP, Exporter: netip.MustParseAddrPort("127.0.0.1:1")}

@@ -17,7 +17,7 @@ import (
 	"heddle/internal/lab/report"
 )
 
-// MetricsOptions is what "heddle bench metrics" shall do.
+// MetricsOptions are the options of "heddle bench metrics".
 type MetricsOptions struct {
 	// Heddle is the program that runs the agent, and what comes before its arguments.
 	Heddle []string

@@ -132,7 +132,7 @@ func (p *path) makeGuests(peer string) error {
 	return nil
 }
 
-// namespace makes a namespace that goes with the path. Its name tells whose it is.
+// namespace makes a namespace that is removed with the path. Its name shows whose it is.
 func (p *path) namespace(hint string) (*netns.NS, error) {
 	ns, err := netns.New(fmt.Sprintf("hb%d-%s", os.Getpid(), hint))
 	if err == nil {

@@ -136,7 +136,7 @@ func (g *guest) plugMacvlan(host *netns.NS, parent int) error {
 	return g.ns.Do(g.configure)
 }
 
-// lacking tells a kernel that doesn't know a kind of device from other failures.
+// lacking distinguishes a kernel that does not know a kind of device from other failures.
 func lacking(what string, err error) error {
 	if errors.Is(err, unix.EOPNOTSUPP) {
 		return fmt.Errorf("%w: the kernel has no %s", errUnavailable, what)

@@ -13,7 +13,7 @@ import (
 	"heddle/internal/lab/traffic"
 )
 
-// SwitchOptions is what "heddle bench switch" shall do.
+// SwitchOptions are the options of "heddle bench switch".
 type SwitchOptions struct {
 	// Rounds is how often every cell (a test on a peer) is measured; at least 1, and 10 for numbers that are published. Many
 	// short rounds pair better than few long ones on a machine that others use too.
@@ -28,7 +28,7 @@ type SwitchOptions struct {
 	Heddle []string
 	// Progress is called before every cell; nil for silence.
 	Progress func(done, total int, what string)
-	// Now tells the time, for the report.
+	// Now returns the time, for the report.
 	Now func() time.Time
 
 	measure func(context.Context, traffic.Pair, traffic.Load) (traffic.Result, error)
@@ -40,8 +40,8 @@ type test struct {
 	kind  traffic.Kind
 	unit  report.Unit
 	value func(traffic.Result) float64
-	// cpu is the CPU time of the ends per unit of what they carried, with what the kernel does for them on the way. It
-	// depends less on what else the machine does than the rate.
+	// cpu is the CPU time of the ends per unit carried, including the kernel's work on the way. It depends less than
+	// the rate on other work of the machine.
 	cpu     func(traffic.Result) (sender, sink float64)
 	cpuUnit string
 	// apart puts the ends on two CPUs. Where they take turns, both are on one: waking an idle virtual CPU takes longer than
@@ -65,8 +65,8 @@ func switchTests() []test {
 	}
 }
 
-// A sink counts from its start and a sender the measured interval only, so each is divided by what it has carried itself.
-// Nothing carried gives NaN or an infinity, which the statistics leave out.
+// A sink counts from its start and a sender the measured interval only, so each is divided by what it carried itself.
+// Dividing by nothing gives NaN or infinity, which the statistics leave out.
 
 func cpuPerGB(r traffic.Result) (sender, sink float64) {
 	return 1e9 * r.Stream.CPUSeconds / float64(r.Stream.Bytes), 1e9 * r.Sink.CPUSeconds / float64(r.Sink.Bytes)

@@ -86,7 +86,7 @@ func (r *run) cpuFields(t test, peer string) []report.Field {
 	}
 }
 
-// details are the medians of what else a test tells.
+// details are the medians of a test's other values.
 func (r *run) details(t test, peer string) []report.Field {
 	median := func(name string, unit report.Unit, of func(traffic.Result) float64) report.Field {
 		return report.Field{Name: name, Value: report.Summarise(r.of(t, peer, of)).Median, Unit: unit, Hidden: true}

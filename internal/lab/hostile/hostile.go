@@ -93,7 +93,7 @@ type Options struct {
 	Quick bool
 	// Rows selects rows by name; empty: all.
 	Rows []string
-	// Progress, when set, is told what is being done now.
+	// Progress, when set, is called with what is being done now.
 	Progress func(string)
 }
 
@@ -109,7 +109,8 @@ type effort struct {
 // loader measures one load between two ends, as traffic.Measure does.
 type loader func(context.Context, traffic.Pair, traffic.Load) (traffic.Result, error)
 
-// effort has the victims be processes of their own: ends that share a Go runtime with the flood would wait for each other there.
+// effort makes the victims processes of their own: ends that share a Go runtime with the flood would wait for each
+// other there.
 func (o Options) effort() (effort, error) {
 	program := o.Program
 	if program == "" {
@@ -194,7 +195,7 @@ func (r *rig) settle(ctx context.Context, limited bool) error {
 	return err
 }
 
-// speak has the stations behind n send until all are known.
+// speak makes the stations behind n send until all are known.
 func (r *rig) speak(ctx context.Context) error {
 	for range 100 {
 		f, err := traffic.StartFlood(traffic.Endpoint{NS: r.ns[nest], CPUs: r.victims}, traffic.Flood{

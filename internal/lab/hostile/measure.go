@@ -64,8 +64,9 @@ func (r *rig) measure(ctx context.Context, rows []row, progress func(string)) ([
 	return all, nil
 }
 
-// order says whose turn it is in a round, true for the hostile neighbour: either has the two in the middle, in turns. So what drifts
-// evenly is the same for both. The hostile one is the very first, so that it is known how loud the other is to be.
+// order returns the turns of a round, true for the hostile neighbour: the two in the middle are the same neighbour's,
+// and this alternates between rounds. So an even drift is the same for both. The hostile one has the very first turn,
+// so that the rate for the other is known.
 func order(round int) [4]bool {
 	if round%2 == 0 {
 		return [4]bool{true, false, false, true}
@@ -172,7 +173,8 @@ func (r *rig) victimsNotice(ctx context.Context, f *traffic.Flooding, t *turn) e
 	}
 	sender, sink := stream.Stream, stream.Sink
 	t.throughput, t.rtt = sender.BitsPerSecond, rr.Transactions.Latency.P99
-	// The sink counts from its start and the sender the measured interval only: each is divided by what it has carried itself.
+	// The sink counts from its start and the sender the measured interval only: each is divided by what it carried
+	// itself.
 	t.cpu = 1e9 * (sender.CPUSeconds/float64(sender.Bytes) + sink.CPUSeconds/float64(sink.Bytes))
 	return nil
 }

@@ -1,5 +1,6 @@
-// Package live is the experiment "live-change": it changes the policy of ports that carry a numbered stream, on a host with a great
-// many ports, and measures when each change was in force, what the stream lost, and what still reached the old segment.
+// Package live is the experiment "live-change": it changes the policy of ports that carry a numbered stream, on a
+// host with a great many ports, and measures when each change was active, what the stream lost, and what still
+// reached the old segment.
 package live
 
 import (
@@ -40,7 +41,7 @@ type Options struct {
 	Quick bool
 	// Rows selects rows by name; empty: all.
 	Rows []string
-	// Progress, when set, is told what is being done now.
+	// Progress, when set, is called with what is being done now.
 	Progress func(string)
 }
 
@@ -150,7 +151,7 @@ func (r *rig) close() error {
 	return errors.Join(errs...)
 }
 
-// apply puts a configuration into force, as "heddle apply" does: its content is the input that has been read.
+// apply activates a configuration, as "heddle apply" does: its content counts as the input that has been read.
 func (r *rig) apply(ctx context.Context, content string) (*api.Applied, error) {
 	read, err := dataplane.Monotonic()
 	if err != nil {

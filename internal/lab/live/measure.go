@@ -23,7 +23,8 @@ var errStarved = errors.New("the watcher saw nothing of the stream before it lef
 // Measured is what one row came to, one value a round.
 type Measured struct {
 	Row row
-	// InForce is the time from the command's having read its input to the change's being in force, Returned to its return; seconds.
+	// InForce is the time from reading the command's input until the change was active, Returned until the command
+	// returned; seconds.
 	InForce, Returned []float64
 	// Gap is the longest silence of the stream, in seconds.
 	Gap []float64

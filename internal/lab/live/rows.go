@@ -98,7 +98,7 @@ type row struct {
 	there, back   func(context.Context, *rig) (*api.Applied, error)
 	// leaves says that the stream is in another segment afterwards.
 	leaves bool
-	// quiet says that there is nothing to change.
+	// quiet: there is nothing to change.
 	quiet bool
 }
 

@@ -21,8 +21,8 @@ const kept = 1 << 15
 // guestDevice is the name of a VM's only adapter inside the VM.
 const guestDevice = "eth0"
 
-// watcher notes when frames of one sender arrive at a VM: a program on its adapter reads CLOCK_MONOTONIC, the clock in which the
-// agent tells when a change was made, as each frame is handed over.
+// watcher notes when frames of one sender arrive at a VM: a program on its adapter reads CLOCK_MONOTONIC, the clock
+// in which the agent reports the time of a change, as each frame is handed over.
 type watcher struct {
 	count, times *ebpf.Map
 	program      *ebpf.Program
@@ -149,7 +149,7 @@ func watchLink(ns *netns.NS) (*flaps, error) {
 	})
 }
 
-// stop returns how often the adapter was told to be down or without carrier.
+// stop returns how often the adapter was reported down or without carrier.
 func (f *flaps) stop() (n int) {
 	close(f.done)
 	const running = unix.IFF_UP | unix.IFF_RUNNING | unix.IFF_LOWER_UP

@@ -10,8 +10,8 @@ type figures struct {
 	directOn, firewallOff, firewallOn float64
 }
 
-// article has the three tables of "VMware Network Performance" (7 August 2008), netperf's TCP range test between VMs of one ESX host. The
-// size 4098 is the article's.
+// article is the three tables of "VMware Network Performance" (7 August 2008), netperf's TCP range test between VMs
+// of one ESX host. The size 4098 is the article's.
 func article() []figures {
 	const m = 1e6
 	return []figures{

@@ -71,8 +71,8 @@ func (r *rig) measure(ctx context.Context, progress func(string)) (*Measured, er
 	return m, nil
 }
 
-// gather is how many bytes wake the receiver: the wake-up of another virtual CPU for every small segment, which a machine with an adapter
-// that gathers interrupts is spared, would be most of what is measured.
+// gather is how many bytes wake the receiver. A machine whose adapter gathers interrupts avoids a wake-up of another
+// virtual CPU for every small segment; here the wake-ups would be most of what is measured.
 const gather = 16 << 10
 
 // errStarved says that an interval measured nothing, as on a machine that is busy with something else.

@@ -26,7 +26,7 @@ type Options struct {
 	Quick bool
 	// Rows selects message sizes, in bytes; empty: all, or those of a quick run.
 	Rows []string
-	// Progress, when set, is told what is being done now.
+	// Progress, when set, is called with what is being done now.
 	Progress func(string)
 }
 

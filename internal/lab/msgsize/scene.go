@@ -86,7 +86,7 @@ type rig struct {
 	index map[guests]int
 }
 
-// build brings the lab up, with the offloads and the firewalls as they shall be.
+// build brings the lab up, with the wanted offloads and firewalls.
 func build(ctx context.Context, o Options, e effort) (_ *rig, err error) {
 	if _, err := exec.LookPath("nft"); err != nil {
 		return nil, fmt.Errorf("%s filters with nft in its virtual firewall, and there is none here: install the package nftables", Name)
@@ -114,7 +114,7 @@ func build(ctx context.Context, o Options, e effort) (_ *rig, err error) {
 	return r, nil
 }
 
-// furnish loads the firewall's rules, and turns the offloads of a set off where they shall be.
+// furnish loads the firewall's rules, and turns offloads off as the set demands.
 func (r *rig) furnish(g guests) error {
 	fw, err := r.lab.NS(g.node(filter))
 	if err != nil {

@@ -14,7 +14,7 @@ const probe = "probe"
 // beaconTime is how long packets are counted: the three seconds of silence that beacons wait for, and room on both sides.
 const beaconTime = 6 * time.Second
 
-// beaconRound has the network behind uplink1 go while its link stays, and repairs it.
+// beaconRound makes the network behind uplink1 fail while its link stays up, and repairs it.
 func (s *scene) beaconRound(ctx context.Context, m *measured) error {
 	if err := s.uses(ctx, probe, "uplink1"); err != nil {
 		return err

@@ -32,7 +32,7 @@ type loaded struct {
 	before, after, gain []float64 // of both streams together, bits per second
 }
 
-// slow makes what a switch sends to the core no faster than an uplink is said to be.
+// slow limits what a switch sends to the core to the assumed speed of an uplink.
 func (s *scene) slow(node string) error {
 	return s.nodes[node].Do(func() error {
 		l, err := netlink.LinkByName("up")
@@ -83,7 +83,7 @@ func (s *scene) loadRound(ctx context.Context, l *loaded, e teamingEffort) error
 	return s.load(ctx, l, e, pair)
 }
 
-// policy puts that policy of the balanced ports into force.
+// policy activates that policy of the balanced ports.
 func (s *scene) policy(ctx context.Context, policy string) error {
 	_, err := s.agent.Apply(ctx, api.Apply{File: "teaming.yaml", Content: teamingConfig(policy)})
 	return err

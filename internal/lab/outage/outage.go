@@ -32,7 +32,7 @@ type Options struct {
 	Rounds int
 	// Rows selects rows by name; empty: all.
 	Rows []string
-	// Progress, when set, is told what is being done now.
+	// Progress, when set, is called with what is being done now.
 	Progress func(string)
 }
 

@@ -119,7 +119,8 @@ ports:
 `, policy)
 }
 
-// uplinkSpeed is what the physical network carries behind each uplink, bits per second, and what the agent is told that it is.
+// uplinkSpeed is what the physical network carries behind each uplink, in bits per second, and the speed that the
+// device reports to the agent.
 const uplinkSpeed = 100e6
 
 // senders are the guests that the load is of.

@@ -123,8 +123,8 @@ func (g *Guest) connect(ctx context.Context, run, control net.Listener, onEvent 
 	return err
 }
 
-// Ready waits until the guest has booted, its network card has link and addresses, and it serves commands. The error tells what the
-// guest reported, or the end of what its kernel printed.
+// Ready waits until the guest has booted, its network card has link and addresses, and it serves commands. The error
+// contains what the guest reported, or the end of its kernel's output.
 func (g *Guest) Ready(ctx context.Context) error {
 	select {
 	case <-g.run.ready:

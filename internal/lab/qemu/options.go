@@ -122,7 +122,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// plainName tells whether the text is safe as a name in QEMU's options and on the kernel's command line.
+// plainName reports whether the text is safe as a name in QEMU's options and on the kernel's command line.
 func plainName(s string) bool {
 	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == ""
 }
@@ -171,7 +171,7 @@ func (o Options) args(img *image.Image, initrd string, s sockets) ([]string, err
 	return append(args, o.ExtraArgs...), nil
 }
 
-// kernelCommandLine has the kernel's own words and those that the image's /init reads.
+// kernelCommandLine is the kernel's own words and those that the image's /init reads.
 func (o Options) kernelCommandLine(modules []string) string {
 	// A kernel that looks whether its timer ticks gives up where a loaded machine lets the guest wait.
 	// Its tests of its own ciphers are a fifth of an emulated boot.

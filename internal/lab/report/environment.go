@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Environment is where and when numbers were measured. Fields that the system doesn't tell are empty.
+// Environment is where and when numbers were measured. Fields that the system does not report are empty.
 type Environment struct {
 	Date     time.Time `json:"date" yaml:"date"`
 	OS       string    `json:"os" yaml:"os"`
@@ -39,7 +39,7 @@ func Collect(now time.Time) Environment {
 	return e
 }
 
-// collectFrom reads what the files of /proc and /sys tell, relative to root.
+// collectFrom reads the files of /proc and /sys, relative to root.
 func collectFrom(root fs.FS) Environment {
 	return Environment{
 		Kernel:      firstField(root, "proc/sys/kernel/osrelease"),

@@ -59,7 +59,7 @@ func (r Row) Field(name string) (Field, bool) {
 	return Field{}, false
 }
 
-// Labels name the rows of a report, one text each: as few of their leading texts as it takes to tell them apart.
+// Labels name the rows of a report, one text each: as few of their leading texts as are needed to distinguish them.
 func (r *Report) Labels() []string {
 	texts := make([][]string, len(r.Rows))
 	longest := 0

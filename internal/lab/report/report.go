@@ -38,7 +38,7 @@ type Field struct {
 	Unit Unit
 	// Brief shows a Spread's median alone in the table.
 	Brief bool
-	// Hidden keeps the field out of the table, TableOnly out of what programs get.
+	// Hidden keeps the field out of the table, TableOnly out of the output for programs.
 	Hidden, TableOnly bool
 }
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// BusyNote warns, in a sentence, when other work keeps the machine's processors from what is to be measured; "" when it is
-// quiet. It is asked before the run, whose own load is not to be warned of.
+// BusyNote warns, in a sentence, when other work keeps the machine's processors busy; "" when they are idle. Call it
+// before the run, so that the run's own load is not counted.
 func BusyNote() string {
 	data, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -23,7 +23,7 @@ type Options struct {
 	Quick bool
 	// Rows selects rows by name; empty: all.
 	Rows []string
-	// Progress, when set, is told what is being done now.
+	// Progress, when set, is called with what is being done now.
 	Progress func(string)
 }
 
@@ -110,7 +110,7 @@ func Experiment(ctx context.Context, e *experiment.Experiment, o Options) (_ []M
 	return all, nil
 }
 
-// runner holds the labs that are up, by what they were built from.
+// runner holds the labs that are up, by their scenario.
 type runner struct {
 	Options
 	effort effort

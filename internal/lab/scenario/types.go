@@ -95,7 +95,7 @@ type SwitchKind string
 const (
 	// Bridge is a Linux bridge: one broadcast domain that passes tags without looking at them.
 	Bridge SwitchKind = "bridge"
-	// Heddle is a second Heddle host whose ports are the switch's: access and trunk ports tell VLANs apart.
+	// Heddle is a second Heddle host whose ports are the switch's: access and trunk ports separate VLANs.
 	Heddle SwitchKind = "heddle"
 )
 

@@ -9,8 +9,8 @@ import (
 	"heddle/internal/lab/report"
 )
 
-// Report lays out what a simulation came to, in the shape of the real run's report. What a simulation cannot tell is not
-// measured: throughput, retransmits, times and CPU.
+// Report lays out the result of a simulation in the shape of the real run's report. Throughput, retransmits, times
+// and CPU cannot be simulated: they count as not measured.
 func Report(e *experiment.Experiment, all []Result) *report.Report {
 	r := &report.Report{Name: e.Name + " (simulated)", Environment: report.Collect(time.Now())}
 	r.Plots = []report.Plot{
@@ -49,7 +49,8 @@ func counts(m Result) report.Row {
 	}
 }
 
-// links has a column for every link: the frames per ping that leave the end it is named by, and those that come in there.
+// links makes a column for every link: the frames per ping that leave the end it is named by, and those that come in
+// there.
 func links(m Result) report.Row {
 	var row report.Row
 	for _, l := range m.Links {

@@ -22,7 +22,7 @@ type stack struct {
 	interfaces []*iface
 	gateway    netip.Addr
 	forwards   bool
-	// heard, when set, is told of every echo reply for this stack.
+	// heard, when set, is called for every echo reply for this stack.
 	heard func(echo)
 }
 

@@ -18,7 +18,8 @@ type Received struct {
 	// LongestLoss is the longest run of consecutive numbers that never came, LongestGap the longest time without a packet.
 	LongestLoss uint64  `json:"longest_loss"`
 	LongestGap  float64 `json:"longest_gap_s"`
-	// TooLate are packets more than 2²⁰ behind the newest: late or repeated, which one can't be said. They are in no other count.
+	// TooLate are packets more than 2²⁰ behind the newest: late or repeated, which is unknown. They are in no other
+	// count.
 	TooLate uint64 `json:"too_late"`
 }
 

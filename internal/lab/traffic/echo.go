@@ -87,7 +87,7 @@ func ping(h *halt, load Load, to netip.Addr) (*Echo, error) {
 	return &e, nil
 }
 
-// pingers tells the measurements of one process apart.
+// pingers distinguishes the measurements of one process.
 var pingers atomic.Uint32
 
 func newPinger(load Load, to netip.Addr) (*pinger, error) {
@@ -154,7 +154,8 @@ func (p *pinger) collect(h *halt, until time.Time) error {
 	return nil
 }
 
-// drain awaits what is still on its way: until all are answered and it has been quiet for a while, or patience ends.
+// drain waits for replies that are still on their way: until all are there, or none has come for a while, or patience
+// ends.
 func (p *pinger) drain(h *halt, first int) error {
 	end := time.Now().Add(echoPatience)
 	for now := time.Now(); now.Before(end) && !h.asked(); now = time.Now() {

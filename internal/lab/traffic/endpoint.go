@@ -60,7 +60,7 @@ func pin(cpus []int) (restore func(), err error) {
 	}, nil
 }
 
-// halt tells a measuring loop to end. It is one atomic word, which costs less per packet than asking a context.
+// halt ends a measuring loop. It is one atomic word, which costs less per packet than checking a context.
 type halt struct{ flag atomic.Bool }
 
 func (h *halt) asked() bool { return h.flag.Load() }

@@ -36,7 +36,8 @@ type Flood struct {
 	MinSize, MaxSize int
 	// Rate in frames per second; 0: as fast as they go.
 	Rate float64
-	// Busy has a flood that is ahead of its rate spin and not sleep: it then takes as much of its CPU as one at full rate.
+	// Busy makes a flood that is ahead of its rate spin instead of sleep: it then takes as much of its CPU as one at
+	// full rate.
 	Busy bool
 	// Seed makes floods of one seed have the same lengths.
 	Seed uint64
@@ -45,8 +46,8 @@ type Flood struct {
 // floodNoise is how many random bytes there are to take payloads from.
 const floodNoise = 1 << 16
 
-// floodNap is how long a flood rests that is ahead of its rate. One that was held up makes up for all of it, unlike a measured
-// stream: it is to be as loud as it was asked to be.
+// floodNap is how long a flood rests that is ahead of its rate. Unlike a measured stream, a flood that was held up
+// catches up fully, so that it reaches the rate it was asked for.
 const floodNap = 100 * time.Microsecond
 
 // experimental is an Ethernet type that no stack knows (IEEE 802, local experimental 1).

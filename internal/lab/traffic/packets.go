@@ -116,7 +116,7 @@ func dialUDP(to netip.AddrPort) (int, error) {
 	return fd, nil
 }
 
-// end tells the sink how many packets there were.
+// end sends the sink the number of packets.
 func end(fd int, p header, buf []byte) {
 	p.mark = markEnd
 	p.put(buf)
@@ -161,7 +161,7 @@ func nap(d time.Duration) {
 	}
 }
 
-// wait returns the time, once the next packet is due or the measurement shall end.
+// wait returns the time when the next packet is due or the measurement ends.
 func (p *pacer) wait(h *halt) time.Time {
 	now := time.Now()
 	if p.every == 0 {

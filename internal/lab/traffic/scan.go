@@ -33,8 +33,8 @@ const (
 	scanPatience   = 100 * time.Millisecond
 	// scanNap is how long a scan rests between bursts: one SYN at a time would cost a wake-up for each.
 	scanNap = time.Millisecond
-	// A scan that was held up makes up for it in bursts of scanBurst, or of what its rate sends in scanBurstTime: longer ones would overflow
-	// the queues on the way.
+	// A scan that was held up catches up in bursts of scanBurst, or of what its rate sends in scanBurstTime: longer
+	// bursts would overflow the queues on the way.
 	scanBurst     = 64
 	scanBurstTime = 5 * time.Millisecond
 	scanBuffer    = 1 << 20

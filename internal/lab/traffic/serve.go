@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// serve is a sink's work, until it shall end.
+// serve is a sink's work, until it is stopped.
 func (s *Sink) serve() error {
 	if s.opts.Kind == KindUDP {
 		return s.countPackets()

@@ -17,11 +17,12 @@ const (
 	// endPatience is how long a finishing sink waits for the end mark, or for a connection's last bytes.
 	endPatience = 500 * time.Millisecond
 	packetWake  = 10 * time.Millisecond
-	// fullRateNap fits some dozens of packets at the highest rates, a hundredth of what the receive buffer holds.
+	// fullRateNap is the time of some dozens of packets at the highest rates, a hundredth of what the receive buffer
+	// holds.
 	fullRateNap = 200 * time.Microsecond
 )
 
-// SinkOptions is what a sink shall do.
+// SinkOptions are the options of a sink.
 type SinkOptions struct {
 	Kind Kind           // one that has a sink
 	At   netip.AddrPort // port 0: one that is free
@@ -124,7 +125,7 @@ func (s *Sink) Finish() (SinkResult, error) {
 	return s.result, errors.Join(s.err, err)
 }
 
-// stopping says whether a sink with nothing to read shall end.
+// stopping reports whether a sink with nothing to read must end.
 func (s *Sink) stopping() bool { return s.finish.Load() || s.abort.Load() }
 
 func (s *Sink) open() error {

@@ -61,7 +61,7 @@ func open(family, kind, proto int, wake time.Duration) (int, error) {
 	return fd, nil
 }
 
-// again says whether a system call shall simply be repeated.
+// again reports whether a system call must simply be repeated.
 func again(err error) bool { return err == unix.EAGAIN || err == unix.EINTR }
 
 // connect connects a blocking socket, waiting for an answer as long as one may be late.

@@ -39,7 +39,7 @@ func Kinds() []Kind { return []Kind{KindStream, KindRR, KindCRR, KindUDP, KindEc
 // alone says whether the kind needs no sink.
 func (k Kind) alone() bool { return k == KindEcho || k == KindScan }
 
-// Load is what one measurement shall do.
+// Load describes one measurement.
 type Load struct {
 	Kind Kind
 	// Warmup comes before the measured interval and is not counted.
@@ -49,8 +49,8 @@ type Load struct {
 	// Size is the number of bytes per write (stream: default 65536, what one GSO frame holds), of request and of answer (rr, crr: default 1, at most
 	// 65536), or of payload (udp: default 18, which makes a 60-byte Ethernet frame over IPv4; at least 18; echo: default 56).
 	Size int
-	// Nagle lets small writes of a stream wait for one another while something is unacknowledged (RFC 896), as TCP does unless told
-	// otherwise. Without it each leaves at once.
+	// Nagle lets small writes of a stream wait for one another while something is unacknowledged (RFC 896), as TCP
+	// does by default. Without it each leaves at once.
 	Nagle bool
 	// Gather is how many bytes of a stream must have come before its receiver is woken, 0–1 MiB: what an adapter does that gathers
 	// interrupts. 0: by whatever comes. Waking a thread on another CPU is the sender's work, and can cost more than the path.

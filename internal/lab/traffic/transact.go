@@ -47,7 +47,7 @@ func connectRequestResponse(h *halt, load Load, to netip.AddrPort) (*Transaction
 	})
 }
 
-// consecutive are so many addresses, the first of them given, at one port.
+// consecutive are n addresses in a row, from the first given, at one port.
 func consecutive(from netip.AddrPort, n int) (all []unix.Sockaddr, family int, err error) {
 	for range max(n, 1) {
 		sa, f, err := sockaddr(from)

@@ -18,7 +18,7 @@ type load struct {
 	size     int // of a packet's payload or a message, bytes; 0 = what is usual
 	sessions int
 	unit     report.Unit
-	// per is how many units per second CPU time is told for, and what they are called.
+	// per is the number of units per second that CPU time is given for, and their name.
 	per     float64
 	perName string
 	// atLeast is the budget: the part of the baseline's rate that every configuration keeps.
@@ -74,7 +74,7 @@ func (c cell) String() string {
 	return fmt.Sprintf("%s, %d pairs", c.name, c.pairs)
 }
 
-// id tells cells apart.
+// id identifies a cell.
 func (c cell) id() string { return fmt.Sprintf("%s/%d", c.name, c.pairs) }
 
 // cpus are those of the ends of a pair. The ends of one pair run on two CPUs where they do not wait for each other, and share one where

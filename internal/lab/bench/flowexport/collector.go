@@ -12,7 +12,8 @@ import (
 	"heddle/internal/lab/netns"
 )
 
-// collector counts what a host exports, on the host's own loopback: the exporter's work is part of what is measured, a collector's is not.
+// collector counts what a host exports, on the host's own loopback: the exporter's work is measured, the collector's
+// is not.
 type collector struct {
 	conn *net.UDPConn
 	done chan struct{}

@@ -5,13 +5,14 @@ import (
 	"strings"
 )
 
-// metering is what of the traffic is metered.
+// metering is which part of the traffic is metered.
 type metering string
 
 // The ways to meter. Each frame between VMs of two hosts is metered once on each host.
 const (
 	off metering = "baseline"
-	// again is another baseline, in the place of a metering: what it differs by is what the method cannot tell apart.
+	// again is another baseline instead of a metering: the difference between baselines is what the method cannot
+	// resolve.
 	again metering = "baseline-again"
 	// uni meters what leaves the switch, at ports and at the uplink, and exports a record for each direction, as a VDS does.
 	uni metering = "ipfix"
@@ -73,8 +74,9 @@ func (s side) device(n int) string     { return fmt.Sprintf("vm-%s", s.vm(n)) }
 func (s side) mac(n int) string        { return fmt.Sprintf("02:4b:0f:00:%02x:%02x", int(s), n) }
 func (s side) address(n, i int) string { return fmt.Sprintf("10.79.%d.%d", 100*int(s)+n, i+1) }
 
-// serverAddresses is how many each VM of the receivers has. Connections of crr go to each in turn: with one alone a connection would have the
-// addresses and ports of one before it while that flow has not been told of, and they would be one flow.
+// serverAddresses is how many addresses each VM of the receivers has. Connections of crr go to each in turn: with one
+// address, a connection could have the addresses and ports of an earlier one whose flow is not exported yet, and they
+// would be one flow.
 const serverAddresses = 16
 
 // addresses are those of a VM.
@@ -86,7 +88,8 @@ func (s side) addresses(n int) string {
 	return strings.Join(all, ", ")
 }
 
-// export is where flows go and how, off for nowhere. It stays when metering is switched off: what was metered is still to be told of.
+// export is where flows go and how, off for nowhere. It stays when metering is switched off: what was metered must
+// still be exported.
 type export struct {
 	as        metering
 	collector uint16
@@ -100,7 +103,7 @@ func (e export) String() string {
 	return fmt.Sprintf("{biflow: %v, samplingRate: 0, collectors: [{address: 127.0.0.1, port: %d, shape: %s}]}", e.as == bi, e.collector, shape)
 }
 
-// hostConfig is the configuration of a host with so many VMs beside that of the background.
+// hostConfig is the configuration of a host with this many VMs beside that of the background.
 func hostConfig(s side, m metering, to export, vms int) string {
 	var b strings.Builder
 	b.WriteString("switches:\n  - name: lab\n    kind: distributed\n")
@@ -132,7 +135,7 @@ func (m metering) atPorts() string {
 	return ""
 }
 
-// scenarioText is the lab: two hosts joined by a cable, so many VMs on each beside that of the background.
+// scenarioText is the lab: two hosts joined by a cable, with this many VMs on each beside that of the background.
 func scenarioText(vms int) string {
 	var b strings.Builder
 	b.WriteString("name: flow-export\ntitle: two hosts whose VMs exchange traffic\nhosts:\n")

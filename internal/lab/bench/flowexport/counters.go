@@ -190,7 +190,7 @@ func (r *rig) packetMark(n int) (m mark, err error) {
 	return m, err
 }
 
-// rate is that of all pairs together between two marks, and lost the part of what was sent that did not arrive.
+// rate is the sum of all pairs between two marks; lost is the lost part of what was sent.
 func rate(before, after []mark) (perSecond, lost float64) {
 	var done, sent float64
 	for i := range after {

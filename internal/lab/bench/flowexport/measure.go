@@ -10,7 +10,8 @@ import (
 
 // sample is what one measurement found.
 type sample struct {
-	// rate is that of all pairs together, in the load's unit; lost the part of what was sent that did not arrive, where that is counted.
+	// rate is the sum of all pairs, in the load's unit; lost is the lost part of what was sent, where that is
+	// counted.
 	rate, lost float64
 	// runs are those of a host's programs within a window of the warm-up, and watched the frames that passed in it.
 	runs    [len(sides)]runs
@@ -36,7 +37,7 @@ const (
 // watchFor is how long the programs are timed in a warm-up.
 func watchFor(warmup time.Duration) time.Duration { return min(watchTime, warmup*2/3) - unwatch }
 
-// timePrograms has the kernel time the programs of both hosts for a while.
+// timePrograms makes the kernel time the programs of both hosts for a while.
 func (r *rig) timePrograms(ctx context.Context, s *sample, d time.Duration) error {
 	w, err := r.startWatch()
 	if err != nil {

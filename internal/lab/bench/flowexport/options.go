@@ -14,7 +14,7 @@ import (
 	"heddle/internal/lab/traffic"
 )
 
-// Options is what "heddle bench flow-export" shall do.
+// Options are the options of "heddle bench flow-export".
 type Options struct {
 	// Rounds is how often a cell is visited at most; at least 1. Turns is how often each configuration is measured in a visit, cells whose
 	// flows end all the time apart: once.
@@ -34,7 +34,7 @@ type Options struct {
 	Loads          []string
 	Pairs          []int
 	Configurations []string
-	// Flows and FlowRate are the background's: so many two-way flows, and so many of their packets per second each way.
+	// Flows and FlowRate are the background's: the number of two-way flows, and of their packets per second each way.
 	Flows    int
 	FlowRate float64
 	// Limit is when no visit is begun any more that would end later; 0 = without end. Each cell is visited once at least.
@@ -45,7 +45,7 @@ type Options struct {
 	Heddle string
 	// Progress is called before every measurement; nil for silence.
 	Progress func(done, total int, what string)
-	// Now tells the time, for the report.
+	// Now returns the time, for the report.
 	Now func() time.Time
 
 	measure func(context.Context, traffic.Pair, traffic.Load) (traffic.Result, error)
@@ -56,7 +56,7 @@ const (
 	quickLimit = 50 * time.Second
 	// drainEvery is how often agents drain the kernel's tables.
 	drainEvery = time.Second
-	// minWarmup has room for a look at the programs' times.
+	// minWarmup leaves time for a look at the programs' times.
 	minWarmup = 100 * time.Millisecond
 )
 
@@ -101,7 +101,8 @@ func (o Options) Check() error {
 // manyPairs is how many pairs of VMs the whole system is measured with.
 const manyPairs = 8
 
-// worthwhile says whether a cell is measured unless told otherwise: of the whole system one size of packets and the most sessions.
+// worthwhile reports whether a cell is measured by default: of the whole system one size of packets and the most
+// sessions.
 func worthwhile(c cell) bool {
 	return c.pairs == 1 || c.name == "udp-18" || c.name == "crr-4" || c.name == "stream"
 }

@@ -80,7 +80,8 @@ func (all programs) close() error {
 	return errors.Join(errs...)
 }
 
-// stopwatch has the kernel time the programs of both hosts. That costs each run some 20 to 60 ns, so that it is on for a moment only.
+// stopwatch makes the kernel time the programs of both hosts. That costs each run some 20 to 60 ns, so that it is on
+// for a moment only.
 type stopwatch struct {
 	timing io.Closer
 	hosts  [len(sides)]programs

@@ -138,7 +138,7 @@ func plots() []report.Plot {
 	}
 }
 
-// transactionFields are what a cell of transactions tells beside its rate, and what was lost of packets.
+// transactionFields are the values of a cell of transactions beside its rate, and the lost packets.
 func (r *run) transactionFields(c cell, cfg configuration) []report.Field {
 	var fields []report.Field
 	switch c.kind {

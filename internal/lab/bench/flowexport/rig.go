@@ -34,7 +34,7 @@ type rig struct {
 	exporting  metering // the last in force that was not off
 	// meters says whether the agents meter flows at all; where flows cannot be metered, nothing is exported, which is a missed budget.
 	meters bool
-	// ending says that flows have just ended that are still to be told of.
+	// ending: flows have just ended that are not exported yet.
 	ending bool
 	// unfinished is how often agents were not done with that in time.
 	unfinished int
@@ -45,7 +45,8 @@ const (
 	joinEvery    = 100 * time.Millisecond
 )
 
-// build makes the lab with so many pairs and returns when all VMs reach their partners. On an error nothing is left.
+// build makes the lab with this many pairs and returns when all VMs reach their partners. On an error nothing is
+// left.
 func build(ctx context.Context, o Options, pairs int) (_ *rig, err error) {
 	s, err := scenario.Parse("flow-export.yaml", []byte(scenarioText(pairs)), nil)
 	if err != nil {
@@ -139,8 +140,8 @@ func (r *rig) pair(n int, client, server []int) traffic.Pair {
 	}
 }
 
-// meter puts a metering into force on both hosts, and waits until the agents have done what that asks of them. Where clean, nothing is
-// left to tell of flows that were metered before.
+// meter activates a metering on both hosts, and waits until the agents have applied it. With clean it also waits
+// until all flows that were metered before are exported.
 func (r *rig) meter(ctx context.Context, m metering, clean bool) error {
 	if r.ending && clean {
 		if err := r.finish(ctx); err != nil {
@@ -186,13 +187,13 @@ func (r *rig) onBoth(ctx context.Context, do func(context.Context, side) error) 
 }
 
 const (
-	// endPatience is how long agents may take to tell of all flows when metering is switched off.
+	// endPatience is how long agents may take to export all flows when metering is switched off.
 	endPatience = 20 * time.Second
 	endLook     = 50 * time.Millisecond
 )
 
-// finish has the agents tell of all flows: metering that is switched off ends them. Agents that are not done after endPatience go on
-// beside the next measurement.
+// finish makes the agents export all flows: switching metering off ends them. Agents that are not done after
+// endPatience go on during the next measurement.
 func (r *rig) finish(ctx context.Context) error {
 	if r.metering != off {
 		if err := r.change(ctx, off); err != nil {
@@ -216,7 +217,7 @@ func (r *rig) finish(ctx context.Context) error {
 	}
 }
 
-// flows is how many the agents have yet to tell of.
+// flows is how many flows the agents have not exported yet.
 func (r *rig) flows(ctx context.Context) (n int, err error) {
 	if !r.meters {
 		return 0, nil

@@ -161,8 +161,8 @@ func (r *run) keep(c cell, series []taken) {
 	}
 }
 
-// in measures in a configuration. A baseline begins when all is told of flows that were metered before it: nothing of what their metering
-// asks for is beside an interval without.
+// in measures in a configuration. A baseline begins when all flows that were metered before it are exported, so that
+// no work of metering is in an interval without it.
 func (r *run) in(ctx context.Context, load *steady, cfg configuration) (sample, error) {
 	if err := r.meter(ctx, cfg.metering, cfg.metering == off); err != nil {
 		return sample{}, err

@@ -13,8 +13,8 @@ type taken struct {
 	sample
 }
 
-// order is that of a series: a baseline, and after each of the configurations that are compared with it, so many times, another one. The
-// first of the given is the baseline; the others begin with another one in each round.
+// order is the order of a series: a baseline, and after each of the compared configurations another baseline, the
+// given number of times. The first given configuration is the baseline; each round begins with another of the others.
 func order(configs []configuration, round, turns int) []configuration {
 	baseline, compared := configs[0], configs[1:]
 	all := []configuration{baseline}

@@ -58,7 +58,7 @@ type Options struct {
 	Kernel string
 	// CacheDir keeps downloads and images between runs; empty means DefaultCacheDir.
 	CacheDir string
-	// Log is told about steps that take seconds; nil means silence.
+	// Log gets the steps that take seconds; nil means silence.
 	Log func(format string, args ...any)
 }
 
@@ -68,7 +68,7 @@ type Image struct {
 	Kernel  string `json:"-"` // path of the kernel, compressed or an ELF file
 	Initrd  string `json:"-"` // path of the gzip-compressed initramfs; more archives may be appended
 	Release string `json:"release"`
-	// Modules has the names that the word heddle.modules on the kernel command line may list.
+	// Modules are the names that the word heddle.modules on the kernel command line may list.
 	Modules  []string `json:"modules"`
 	Packages []string `json:"packages"` // name=version of the packages the image was made from
 }

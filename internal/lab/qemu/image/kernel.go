@@ -35,7 +35,7 @@ func unpackKernel(ctx context.Context, packed []byte) ([]byte, error) {
 	}
 	begin := (sectors+1)*512 + int(binary.LittleEndian.Uint32(packed[headerPayloadOffset:]))
 	end := begin + int(binary.LittleEndian.Uint32(packed[headerPayloadLength:]))
-	// The last four bytes are the length of what is inside and no part of the compressed stream.
+	// The last four bytes are the length of the content and not part of the compressed stream.
 	end -= 4
 	if begin >= end || end > len(packed) {
 		return nil, errors.New("the boot header points outside of the file")
@@ -59,7 +59,7 @@ func unpackKernel(ctx context.Context, packed []byte) ([]byte, error) {
 	return kernel, checkEntry(kernel)
 }
 
-// checkEntry tells whether QEMU can start the ELF kernel.
+// checkEntry reports whether QEMU can start the ELF kernel.
 func checkEntry(kernel []byte) error {
 	f, err := elf.NewFile(bytes.NewReader(kernel))
 	if err != nil {

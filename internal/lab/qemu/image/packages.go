@@ -20,8 +20,8 @@ type apt struct {
 	lists string
 }
 
-// options are what apt's programs are told: where the lists are, and not to drop to the user _apt for downloads, which cannot
-// write to a private directory.
+// options are the options of apt's programs: where the lists are, and not to drop to the user _apt for downloads,
+// which cannot write to a private directory.
 func (a apt) options() []string {
 	var o []string
 	if os.Geteuid() == 0 {
@@ -49,7 +49,7 @@ func (a apt) update(ctx context.Context, dir string) (apt, error) {
 	return a, nil
 }
 
-// debPackage is one package as the package lists have it.
+// debPackage is one package of the package lists.
 type debPackage struct {
 	name, version string
 	depends       []string // names only; of alternatives the first
@@ -194,7 +194,7 @@ func output(ctx context.Context, dir, name string, args ...string) ([]byte, erro
 	return out, nil
 }
 
-// kernelPart tells whether a package may hold the kernel or its modules, by its name.
+// kernelPart reports whether a package may hold the kernel or its modules, by its name.
 func kernelPart(name string) bool {
 	for _, prefix := range []string{"linux-image-", "linux-modules-", "linux-binary-", "linux-base-"} {
 		if strings.HasPrefix(name, prefix) {

@@ -125,7 +125,7 @@ func (b Bars) group(c *canvas, x axis, y float64, g Group) {
 	}
 }
 
-// shorten cuts a label that would leave no room for the bars.
+// shorten cuts a label that would leave no space for the bars.
 func shorten(s string) string {
 	if r := []rune(s); len(r) > maxLabel {
 		return string(r[:maxLabel-1]) + "…"

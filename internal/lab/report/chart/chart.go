@@ -24,7 +24,7 @@ const charWidth = 6.6
 
 func textWidth(s string) float64 { return charWidth * float64(len([]rune(s))) }
 
-// open begins the picture. Its title is what a reader who cannot see it is told.
+// open begins the picture. Its title is for readers who cannot see it.
 func (c *canvas) open(title string) {
 	fmt.Fprintf(c, `<svg class="plot" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" width="%s" role="img" aria-label="%s">`+"\n",
 		px(c.width), px(c.height), px(c.width), Escape(title))
