@@ -10,7 +10,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// dryRun says what applying the file would change, which ways to the host's own addresses that concerns, and who would be asked.
+// dryRun returns what applying the file would change, which ways to the host's own addresses that concerns, and who
+// would be asked.
 func (cg *changer) dryRun(ctx context.Context, cfg *spec.Config, q api.Apply) (*api.Applied, error) {
 	out := &api.Applied{DryRun: true}
 	var ask *needsAsking

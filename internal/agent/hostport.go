@@ -82,8 +82,8 @@ func (hd *holding) enforce(p *plan.Port, end hostdev.Device) error {
 	return errors.Join(append(errs, hd.address(p, host))...)
 }
 
-// address gives the host's end the addresses that the port asks for, and takes away those that it asked for before. Others are somebody
-// else's: an operator's, or those of a DHCP client.
+// address returns the host's end the addresses that the port asks for, and takes away those that it asked for before.
+// Others are somebody else's: an operator's, or those of a DHCP client.
 func (hd *holding) address(p *plan.Port, host hostdev.Device) error {
 	var want []netip.Prefix
 	for _, s := range p.Addresses {

@@ -120,7 +120,7 @@ func giveOffloadsBack(dev Devices, h state.Held) error {
 	return errors.Join(errs...)
 }
 
-// offloadWarning says what an offload that is on does, and what can be done.
+// offloadWarning returns what an offload that is on does, and what can be done.
 func offloadWarning(d hostdev.Device, o hostdev.Offload, fixed bool) string {
 	state := "is on"
 	if fixed {
@@ -152,7 +152,7 @@ func changedOn(h *state.Held) []string {
 	return all
 }
 
-// deviceOf says what is wrong with an uplink's device, and what was set on it.
+// deviceOf returns what is wrong with an uplink's device, and what was set on it.
 func (hd *holding) deviceOf(uplink plan.PortID) (warnings, changed []string) {
 	if h := hd.state.Of(uplink); h != nil {
 		changed = changedOn(h)

@@ -37,7 +37,7 @@ func (ps *ports) reset(name string) (was []string) {
 	return was
 }
 
-// resets says whether the port group's ports lose what they have set for themselves when they are disconnected.
+// resets reports whether the port group's ports lose what they have set for themselves when they are disconnected.
 func (ps *ports) resets(sw, group string) bool {
 	for _, s := range ps.cfg.Switches {
 		for _, g := range s.PortGroups {
@@ -73,8 +73,8 @@ func (ps *ports) withKept(p spec.Port) spec.Port {
 	return p
 }
 
-// comesAnew says whether a connected port that is asked for once more is connected anew: what it had set for itself has ended, and
-// all else is the same.
+// comesAnew reports whether a connected port that is asked for once more is connected anew: what it had set for
+// itself has ended, and all else is the same.
 func (ps *ports) comesAnew(have, p spec.Port) bool {
 	if !ps.state.Overrides[p.Name].Reset {
 		return false

@@ -85,7 +85,7 @@ func (hd *holding) earlierPair(p *plan.Port) *state.Pair {
 	return rec
 }
 
-// isWhole says whether both ends of a pair are here, under the names and with the alias that an agent gives them.
+// isWhole reports whether both ends of a pair are here, under the names and with the alias that an agent gives them.
 func isWhole(dev Devices, end hostdev.Device, agent string) bool {
 	host, ok, err := dev.DeviceAt(end.Peer.Index)
 	return err == nil && ok && end.Kind == hostdev.Veth && !end.Peer.Elsewhere && host.Kind == hostdev.Veth && host.Peer.Index == end.Index && !host.Peer.Elsewhere &&
@@ -125,7 +125,8 @@ func removePair(dev Devices, p *state.Pair) error {
 	return dev.Delete(d)
 }
 
-// lookalikes says which devices have the alias of this agent's host ports and are none: somebody else set it. They are left alone.
+// lookalikes returns which devices have the alias of this agent's host ports and are none: somebody else set it. They
+// are left alone.
 func lookalikes(dev Devices, st *state.State, agent string) (texts []string) {
 	for _, d := range dev.WithAlias(devices.AliasPrefix(agent)) {
 		ours := func(p state.Pair) bool { return p.Has(d) }

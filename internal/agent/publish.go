@@ -8,7 +8,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// Events gives the events after seq, and goes on with those to come until ctx ends or the follower does not want more.
+// Events sends the events after seq, and goes on with those to come until ctx ends or the follower does not want
+// more.
 func (an *answers) Events(ctx context.Context, q api.Follow, emit func(api.Events) error) error {
 	after := q.After
 	if last := an.events.Last(); q.Last >= 0 && uint64(q.Last) < last {

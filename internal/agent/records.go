@@ -63,7 +63,7 @@ func (rs *records) portsBeside(file *spec.Config) []spec.Port {
 	return ports
 }
 
-// takesOver says whether the declared port is the adopted one: another MAC or interface would cut the host off.
+// takesOver reports whether the declared port is the adopted one: another MAC or interface would cut the host off.
 func takesOver(declared, adopted spec.Port) bool {
 	mac, err := plan.ParseMAC(declared.MAC)
 	return err == nil && mac.String() == adopted.MAC && declared.Role == spec.Host && declared.Switch == adopted.Switch && deviceOf(declared) == adopted.Device

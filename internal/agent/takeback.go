@@ -95,7 +95,7 @@ func (ps *ports) numbersBack(c *adopt.Change) {
 	}
 }
 
-// wasMade says whether the change is what the state remembers: an agent may have died before it was.
+// wasMade reports whether the change is what the state remembers: an agent may have died before it was.
 func (ps *ports) wasMade(c *adopt.Change) bool {
 	if c.File != nil && ps.state.Config.Content == c.File.Content {
 		return false
@@ -148,8 +148,8 @@ func (tr *trials) forgetChange(c *adopt.Change) {
 	tr.publishTrial(event.Reverted, c, fmt.Sprintf("%q was taken back, everything is as it was before: %s", c.What, c.Reason))
 }
 
-// interfacesBack gives the interfaces at risk what the host had on them: addresses, routes, rules and parameters go with an interface that
-// is removed, and do not come back by themselves.
+// interfacesBack returns the interfaces at risk what the host had on them: addresses, routes, rules and parameters go
+// with an interface that is removed, and do not come back by themselves.
 func (tr *trials) interfacesBack(c *adopt.Change) error {
 	var errs []error
 	for _, i := range c.Interfaces {

@@ -18,7 +18,7 @@ import (
 // frames pass, and a copy may hold one table from before a frame and another from after it.
 const traceTries = 3
 
-// Trace says what would become of frames, on copies of the live tables: the loop only makes the copies.
+// Trace returns what would become of frames, on copies of the live tables: the loop only makes the copies.
 func (an *answers) Trace(ctx context.Context, q diagnose.Request) (*diagnose.Report, error) {
 	select {
 	case an.tracing <- struct{}{}: // one at a time: each takes some 20 MB of the kernel while it lasts
@@ -42,7 +42,7 @@ func (an *answers) Trace(ctx context.Context, q diagnose.Request) (*diagnose.Rep
 	return r, ctx.Err()
 }
 
-// traceError says whose fault an error is.
+// traceError returns whose fault an error is.
 func traceError(err error) error {
 	var missing *trace.NotFoundError
 	var kernel *trace.KernelError

@@ -166,12 +166,12 @@ func (a *adapter) EndCapture(ctx context.Context, m *agentv1.EndCaptureRequest) 
 	return answer[agentv1.EndCaptureResponse](ctx, a, m, done(a.service.EndCapture))
 }
 
-// Trace says what would become of frames; nothing leaves and nothing changes.
+// Trace returns what would become of frames; nothing leaves and nothing changes.
 func (a *adapter) Trace(ctx context.Context, m *agentv1.TraceRequest) (*agentv1.TraceResponse, error) {
 	return answer[agentv1.TraceResponse](ctx, a, m, a.service.Trace)
 }
 
-// Advise says what is misconfigured; it measures for as long as the request says.
+// Advise returns what is misconfigured; it measures for as long as the request says.
 func (a *adapter) Advise(ctx context.Context, m *agentv1.AdviseRequest) (*agentv1.AdviseResponse, error) {
 	return answer[agentv1.AdviseResponse](ctx, a, m, a.service.Advise)
 }

@@ -42,7 +42,7 @@ func (p ProgramBefore) What() string {
 	return fmt.Sprintf("%s (id %d, link %d)", what, p.Program, p.Link)
 }
 
-// String says what it means for the port.
+// String returns what it means for the port.
 func (p ProgramBefore) String() string {
 	return fmt.Sprintf("%s runs before the switch on device %s (%s): frames may bypass the switch's policies", p.What(), p.Device, p.Hook)
 }

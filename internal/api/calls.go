@@ -32,12 +32,12 @@ func (c *Client) MACs(ctx context.Context) ([]MAC, error) {
 	return ask[[]MAC](ctx, c, c.stats.ListMacs, nil)
 }
 
-// Trace says what would become of frames.
+// Trace returns what would become of frames.
 func (c *Client) Trace(ctx context.Context, q diagnose.Request) (*diagnose.Report, error) {
 	return ask[*diagnose.Report](ctx, c, c.trace.Trace, q)
 }
 
-// Advise says what is misconfigured.
+// Advise returns what is misconfigured.
 func (c *Client) Advise(ctx context.Context, q AdviseRequest) (*Advice, error) {
 	return ask[*Advice](ctx, c, c.advise.Advise, q)
 }

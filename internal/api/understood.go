@@ -7,8 +7,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// understood says whether all of a request is known here. A command that is newer than its agent may ask for more than the agent knows of, and an
-// agent that did the rest would do something else than was asked for.
+// understood reports whether all of a request is known here. A command that is newer than its agent may ask for more
+// than the agent knows of, and an agent that did the rest would do something else than was asked for.
 func understood(m any) error {
 	p, ok := m.(proto.Message)
 	if !ok {

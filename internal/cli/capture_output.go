@@ -22,7 +22,7 @@ type sighting struct {
 	port, other api.CapturePort
 }
 
-// out says whether the frame was on its way out of the switch, to the port's owner.
+// out reports whether the frame was on its way out of the switch, to the port's owner.
 func (s sighting) out() bool { return s.Copy }
 
 // disposition is the stage, and of a drop the reason.

@@ -16,7 +16,7 @@ import (
 	"heddle/internal/spec/printable"
 )
 
-// isTerminal says whether f is a terminal.
+// isTerminal reports whether f is a terminal.
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 // SilentError ends the program with a status after the command has already written what there is to say.

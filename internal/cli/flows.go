@@ -121,7 +121,7 @@ func flowTable(w io.Writer, list *api.FlowList, now time.Time) error {
 	return nil
 }
 
-// sampled says what counts are of, "" when they are of all packets.
+// sampled returns what counts are of, "" when they are of all packets.
 func sampled(rate int) string {
 	if rate == 0 {
 		return ""

@@ -107,7 +107,8 @@ func flowCollectors(w io.Writer, s *api.FlowStatus) error {
 	return nil
 }
 
-// flowUnsure says how much waits for a collector over TCP or TLS, and of how much nobody here knows whether it arrived; "" for nothing.
+// flowUnsure returns how much waits for a collector over TCP or TLS, and of how much nobody here knows whether it
+// arrived; "" for nothing.
 func flowUnsure(c api.FlowCollector) string {
 	var parts []string
 	if c.Waiting > 0 && c.State != api.CollectorSending {

@@ -35,5 +35,5 @@ func (k *Kernel) RetryAttach() {
 	}
 }
 
-// Adopted says whether the device was attached already when this process began.
+// Adopted reports whether the device was attached already when this process began.
 func (k *Kernel) Adopted(ifindex uint32) bool { return k.links.adopted[ifindex] }

@@ -80,7 +80,7 @@ type Captured struct {
 	Frame []byte
 }
 
-// Captures gives the captures of this kernel.
+// Captures returns the captures of this kernel.
 func (k *Kernel) Captures() *Captures { return k.captures }
 
 // Start begins a capture. The first one takes as long as loading a program does, some tenths of a second. owner runs a function on
@@ -120,7 +120,7 @@ func (c *Captures) use(owner func(func() error) error) (*capturingBuild, error) 
 	return c.build, nil
 }
 
-// unuse gives the devices the live program after the last use.
+// unuse attaches the live program to the devices after the last use.
 func (c *Captures) unuse(owner func(func() error) error) error {
 	c.loading.Lock()
 	defer c.loading.Unlock()

@@ -77,7 +77,7 @@ func (b *capturingBuild) close() error {
 	return nil
 }
 
-// exchangeFor gives every device the program that asks for a stand-in, or with nil the live one.
+// exchangeFor attaches to every device the program that it needs: a stand-in, or with nil the live one.
 func (k *Kernel) exchangeFor(b *capturingBuild) error {
 	k.links.program, k.egress.program = k.objects.HeddleIngress, k.objects.HeddleEgress
 	k.asking = b != nil

@@ -7,8 +7,8 @@ import (
 	"heddle/internal/abi"
 )
 
-// CheckFilter says what is wrong with a classic BPF program as a capture's filter: it must be one that linux/filter.h describes, without
-// the kernel's extensions, must end in a return, and may be empty.
+// CheckFilter returns what is wrong with a classic BPF program as a capture's filter: it must be one that
+// linux/filter.h describes, without the kernel's extensions, must end in a return, and may be empty.
 func CheckFilter(f []abi.FilterInstruction) error {
 	if len(f) > abi.MaxFilter {
 		return fmt.Errorf("the filter compiles to %d instructions, and %d is the limit: simplify it", len(f), abi.MaxFilter)
@@ -34,7 +34,7 @@ func CheckFilter(f []abi.FilterInstruction) error {
 	return nil
 }
 
-// knownFilterCode says whether the program's interpreter knows the instruction (bpf/capture/filter.h).
+// knownFilterCode reports whether the program's interpreter knows the instruction (bpf/capture/filter.h).
 func knownFilterCode(in abi.FilterInstruction) bool {
 	const extensions = 0xfffff000 // offsets from here on are the kernel's own (SKF_AD_OFF and below)
 	switch in.Code {

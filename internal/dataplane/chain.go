@@ -188,9 +188,9 @@ func pinnedLink(dir string, index uint32) (link.ID, error) {
 	return info.ID, nil
 }
 
-// place says where in a device's chain the program is attached: first, since what runs before it may take or pass on frames that the
-// switch would refuse; but behind an instance beside this one, whose ports would lose their traffic. What runs behind it, whoever
-// attached it, sees the frames that go on to the host's stack or to the wire.
+// place returns where in a device's chain the program is attached: first, since what runs before it may take or pass
+// on frames that the switch would refuse; but behind an instance beside this one, whose ports would lose their
+// traffic. What runs behind it, whoever attached it, sees the frames that go on to the host's stack or to the wire.
 func (l *links) place(index uint32) (link.Anchor, error) {
 	beside := linksBeside(l.dir, index)
 	if len(beside) == 0 {

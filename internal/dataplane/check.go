@@ -12,7 +12,7 @@ import (
 
 const bpffsMagic = 0xcafe4a11
 
-// CheckKernel says whether the running kernel is too old for the dataplane, and what to do about it.
+// CheckKernel reports whether the running kernel is too old for the dataplane, and what to do about it.
 func CheckKernel() error {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
@@ -26,7 +26,7 @@ func CheckKernel() error {
 	return nil
 }
 
-// Check says what the dataplane needs and this host or process does not have, and what to do about it.
+// Check returns what the dataplane needs and this host or process does not have, and what to do about it.
 func Check(pinDir string) error {
 	if err := CheckKernel(); err != nil {
 		return err

@@ -17,7 +17,7 @@ type guardList struct {
 	ipv4, ipv6 uint16
 }
 
-// compileGuard gives a port's record what guards it.
+// compileGuard puts the address guard into a port's record.
 func (c *compiler) compileGuard(rec *abi.Port, p *plan.Port) error {
 	pol := p.Policy
 	if !pol.DHCPServer.V {

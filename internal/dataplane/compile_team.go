@@ -150,7 +150,7 @@ func (c *compiler) lagChoice(sw *plan.Switch, g *plan.LAG) uint16 {
 	return abi.LAGChoice | lagHash(g.Hash) | c.team(table)
 }
 
-// lagHash says what the hash of a LAG is made of; the MACs where it says nothing.
+// lagHash returns what the hash of a LAG is made of; the MACs where it says nothing.
 func lagHash(h spec.LAGHash) uint16 {
 	switch h {
 	case spec.HashIP:

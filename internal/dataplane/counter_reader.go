@@ -77,7 +77,7 @@ func (r *CounterReader) Read(id plan.PortID) (observe.Counters, error) {
 	return r.read(id, slot)
 }
 
-// Has says whether counters are kept of the port.
+// Has reports whether counters are kept of the port.
 func (r *CounterReader) Has(id plan.PortID) bool {
 	_, ok := r.slots[id]
 	return ok

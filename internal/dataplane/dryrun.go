@@ -49,7 +49,7 @@ func (d *DryRun) fill(s *Snapshot) error {
 		s.speakers.write(m.Speakers), m.Control.Update(uint32(0), &s.control, ebpf.UpdateAny))
 }
 
-// Frame gives a frame to a port or uplink, as Recorder.Frame does.
+// Frame hands a frame to a port or uplink, as Recorder.Frame does.
 func (d *DryRun) Frame(at plan.PortID, frame []byte) (*Recorded, error) {
 	return d.r.run(d.r.objects.HeddleRecord, at, frame, d.ticks)
 }

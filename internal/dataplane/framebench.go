@@ -168,7 +168,7 @@ func (b *FrameBench) One(from plan.PortID, frame []byte, repeat int) (time.Durat
 	return d, err
 }
 
-// SetCycle gives the frames that Cycle visits in turn.
+// SetCycle sets the frames that Cycle visits in turn.
 func (b *FrameBench) SetCycle(frames []BenchFrame) error {
 	if len(frames) > b.room {
 		return fmt.Errorf("%d frames, room for %d", len(frames), b.room)
@@ -259,7 +259,7 @@ func (b *FrameBench) Capture(s Selection) (drain, end func() error, err error) {
 // Flows is where the frames are metered; times are the kernel's ticks.
 func (b *FrameBench) Flows() *Flows { return b.flows }
 
-// SetFlows says which flows the frames of the cycle belong to. Frames with flows are IPv4.
+// SetFlows sets which flows the frames of the cycle belong to. Frames with flows are IPv4.
 func (b *FrameBench) SetFlows(f BenchFlows) error {
 	var c [1]abi.BenchControl
 	if _, err := b.control.ReadAt(bytesOf(c[:]), 0); err != nil {

@@ -79,8 +79,8 @@ func (l *links) adopt(index uint32) error {
 	return nil
 }
 
-// exchange gives the program to the devices that were attached before, each at one instant (K1). One that went away meanwhile
-// is left for step.
+// exchange returns the program to the devices that were attached before, each at one instant (K1). One that went away
+// meanwhile is left for step.
 func (l *links) exchange() error {
 	var errs []error
 	for index := range l.old {
@@ -96,8 +96,8 @@ func (l *links) exchange() error {
 	return errors.Join(errs...)
 }
 
-// attachedHere says whether the device of that index in this namespace carries the link. One that moved to another namespace
-// takes its link, and often its index, along, and another device may have the index here by now (K4).
+// attachedHere reports whether the device of that index in this namespace carries the link. One that moved to another
+// namespace takes its link, and often its index, along, and another device may have the index here by now (K4).
 func attachedHere(index uint32, hook ebpf.AttachType, id link.ID) bool {
 	there, err := link.QueryPrograms(link.QueryOptions{Target: int(index), Attach: hook})
 	return err == nil && slices.ContainsFunc(there.Programs, func(p link.AttachedProgram) bool {
@@ -170,7 +170,8 @@ func (l *links) step(until time.Time) (left int, err error) {
 	return left, errors.Join(errs...)
 }
 
-// alive says whether the device is attached: one that went away left its link behind, and its ifindex may be another's now.
+// alive reports whether the device is attached: one that went away left its link behind, and its ifindex may be
+// another's now.
 func (l *links) alive(index uint32) bool {
 	k, ok := l.byIndex[index]
 	if !ok {

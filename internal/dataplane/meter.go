@@ -221,7 +221,7 @@ func (f *Flows) leave(slot uint16) bool {
 	return true
 }
 
-// keeps says whether flows of a point whose port is gone have to be drained yet.
+// keeps reports whether flows of a point whose port is gone have to be drained yet.
 func (f *Flows) keeps(slot uint16) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -276,8 +276,8 @@ func (t *flowTable) full() int {
 	return 0
 }
 
-// exchange gives every CPU of an idle set tables of the size there should be, those of a kind at once: that takes one grace period of the
-// kernel.
+// exchange returns every CPU of an idle set tables of the size there should be, those of a kind at once: that takes
+// one grace period of the kernel.
 func (t *flowTables) exchange(d []demand) error {
 	for k := range kinds {
 		var cpus []int

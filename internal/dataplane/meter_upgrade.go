@@ -51,8 +51,8 @@ func sameTables(names []string, a, b layout) bool {
 	})
 }
 
-// tellLostFlows says what was counted and not drained in tables that look different, which go with them: an agent drains every few
-// seconds, so that it is what came since.
+// tellLostFlows logs what was counted and not drained in tables that look different, which go with them: an agent
+// drains every few seconds, so that it is what came since.
 func (k *Kernel) tellLostFlows() error {
 	for _, g := range k.from {
 		var flows int

@@ -29,7 +29,8 @@ type assignment struct {
 	goneIDs     map[string]uint8
 }
 
-// assign gives every port, uplink and switch of the plan a place, and names those that left. Nothing changes on an error.
+// assign gives every port, uplink and switch of the plan a slot, and names those that left. Nothing changes on an
+// error.
 func (s *slots) assign(p *plan.Plan) (*assignment, error) {
 	a := &assignment{map[plan.PortID]uint32{}, map[string]uint8{}, map[plan.PortID]uint32{}, map[string]uint8{}}
 	if s.has(p) {
@@ -88,7 +89,7 @@ func (s *slots) assign(p *plan.Plan) (*assignment, error) {
 	return a, nil
 }
 
-// has says whether the members of the plan are just those that have places.
+// has reports whether the members of the plan are just those that have places.
 func (s *slots) has(p *plan.Plan) bool {
 	if p.Members() != len(s.ports) || len(p.Switches) != len(s.switches) {
 		return false

@@ -25,7 +25,7 @@ func (k *Kernel) sweepBehind(p *plan.Plan) error {
 	return err
 }
 
-// learns says whether a port learns MACs.
+// learns reports whether a port learns MACs.
 func learns(p *plan.Plan) bool {
 	return slices.ContainsFunc(p.Switches, func(sw *plan.Switch) bool {
 		return slices.ContainsFunc(sw.Ports, func(port *plan.Port) bool { return port.Policy.Learning.Enabled.V })

@@ -83,7 +83,7 @@ func (k *Kernel) carry() *carry {
 	return &carry{from: k.from, to: k.gen, maps: &k.objects.vswitchMaps, put: k.objects.HeddleCarry}
 }
 
-// exchange gives the devices that were attached before the program.
+// exchange attaches the program to the devices that were attached before.
 func (k *Kernel) exchange() error {
 	if k.from == nil {
 		return k.exchangePrograms()

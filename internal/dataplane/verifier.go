@@ -61,7 +61,7 @@ func (b build) spec() (*ebpf.CollectionSpec, error) {
 	return loadVswitch()
 }
 
-// runs says whether the program is used as this build of it.
+// runs reports whether the program is used as this build of it.
 func (b build) runs(program string) bool {
 	switch b {
 	case recording:

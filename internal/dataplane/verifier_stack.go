@@ -48,7 +48,8 @@ func deepestPath(program asm.Instructions, depths []int) (int, error) {
 	return below(names[0]), nil
 }
 
-// callGraph gives a program's functions in their order, which others each calls or hands to a helper, and those that call bpf_loop.
+// callGraph returns a program's functions in their order, which others each calls or hands to a helper, and those
+// that call bpf_loop.
 func callGraph(program asm.Instructions) (names []string, calls map[string][]string, loops map[string]bool) {
 	calls, loops = map[string][]string{}, map[string]bool{}
 	for i := range program {

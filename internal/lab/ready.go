@@ -35,7 +35,7 @@ func (l *Lab) startAgents(context.Context) error {
 	return nil
 }
 
-// configs gives the configuration of every node with an agent.
+// configs returns the configuration of every node with an agent.
 func (l *Lab) configs() map[string]*spec.Config {
 	all := map[string]*spec.Config{}
 	for _, h := range l.Scenario.Hosts {
@@ -108,7 +108,7 @@ func (l *Lab) await(ctx context.Context, node string, look func(context.Context,
 	}
 }
 
-// agentReady says what is still missing on a host.
+// agentReady returns what is still missing on a host.
 func (l *Lab) agentReady(ctx context.Context, host string) error {
 	state, err := l.Agent(host).State(ctx)
 	if err != nil {

@@ -76,7 +76,7 @@ func (t *tally) out(c class, n int) {
 func (t *tally) drop(r abi.Reason)   { t.drops[r]++ }
 func (t *tally) refuse(r abi.Reason) { t.refusals[r]++ }
 
-// counters gives the tally its public form.
+// counters converts the tally into its public form.
 func (t *tally) counters() Counters {
 	c := Counters{
 		PacketsInUnicast: t.packetsIn[unicast], PacketsInMulticast: t.packetsIn[multicast],
@@ -114,7 +114,7 @@ func split(counts *[abi.ReasonCount]uint64, exception abi.Reason) (by map[abi.Re
 	return by, dropped, counts[exception]
 }
 
-// Counters gives the counters of every port and uplink of the plan.
+// Counters returns the counters of every port and uplink of the plan.
 func (h *Host) Counters() map[plan.PortID]Counters {
 	all := make(map[plan.PortID]Counters, len(h.tallies))
 	for id, t := range h.tallies {

@@ -7,7 +7,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// wire gives the bytes of a copy (frame-rules §6): for a receiver that sees tags (trunk, uplink) or one that doesn't.
+// wire returns the bytes of a copy (frame-rules §6): for a receiver that sees tags (trunk, uplink) or one that doesn't.
 func wire(r *run, tagged bool) []byte {
 	f := &r.head
 	rest := f.raw[12:]
@@ -95,8 +95,8 @@ func (r *run) refuse(at plan.PortID, t *tally, reason abi.Reason) {
 	r.sayRefusal(at, reason)
 }
 
-// disposition gives the frame its one fate (S94): delivered, or the refusal with the lowest number, or that nobody was
-// considered.
+// disposition returns the frame its one fate (S94): delivered, or the refusal with the lowest number, or that nobody
+// was considered.
 func (r *run) disposition() abi.Reason {
 	if len(r.res.Copies) > 0 {
 		return abi.ReasonNone

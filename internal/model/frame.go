@@ -84,7 +84,7 @@ func (h *header) vid() uint16 { return h.tci & 0x0fff }
 // pcpDEI are the priority bits of the outermost tag, in their place in a TCI; 0 without one.
 func (h *header) pcpDEI() uint16 { return h.tci & 0xf000 }
 
-// isProbe says whether the frame looks for loops (frame-rules §1).
+// isProbe reports whether the frame looks for loops (frame-rules §1).
 func (h *header) isProbe() bool {
 	if h.class != broadcast || h.inner != typeProbe {
 		return false

@@ -52,7 +52,7 @@ func guard(r *run) abi.Reason {
 	return abi.ReasonNone
 }
 
-// hidden says whether the frame's type is behind more tags than are read, or in an LLC header.
+// hidden reports whether the frame's type is behind more tags than are read, or in an LLC header.
 func (p *packet) hidden() bool {
 	if p.kind >= 0x600 || len(p.bytes) < 6 {
 		return isTag(p.kind)
@@ -61,7 +61,7 @@ func (p *packet) hidden() bool {
 	return snap == [6]byte{0xaa, 0xaa, 3, 0, 0, 0} || snap == [6]byte{0xaa, 0xaa, 3, 0, 0, 0xf8}
 }
 
-// unreadable says whether the packet may be what a guard looks for, and does not show it.
+// unreadable reports whether the packet may be what a guard looks for, and does not show it.
 func (p *packet) unreadable() bool {
 	switch {
 	case p.version == 0 || p.later:
@@ -93,7 +93,7 @@ func (p *packet) udpTo() uint16 {
 	return binary.BigEndian.Uint16(p.ports[2:])
 }
 
-// owns says whether an address is one of the port's.
+// owns reports whether an address is one of the port's.
 func (p *port) owns(a netip.Addr) bool {
 	return slices.ContainsFunc(p.addresses, func(own netip.Prefix) bool { return own.Contains(a) }) || !p.mac.IsZero() && a == linkLocalOf(p.mac)
 }
@@ -132,7 +132,7 @@ func (p *port) maySend(k *packet) bool {
 	return false
 }
 
-// mayAdvertise says whether a neighbour advertisement's target is the port's own.
+// mayAdvertise reports whether a neighbour advertisement's target is the port's own.
 func (p *port) mayAdvertise(message []byte) bool {
 	return len(message) >= 24 && p.owns(addressOf(message[8:24]))
 }

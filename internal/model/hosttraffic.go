@@ -9,7 +9,7 @@ import (
 
 // This file is the host's own traffic on uplinks whose devices have addresses of the host (frame-rules, "The host's own traffic").
 
-// carriesHost says whether the host is a member of the segments that the uplink carries.
+// carriesHost reports whether the host is a member of the segments that the uplink carries.
 func (sw *vswitch) carriesHost(u *uplink) bool {
 	if !u.connected || !u.fact.HostTraffic || !u.fact.Up || u.Blocked || u.fact.DeviceMAC.IsZero() {
 		return false
@@ -51,8 +51,8 @@ func (r *run) hostsConsidered() (list []*uplink) {
 	return list
 }
 
-// FromHost gives the switch a frame of the host's own stack that is about to leave by an uplink. The frame itself, if it leaves, is
-// the copy for the uplink, in the bytes it came in.
+// FromHost returns the switch a frame of the host's own stack that is about to leave by an uplink. The frame itself,
+// if it leaves, is the copy for the uplink, in the bytes it came in.
 func (h *Host) FromHost(at plan.PortID, frame []byte, now time.Duration) Result {
 	pl := h.places[at]
 	if pl.uplink == nil || !pl.uplink.connected {
@@ -72,7 +72,7 @@ func (h *Host) FromHost(at plan.PortID, frame []byte, now time.Duration) Result 
 	return r.res
 }
 
-// entersFromHost says whether the frame is looked up at all; it leaves untouched otherwise. It finds the segment.
+// entersFromHost reports whether the frame is looked up at all; it leaves untouched otherwise. It finds the segment.
 func (r *run) entersFromHost() bool {
 	u, f := r.out, &r.head
 	if !u.hosts || f.src != u.fact.DeviceMAC || linkLocal(f.dst) {

@@ -72,7 +72,7 @@ type uplink struct {
 	tally     *tally
 }
 
-// usable says whether teaming may choose the uplink; nil stands for a name that is not in the plan.
+// usable reports whether teaming may choose the uplink; nil stands for a name that is not in the plan.
 func (u *uplink) usable() bool { return u != nil && u.connected && u.fact.Usable() }
 
 // index prepares a switch for forwarding: names to pointers, facts beside the plan, effective MACs.
@@ -148,8 +148,8 @@ func (sw *vswitch) settleMACs() {
 	}
 }
 
-// hasStranger says whether a MAC is the initial one of another port, or the effective one of a port before the i-th, that is no sibling
-// of that (S111).
+// hasStranger reports whether a MAC is the initial one of another port, or the effective one of a port before the
+// i-th, that is no sibling of that (S111).
 func (sw *vswitch) hasStranger(p *port, i int, m plan.MAC) bool {
 	for k, q := range sw.ports {
 		if q != p && (q.InitialMAC == m || k < i && q.mac == m) && !p.siblingOf(q) {
@@ -159,13 +159,13 @@ func (sw *vswitch) hasStranger(p *port, i int, m plan.MAC) bool {
 	return false
 }
 
-// siblingOf says whether two ports may use each other's MACs (S111).
+// siblingOf reports whether two ports may use each other's MACs (S111).
 func (p *port) siblingOf(q *port) bool {
 	may := func(p *port) bool { return p.Policy.ForgedTransmits.V && p.Policy.MACChanges.V }
 	return p.Owner != "" && p.Owner == q.Owner && may(p) && may(q)
 }
 
-// waits says whether the port's guest runs elsewhere (S99).
+// waits reports whether the port's guest runs elsewhere (S99).
 func (sw *vswitch) waits(p *port) bool {
 	return p.fact.Waits() && sw.awake[p.ID.Name] < p.fact.Wait
 }
@@ -180,7 +180,7 @@ func (sw *vswitch) ownerOf(mac plan.MAC) *port {
 	return nil
 }
 
-// admits says whether the port is a member of a segment (frame-rules §4).
+// admits reports whether the port is a member of a segment (frame-rules §4).
 func (p *port) admits(s Segment) bool {
 	v := &p.Policy.VLAN.V
 	switch v.Mode {
@@ -208,21 +208,21 @@ func (sw *vswitch) in(s Segment) []*port {
 	return list
 }
 
-// learns says whether sources behind the port are learned.
+// learns reports whether sources behind the port are learned.
 func (p *port) learns() bool { return p.Policy.Learning.Enabled.V }
 
-// floods says whether the port wants unicast for unknown destinations (S13, S14).
+// floods reports whether the port wants unicast for unknown destinations (S13, S14).
 func (p *port) floods() bool { return p.learns() && p.Policy.Learning.UnicastFlooding.V }
 
-// promiscuous says whether the port gets a copy of unicast for others: its policy accepts and its owner is not seen to
-// refuse (S5, S6, D1).
+// promiscuous reports whether the port gets a copy of unicast for others: its policy accepts and its owner is not
+// seen to refuse (S5, S6, D1).
 func (p *port) promiscuous() bool {
 	return p.Policy.Promiscuous.V && p.fact.Promiscuous != plan.AsksNo
 }
 
 func (p *port) teaming() spec.TeamingPolicy { return p.Policy.Teaming.Policy.V }
 
-// expired says whether a port's entry has been silent for longer than the port's ageing time (S17, S93, D5).
+// expired reports whether a port's entry has been silent for longer than the port's ageing time (S17, S93, D5).
 func (e *entry) expired(now time.Duration) bool {
 	return now-e.seen > e.port.Policy.Learning.Ageing.V
 }

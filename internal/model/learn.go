@@ -126,8 +126,8 @@ func (sw *vswitch) wake(p *port) {
 	}
 }
 
-// sentLately says whether a port of the switch sent from a station within the last second (S91). A guest that runs elsewhere is heard from
-// there (S99).
+// sentLately reports whether a port of the switch sent from a station within the last second (S91). A guest that runs
+// elsewhere is heard from there (S99).
 func (sw *vswitch) sentLately(who station, now time.Duration) bool {
 	if len(sw.owner[who.mac]) > 0 && sw.ownerOf(who.mac) == nil {
 		return false

@@ -21,7 +21,7 @@ type MeteredCounts struct {
 	In, Out plan.PortID // where the last frame came in and went; zero when it was the host, or went to several
 }
 
-// TakeFlows gives what was metered since the last time.
+// TakeFlows returns what was metered since the last time.
 func (h *Host) TakeFlows() map[Metered]MeteredCounts {
 	taken := h.flows
 	h.flows = nil
@@ -87,7 +87,7 @@ func (r *run) meterAt(at plan.PortID, d flow.Direction, frame []byte, out plan.P
 	r.h.flows[Metered{at, key}] = x
 }
 
-// sampled says whether the next packet is metered: the first of every rate + 1 (S66).
+// sampled reports whether the next packet is metered: the first of every rate + 1 (S66).
 func (t *tally) sampled(d flow.Direction, rate int) bool {
 	if rate == 0 {
 		return true

@@ -38,7 +38,7 @@ func (r *run) considers(p *port) bool {
 	}
 }
 
-// wantsUplink says whether a copy is due to the sender's uplink: for what is not known here, or always with txUplink
+// wantsUplink reports whether a copy is due to the sender's uplink: for what is not known here, or always with txUplink
 // (S35); never for what came from an uplink (S31).
 func (r *run) wantsUplink() bool {
 	if r.from == nil || len(r.sw.uplinks) == 0 {

@@ -79,7 +79,7 @@ func (h *Host) MACOf(id plan.PortID) plan.MAC {
 	return plan.MAC{}
 }
 
-// Admits says whether a port is a member of a segment of its switch; for an uplink, whether it carries it.
+// Admits reports whether a port is a member of a segment of its switch; for an uplink, whether it carries it.
 func (h *Host) Admits(id plan.PortID, s Segment) bool {
 	switch at := h.places[id]; {
 	case at.port != nil:

@@ -152,7 +152,7 @@ func (r *rig) port(name string) *plan.Port {
 	return nil
 }
 
-// send gives a frame to the switch and checks that it was left alone.
+// send hands a frame to the switch and checks that it was left alone.
 func (r *rig) send(at string, frame []byte) Result {
 	r.t.Helper()
 	before := bytes.Clone(frame)

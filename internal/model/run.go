@@ -39,8 +39,8 @@ const (
 	hostOnly               // the frame; the switch has nothing to do with it
 )
 
-// Frame gives a frame to the switch at a port or uplink, in the bytes it has on the wire without FCS. The bytes are neither
-// kept nor changed. A port that has no device gets no frames: the result is empty, and nothing is counted.
+// Frame returns a frame to the switch at a port or uplink, in the bytes it has on the wire without FCS. The bytes are
+// neither kept nor changed. A port that has no device gets no frames: the result is empty, and nothing is counted.
 func (h *Host) Frame(at plan.PortID, frame []byte, now time.Duration) Result {
 	pl, ok := h.places[at]
 	if !ok || (pl.port != nil && !pl.port.connected) || (pl.uplink != nil && !pl.uplink.connected) {

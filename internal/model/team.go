@@ -19,7 +19,7 @@ type lag struct {
 	members []*uplink
 }
 
-// found says whether a walk came to anything.
+// found reports whether a walk came to anything.
 func (p path) found() bool { return p != path{} }
 
 // usable: a LAG is usable when one of its members is (S52).
@@ -40,7 +40,7 @@ func (p path) name() string {
 	return ""
 }
 
-// takes says whether frames that come in on an uplink come in by this path.
+// takes reports whether frames that come in on an uplink come in by this path.
 func (p path) takes(u *uplink) bool {
 	if p.lag != nil {
 		return slices.Contains(p.lag.members, u)

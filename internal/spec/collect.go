@@ -25,7 +25,7 @@ type collection struct {
 	full bool
 }
 
-// takes says whether a fault at p would be kept; one that is not is counted.
+// takes reports whether a fault at p would be kept; one that is not is counted.
 func (c *collection) takes(p position) bool {
 	if c.full && !p.before(c.last) {
 		c.more++

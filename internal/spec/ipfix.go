@@ -145,13 +145,13 @@ func (c Collector) ActualShape() Shape {
 	return c.Shape
 }
 
-// IsIPv6 says whether the collector is given by an IPv6 address; of a name that is not known.
+// IsIPv6 reports whether the collector is given by an IPv6 address; of a name that is not known.
 func (c Collector) IsIPv6() bool {
 	ip, err := netip.ParseAddr(c.Address)
 	return err == nil && ip.Is6()
 }
 
-// checkCollectorAddress says what is wrong with a collector's address, "" for nothing.
+// checkCollectorAddress returns what is wrong with a collector's address, "" for nothing.
 func checkCollectorAddress(s string) string {
 	if ip, err := netip.ParseAddr(s); err == nil {
 		if ip.IsUnspecified() || ip.Is4In6() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {

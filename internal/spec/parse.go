@@ -38,11 +38,12 @@ func ReadFile(path string) ([]byte, error) {
 // Read is ReadFile for what is open already.
 func Read(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, maxFile+1)) }
 
-// TooLarge says whether that is more than a configuration file may be, and so perhaps not all of it.
+// TooLarge reports whether that is more than a configuration file may be, and so perhaps not all of it.
 func TooLarge(content []byte) bool { return len(content) > maxFile }
 
-// hasTooManyValues says whether a text has more lines and marks that a value can begin behind than a file of maxValues values has
-// use for. Reading YAML takes some hundred bytes for each value, so that the text is not read then.
+// hasTooManyValues reports whether a text has more lines and marks that a value can begin behind than a file of
+// maxValues values has use for. Reading YAML takes some hundred bytes for each value, so that the text is not read
+// then.
 func hasTooManyValues(text []byte) bool {
 	n := 0
 	for _, mark := range []string{"\n", ",", ":", "-", "[", "{", "?"} {
@@ -51,7 +52,7 @@ func hasTooManyValues(text []byte) bool {
 	return n > marksPerValue*maxValues
 }
 
-// OnlyComments says whether a YAML file holds nothing but comments and empty lines.
+// OnlyComments reports whether a YAML file holds nothing but comments and empty lines.
 func OnlyComments(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
@@ -61,7 +62,7 @@ func OnlyComments(text []byte) bool {
 	return true
 }
 
-// DeclaresNothing says whether a file is valid and declares neither a switch nor a port.
+// DeclaresNothing reports whether a file is valid and declares neither a switch nor a port.
 func DeclaresNothing(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		// What is declared has a name; a file that has names is not read for this question.

@@ -101,7 +101,7 @@ func (s *source) markBad(a at) {
 	}
 }
 
-// spoilt says whether the place, something around it or something in it could not be read.
+// spoilt reports whether the place, something around it or something in it could not be read.
 func (s *source) spoilt(a at) bool {
 	if len(s.bad) == 0 {
 		return false
@@ -109,7 +109,7 @@ func (s *source) spoilt(a at) bool {
 	return s.below[a.key] || s.lost(a)
 }
 
-// lost says whether the place or something around it could not be read.
+// lost reports whether the place or something around it could not be read.
 func (s *source) lost(a at) bool {
 	for b := &a; b != nil; b = b.up {
 		if s.bad[b.key] {
@@ -119,9 +119,9 @@ func (s *source) lost(a at) bool {
 	return s.bad[0]
 }
 
-// namesLost says whether a name may be missing from the list of n objects at a because part of the file could not be read,
-// so that a reference to one that seems not to be there may be right all the same. Faults in other fields of the objects
-// take no name away.
+// namesLost reports whether a name may be missing from the list of n objects at a because part of the file could not
+// be read, so that a reference to one that seems not to be there may be right all the same. Faults in other fields of
+// the objects take no name away.
 func (s *source) namesLost(list at, n int) bool {
 	if s.lost(list) {
 		return true

@@ -2,7 +2,7 @@ package spec
 
 import "slices"
 
-// CheckPort says whether a port connected at run time fits into a configuration that is itself valid: the error is
+// CheckPort reports whether a port connected at run time fits into a configuration that is itself valid: the error is
 // Faults without lines, nil when it fits. A name the configuration has already is a fault that says where.
 func CheckPort(cfg *Config, p Port) error {
 	_, faults := WithPorts(cfg, []Port{p})

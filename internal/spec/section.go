@@ -43,8 +43,8 @@ func ParseAfter(before *Config, filename string, data []byte) (*Config, error) {
 	return cfg, nil
 }
 
-// takes says whether the switches are valid and take the ports of the section, which other switches took: what the ports are by
-// themselves and among one another has been checked then.
+// takes reports whether the switches are valid and take the ports of the section, which other switches took: what the
+// ports are by themselves and among one another has been checked then.
 func (c *Config) takes(s *section) bool {
 	v := newValidator(c)
 	v.reading = true
@@ -80,12 +80,13 @@ func (c *Config) takes(s *section) bool {
 	return len(v.found.faults) == 0
 }
 
-// isSpecial says whether the checks of the port at a go beyond being taken by a switch.
+// isSpecial reports whether the checks of the port at a go beyond being taken by a switch.
 func (v *validator) isSpecial(a at, p *Port) bool {
 	return p.ActualRole() == Host || !v.silent(a, &p.Policy)
 }
 
-// SamePorts says whether two lists of ports are one, as those are that ParseAfter took over: then no port of them differs.
+// SamePorts reports whether two lists of ports are one, as those are that ParseAfter took over: then no port of them
+// differs.
 func SamePorts(a, b []Port) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
@@ -115,8 +116,8 @@ func (s *section) behind(filename string, head []byte) (cfg *Config, ok bool) {
 	return cfg, true
 }
 
-// isPlain says whether a document of that text is one block mapping at the first column, without directives or marks of documents but
-// for the one that it may begin with.
+// isPlain reports whether a document of that text is one block mapping at the first column, without directives or
+// marks of documents but for the one that it may begin with.
 func isPlain(text []byte, doc *yaml.Node) bool {
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
 		return false

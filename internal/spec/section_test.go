@@ -25,7 +25,8 @@ const sectionPorts = `ports:
     device: tap2
 `
 
-// sameReading says whether a file is read alike behind another and by itself: the values, where each stands, and all faults.
+// sameReading reports whether a file is read alike behind another and by itself: the values, where each stands, and
+// all faults.
 func sameReading(before *Config, data string) error {
 	want, wantErr := Parse("h.yaml", []byte(data))
 	got, gotErr := ParseAfter(before, "h.yaml", []byte(data))

@@ -130,7 +130,7 @@ func Categories() []string {
 	return []string{"blocked", "vlan", "security", "teaming", "monitoring", "stormControl"}
 }
 
-// Allows says whether a single port may set a category of policies for itself.
+// Allows reports whether a single port may set a category of policies for itself.
 func (o Overrides) Allows(category string) bool {
 	switch category {
 	case "blocked":
@@ -149,13 +149,13 @@ func (o Overrides) Allows(category string) bool {
 	return false
 }
 
-// AllowsBlocked says whether a single port may be blocked or unblocked; by default it may.
+// AllowsBlocked reports whether a single port may be blocked or unblocked; by default it may.
 func (o Overrides) AllowsBlocked() bool { return o.Blocked == nil || *o.Blocked }
 
-// Resets says whether a port loses what it has set for itself when its owner disconnects (S10); by default it does.
+// Resets reports whether a port loses what it has set for itself when its owner disconnects (S10); by default it does.
 func (o Overrides) Resets() bool { return o.ResetAtDisconnect == nil || *o.ResetAtDisconnect }
 
-// checkName says what is wrong with an object's name, "" for nothing.
+// checkName returns what is wrong with an object's name, "" for nothing.
 func checkName(s string) string {
 	first, _ := utf8.DecodeRuneInString(s)
 	wordy := func(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
@@ -175,7 +175,7 @@ func checkName(s string) string {
 	return ""
 }
 
-// checkDevice says what is wrong with a device name, "" for nothing (the kernel's own rule for names).
+// checkDevice returns what is wrong with a device name, "" for nothing (the kernel's own rule for names).
 func checkDevice(s string) string {
 	odd := func(r rune) bool {
 		return r == '/' || r == ':' || r == utf8.RuneError || !unicode.IsPrint(r) || unicode.IsSpace(r)
@@ -244,5 +244,5 @@ func ParseGuardAddress(s string) (netip.Prefix, error) {
 	return p, nil
 }
 
-// ValidName says whether an object may have the name.
+// ValidName reports whether an object may have the name.
 func ValidName(s string) bool { return checkName(s) == "" }

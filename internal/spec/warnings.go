@@ -31,7 +31,7 @@ func (c *Config) Warnings() []string {
 	return lines
 }
 
-// guards says whether the port's addresses are guarded.
+// guards reports whether the port's addresses are guarded.
 func (c *Config) guards(s *Switch, p *Port) (on bool) {
 	levels := []*Policy{&s.Defaults}
 	for i := range s.PortGroups {
@@ -47,13 +47,14 @@ func (c *Config) guards(s *Switch, p *Port) (on bool) {
 	return on
 }
 
-// hasAddresses says whether addresses are listed at the port.
+// hasAddresses reports whether addresses are listed at the port.
 func (p *Port) hasAddresses() bool {
 	list := p.Security.AddressGuard.Addresses
 	return list != nil && len(*list) > 0
 }
 
-// meters says whether any level of the switch's policies has flows metered, or lets a port that is connected later ask for it.
+// meters reports whether any level of the switch's policies has flows metered, or lets a port that is connected later
+// ask for it.
 func (c *Config) meters(s *Switch) bool {
 	on := func(m Monitoring) bool { return m.IPFIX != nil && *m.IPFIX }
 	if on(s.Defaults.Monitoring) {

@@ -119,7 +119,7 @@ func (p *Load) Balance(now time.Time) {
 	}
 }
 
-// balanced says whether a switch has a port with load-based teaming.
+// balanced reports whether a switch has a port with load-based teaming.
 func balanced(sw *plan.Switch) bool {
 	return slices.ContainsFunc(sw.Ports, func(p *plan.Port) bool { return p.Policy.Teaming.Policy.V == spec.LoadBased })
 }

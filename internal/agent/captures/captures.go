@@ -134,7 +134,7 @@ type named struct {
 	at time.Time
 }
 
-// follow gives the client what is captured until the capture is ended, then what is left, and the counts last.
+// follow sends the client what is captured until the capture is ended, then what is left, and the counts last.
 func (c *capture) follow(ctx context.Context, end <-chan struct{}) error {
 	if err := c.clock(); err != nil {
 		return err
@@ -222,7 +222,7 @@ func (c *capture) frame(f dataplane.Captured) error {
 	return c.emit(api.CaptureEvent{Frame: &shown})
 }
 
-// name says what a number stands for, where that is news.
+// name returns what a number stands for, where that is news.
 func (c *capture) name(slot uint16) error {
 	have, ok := c.names[slot]
 	now := time.Now()

@@ -57,7 +57,7 @@ func (l leftOut) below(o leftOut) leftOut {
 	return m
 }
 
-// sameValue says whether two texts of a field mean the same: durations may be written in several ways.
+// sameValue reports whether two texts of a field mean the same: durations may be written in several ways.
 func sameValue(path, a, b string) bool {
 	if a == b || !isDuration(path) {
 		return a == b

@@ -31,7 +31,7 @@ func (p Paths) bpffs() string { return filepath.Join(p.Run, "bpf") }
 
 var agentName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
 
-// CheckName says whether an agent may have the name: it becomes part of file names and device aliases.
+// CheckName reports whether an agent may have the name: it becomes part of file names and device aliases.
 func CheckName(name string) error {
 	if !agentName.MatchString(name) {
 		return fmt.Errorf("agent name %q: use letters, digits, - and _, at most 63", name)
@@ -39,7 +39,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Privileged says what the process lacks to change the kernel; who is named as what needs it, such as "the agent".
+// Privileged returns what the process lacks to change the kernel; who is named as what needs it, such as "the agent".
 func Privileged(who string) error {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

@@ -101,7 +101,7 @@ func sameFile(f *os.File, path string) bool {
 	return err == nil && os.SameFile(open, there)
 }
 
-// holderFile says who holds the lock on the state.
+// holderFile returns who holds the lock on the state.
 func (p Paths) holderFile(name string) string { return filepath.Join(p.StateDir(name), "holder") }
 
 // sayWho writes down who holds the locks, for the message of running only: process and run directory. A message that would name

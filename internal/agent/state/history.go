@@ -54,7 +54,7 @@ type versions struct {
 	Versions []Version `json:"versions"`
 }
 
-// List gives the versions, the oldest first; none where nothing was applied yet.
+// List returns the versions, the oldest first; none where nothing was applied yet.
 func (h History) List() ([]Version, error) {
 	b, err := ownfile.Read(h.index())
 	if errors.Is(err, os.ErrNotExist) {
@@ -73,7 +73,7 @@ func (h History) List() ([]Version, error) {
 	return v.Versions, nil
 }
 
-// Get gives a version with its content; ErrNoVersion where the history holds no such version.
+// Get returns a version with its content; ErrNoVersion where the history holds no such version.
 func (h History) Get(number int) (Version, []byte, error) {
 	list, err := h.List()
 	if err != nil {

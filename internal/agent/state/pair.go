@@ -27,8 +27,8 @@ type Pair struct {
 	Counted bool           `json:"counted,omitzero"`
 }
 
-// Is says whether the device is the switch's end of the pair, whatever its name is by now. A pair that may have been made just before a
-// crash is known by its names and the address of the host's end.
+// Is reports whether the device is the switch's end of the pair, whatever its name is by now. A pair that may have
+// been made just before a crash is known by its names and the address of the host's end.
 func (p *Pair) Is(d hostdev.Device) bool {
 	if d.Kind != hostdev.Veth {
 		return false
@@ -39,7 +39,7 @@ func (p *Pair) Is(d hostdev.Device) bool {
 	return d.Index == p.Index && (d.MAC == p.Own || !d.Peer.Elsewhere && d.Peer.Index == p.HostIndex)
 }
 
-// Has says whether the device is one of the two ends.
+// Has reports whether the device is one of the two ends.
 func (p *Pair) Has(d hostdev.Device) bool {
 	if p.Is(d) {
 		return true

@@ -184,11 +184,11 @@ type HeldOffload struct {
 	Offload   hostdev.Offload `json:"offload"`
 }
 
-// Is says whether the device that has the index of the one in hand is that one: under its name or, when somebody renamed it, by its
-// own address or the one that is built in.
+// Is reports whether the device that has the index of the one in hand is that one: under its name or, when somebody
+// renamed it, by its own address or the one that is built in.
 func (h Held) Is(d hostdev.Device) bool { return is(d, h.Index, h.Device, h.Own, h.Permanent) }
 
-// Is says whether the device is the one whose offload was switched off.
+// Is reports whether the device is the one whose offload was switched off.
 func (o HeldOffload) Is(d hostdev.Device) bool { return is(d, o.Index, o.Device, o.Own, o.Permanent) }
 
 func is(d hostdev.Device, index uint32, name string, own, permanent plan.MAC) bool {

@@ -55,10 +55,10 @@ func (s *Systemd) Stopping(byOrder bool) {
 	s.send(daemon.SdNotifyStopping)
 }
 
-// Present says whether there is a service manager.
+// Present reports whether there is a service manager.
 func (s *Systemd) Present() bool { return s.present }
 
-// StoppedByOrder says whether the process ends because a command asked for it.
+// StoppedByOrder reports whether the process ends because a command asked for it.
 func (s *Systemd) StoppedByOrder() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -69,7 +69,7 @@ func parse(args *skel.CmdArgs) (*attachment, error) {
 	return a, nil
 }
 
-// check says what the configuration lacks for connecting a container.
+// check returns what the configuration lacks for connecting a container.
 func (a *attachment) check() error {
 	if a.conf.PortGroup == "" {
 		return types.NewError(types.ErrInvalidNetworkConfig, "no port group", `give the network's configuration a "portGroup", or set HEDDLE_PORT_GROUP in CNI_ARGS`)

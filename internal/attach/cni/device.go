@@ -64,7 +64,7 @@ func dropPair(device string) error {
 	return err
 }
 
-// configure gives the container's interface what the IPAM plugin has assigned.
+// configure sets on the container's interface what the IPAM plugin has assigned.
 func (a *attachment) configure(s *sandbox, r *current.Result) error {
 	l, err := s.LinkByName(a.ifname)
 	if err != nil {

@@ -41,7 +41,7 @@ type Interface struct {
 // a host's only switch. libvirt puts the taps of such a network into a bridge, from which the hook takes them.
 const networkPrefix = "heddle"
 
-// onSwitch says whether the adapter is on a network that stands for a switch, and for which; "" is the only one.
+// onSwitch reports whether the adapter is on a network that stands for a switch, and for which; "" is the only one.
 func (i Interface) onSwitch() (sw string, ok bool) {
 	if i.Network == networkPrefix {
 		return "", true
@@ -56,7 +56,7 @@ type Want struct {
 	MAC, Device, Alias         string
 }
 
-// Ours says whether the domain has anything to do with Heddle.
+// Ours reports whether the domain has anything to do with Heddle.
 func (d *Domain) Ours() bool {
 	return len(d.Wants) > 0 || slices.ContainsFunc(d.Interfaces, func(i Interface) bool { _, ok := i.onSwitch(); return ok })
 }
@@ -173,7 +173,7 @@ func (w Want) selector() string {
 	return strings.Join(s, " ")
 }
 
-// names says whether the want is for that adapter alone.
+// names reports whether the want is for that adapter alone.
 func (w Want) names(i Interface) bool {
 	return w.MAC != "" && w.MAC == i.MAC || w.Device != "" && w.Device == i.Device || w.Alias != "" && w.Alias == i.Alias
 }

@@ -90,7 +90,7 @@ func newRun(system string, stdout io.Writer, status *int) *cobra.Command {
 	return c
 }
 
-// newCheck gives the answer to whether labs can be built here.
+// newCheck returns the answer to whether labs can be built here.
 func newCheck(system string, status *int) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",

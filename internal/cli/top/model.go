@@ -133,7 +133,7 @@ func newest(before, now *api.Stats, at time.Time) (d Drop, dropped bool) {
 	return d, dropped
 }
 
-// Rated says whether there are rates: a view needs two readings for its first ones.
+// Rated reports whether there are rates: a view needs two readings for its first ones.
 func (m *Model) Rated() bool {
 	return slices.ContainsFunc(m.rows, func(r Row) bool { return r.Rates != nil })
 }

@@ -106,7 +106,7 @@ func writeStatements(b *strings.Builder, s *statements, by map[string][]covering
 	}
 }
 
-// implemented says whether one of the tests is about the product and not about its model alone.
+// implemented reports whether one of the tests is about the product and not about its model alone.
 func implemented(tests []coveringTest) bool {
 	return slices.ContainsFunc(tests, func(t coveringTest) bool { return path.Dir(t.file) != "internal/model" })
 }

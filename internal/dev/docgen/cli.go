@@ -34,7 +34,7 @@ func cliPage() string {
 	return b.String()
 }
 
-// generatedHelp says whether a command's text comes from the library: shell completion, a page for each shell.
+// generatedHelp reports whether a command's text comes from the library: shell completion, a page for each shell.
 func generatedHelp(c *cobra.Command) bool {
 	return c.Parent() != nil && c.Parent().Name() == "completion"
 }

@@ -100,7 +100,7 @@ func macTwice(l *look) (found []api.Finding) {
 	return append(found, l.moving()...)
 }
 
-// oneFamily says whether the ports are siblings, as those of a bond in a guest are: they may have one address.
+// oneFamily reports whether the ports are siblings, as those of a bond in a guest are: they may have one address.
 func oneFamily(ports []*plan.Port) bool {
 	one := ports[0].Family()
 	return one != "" && !slices.ContainsFunc(ports, func(p *plan.Port) bool { return p.Family() != one })
@@ -166,7 +166,7 @@ func macChange(l *look) (found []api.Finding) {
 	return found
 }
 
-// usedByAnother says whether another port's adapter uses the same address: then that is told.
+// usedByAnother reports whether another port's adapter uses the same address: then that is told.
 func (l *look) usedByAnother(p *plan.Port) bool {
 	return slices.ContainsFunc(l.Host.Plan.Switches, func(sw *plan.Switch) bool {
 		return sw.Name == p.ID.Switch && slices.ContainsFunc(sw.Ports, func(q *plan.Port) bool {

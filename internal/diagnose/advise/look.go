@@ -79,7 +79,7 @@ func (c *counts) out() uint64 {
 func (c *counts) unicast() uint64      { return c.named["packetsOutUnicast"] }
 func (l *look) up(id plan.PortID) bool { return l.Host.Facts[id].Up }
 
-// period says when something was counted.
+// period returns when something was counted.
 func (l *look) period() string {
 	if l.Window > 0 {
 		return "in the last " + l.Window.Round(100*time.Millisecond).String()
@@ -95,7 +95,7 @@ func (l *look) periodOfMany() string {
 	return "since they were connected"
 }
 
-// connected says whether a device serves the port or uplink.
+// connected reports whether a device serves the port or uplink.
 func (l *look) connected(id plan.PortID) bool {
 	_, ok := l.Host.Facts[id]
 	return ok

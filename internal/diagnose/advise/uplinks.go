@@ -26,7 +26,7 @@ func uplinkRules() []Rule {
 	}
 }
 
-// busiest gives the two of the links that received the most frames of a kind, and how many.
+// busiest returns the two of the links that received the most frames of a kind, and how many.
 func (l *look) busiest(of []link, count func(*counts) uint64) (most [2]link, n [2]uint64) {
 	for _, k := range of {
 		var got uint64

@@ -21,7 +21,7 @@ func Since(before, now []api.Stats) []api.Stats {
 	return out
 }
 
-// anew says whether counters went down.
+// anew reports whether counters went down.
 func anew(before, now []api.Counter) bool {
 	for i := range now {
 		if i < len(before) && now[i].Value < before[i].Value {

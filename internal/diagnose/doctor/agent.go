@@ -32,7 +32,7 @@ func agentAnswers(f Facts) []Finding {
 	return found
 }
 
-// namespace says where the devices were looked at, when that is not where the command was given.
+// namespace returns where the devices were looked at, when that is not where the command was given.
 func namespace(f Facts) []Finding {
 	if f.Agent.Elsewhere == "" {
 		return nil

@@ -82,7 +82,7 @@ func unknownOf(f Facts, c check) *Finding {
 	return nil
 }
 
-// Healthy says whether nothing is wrong.
+// Healthy reports whether nothing is wrong.
 func Healthy(findings []Finding) bool {
 	for _, f := range findings {
 		if f.Level == Wrong {

@@ -69,7 +69,7 @@ func (f *Facts) inAgentsNamespace(w Where) {
 	}
 }
 
-// noneHere says whether none of the devices of uplinks and ports is in the namespace that was looked at.
+// noneHere reports whether none of the devices of uplinks and ports is in the namespace that was looked at.
 func (f *Facts) noneHere() bool {
 	named := 0
 	for _, u := range f.Uplinks {
@@ -157,8 +157,8 @@ func (f *Facts) pins(ctx context.Context, w Where) {
 	}
 }
 
-// mountedAt says whether a bpf file system is mounted at dir, by the lines of mountinfo (proc_pid_mountinfo(5): the mount point is the
-// fifth field, the type follows the separator).
+// mountedAt reports whether a bpf file system is mounted at dir, by the lines of mountinfo (proc_pid_mountinfo(5):
+// the mount point is the fifth field, the type follows the separator).
 func mountedAt(mountinfo, dir string) bool {
 	for line := range strings.Lines(mountinfo) {
 		left, right, _ := strings.Cut(line, " - ")

@@ -208,8 +208,8 @@ func tcFilters(l netlink.Link) []string {
 	return names
 }
 
-// firstNamespace says whether this thread is in the network namespace of the machine's first process, whose devices the network
-// managers number; also where that cannot be seen.
+// firstNamespace reports whether this thread is in the network namespace of the machine's first process, whose
+// devices the network managers number; also where that cannot be seen.
 func firstNamespace() bool {
 	first, err := os.Readlink("/proc/1/ns/net")
 	here, errHere := os.Readlink("/proc/thread-self/ns/net")

@@ -136,7 +136,7 @@ func (s *subject) rank(r model.Refusal) int {
 	return 2
 }
 
-// notForTo says why the port asked about was not even considered; nil when it was.
+// notForTo returns why the port asked about was not even considered; nil when it was.
 func (s *subject) notForTo() *diagnose.Cause {
 	to := s.to
 	if to == nil || to == s.from {
@@ -187,7 +187,7 @@ func (s *subject) absent(to *place) *diagnose.Cause {
 		Command: "heddle mac list --port " + to.id.Name}
 }
 
-// explain says why a frame that came in at a place, or a copy for it, went no further.
+// explain returns why a frame that came in at a place, or a copy for it, went no further.
 func (s *subject) explain(at *place, why abi.Reason) diagnose.Cause {
 	general, _ := reasons.Lookup(why)
 	c := diagnose.Cause{Reason: why.String(), Policy: general.Policy, From: "always", Why: general.Meaning, Change: general.Change}

@@ -34,7 +34,7 @@ func inSegment(seg model.Segment) (set, flags string) {
 	return fmt.Sprintf("vlan: {access: %d}", seg.VLAN), fmt.Sprintf("--vlan %d", seg.VLAN)
 }
 
-// admits says whether a port of a VLAN policy, for frames that it sees untagged if it can, is in a segment.
+// admits reports whether a port of a VLAN policy, for frames that it sees untagged if it can, is in a segment.
 func admits(v *plan.VLAN, seg model.Segment) bool {
 	switch v.Mode {
 	case plan.VLANAccess:

@@ -196,7 +196,7 @@ func commonTag(from, to *place) uint32 {
 	return 0
 }
 
-// carries says whether a place is in the segment of a VLAN; 0 is the untagged one.
+// carries reports whether a place is in the segment of a VLAN; 0 is the untagged one.
 func carries(p *place, id uint16, kind uint32) bool {
 	if p.uplink != nil {
 		return p.uplink.VLANs.Has(id)

@@ -68,7 +68,7 @@ func firstWord(line string) string {
 	return word
 }
 
-// isOffset says whether a word is the offset that the next byte of a dump has, with what stands behind it.
+// isOffset reports whether a word is the offset that the next byte of a dump has, with what stands behind it.
 func isOffset(word, suffix string, at int) bool {
 	digits, ok := strings.CutSuffix(word, suffix)
 	digits = strings.TrimPrefix(digits, "0x")

@@ -148,7 +148,7 @@ func same(c, o *diagnose.Cause) bool {
 	return c.Reason == o.Reason && c.Port == o.Port && c.Policy == o.Policy && c.From == o.From && c.Command == o.Command
 }
 
-// judge says whether the frame arrives, and how.
+// judge reports whether the frame arrives, and how.
 func judge(h *diagnose.Hop, f *diagnose.Frame, to *place) {
 	var left []string
 	for _, c := range f.Copies {

@@ -44,7 +44,7 @@ func (l *line) send(p parcel) parcel {
 	return p
 }
 
-// room says whether the connection takes a message now.
+// room reports whether the connection takes a message now.
 func (l *line) room() bool {
 	_, _, room := l.wire.progress()
 	return room && !l.leaving && !l.failed

@@ -207,8 +207,9 @@ type accounter struct {
 	twoVLANs bool
 }
 
-// nfacctdHasTwoVLANs tells whether nfacctd has a column for the VLAN where a frame came in and one for where it went out, as it has from
-// release 1.7.8 on; before, it has one column. It reads TCP flags of two bytes since the same release.
+// nfacctdHasTwoVLANs reports whether nfacctd has a column for the VLAN where a frame came in and one for where it
+// went out, as it has from release 1.7.8 on; before, it has one column. It reads TCP flags of two bytes since the
+// same release.
 func nfacctdHasTwoVLANs(t *testing.T) bool {
 	t.Helper()
 	testkit.Tool(t, "nfacctd")

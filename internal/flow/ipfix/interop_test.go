@@ -173,7 +173,8 @@ func TestTsharkReadsEveryField(t *testing.T) {
 	}
 }
 
-// sees tells whether tshark's bytes are the value. Of times in the format of NTP, and of reverse ones, it marks the first half alone.
+// sees reports whether tshark's bytes are the value. Of times in the format of NTP, and of reverse ones, it marks the
+// first half alone.
 func sees(v Value, shown string) bool {
 	want := hex.EncodeToString(v.Bytes)
 	half := v.Field.PEN == Reverse || v.Element().Type == DateTimeMicroseconds

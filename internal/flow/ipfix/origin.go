@@ -72,7 +72,7 @@ func (m *reading) borrow(set uint16, at, end int) *kept {
 // offset.
 const mostPadding = 7
 
-// fits says whether whole records fill the set but for padding, which is zeros.
+// fits reports whether whole records fill the set but for padding, which is zeros.
 func (m *reading) fits(t *Template, at, end int) bool {
 	for end-at >= t.length {
 		n := t.length

@@ -102,7 +102,7 @@ func (e *entry) free() { e.head.Store(0) }
 // or one that the successor frees.
 func (e *entry) over() { e.current().ended = true }
 
-// sane says whether the entry can be what this package wrote.
+// sane reports whether the entry can be what this package wrote.
 func (e *entry) sane() bool {
 	s := e.current()
 	return s.packets > 0 && s.packets >= s.sentPackets && s.bytes >= s.sentBytes && s.frameBytes >= s.sentFrameBytes &&

@@ -114,8 +114,8 @@ func (m *Meter) keep(name string, set Settings) (*kept, error) {
 	return k, nil
 }
 
-// Configure says which switches there are and how their flows are kept. A switch that is not named any more has its flows ended by the next
-// Step, without an exporter if it has none.
+// Configure sets which switches there are and how their flows are kept. A switch that is not named any more has
+// its flows ended by the next Step, without an exporter if it has none.
 func (m *Meter) Configure(now Instant, switches map[string]Switch) error {
 	var errs []error
 	for name, s := range switches {

@@ -29,7 +29,7 @@ type rounds struct {
 	looked  time.Duration // when that was done last which is done once in Options.Every
 }
 
-// due says whether the next drain is.
+// due reports whether the next drain is.
 func (r *rounds) due(now Instant) bool { return !r.began || now.Up-r.drained >= r.length }
 
 // wait is how long it is until then.
@@ -45,7 +45,7 @@ func (r *rounds) over(now Instant, every time.Duration, begun int, failed bool) 
 	r.drained, r.began = now.Up, true
 }
 
-// look says whether it is time for what is done once in every, and notes that it is done.
+// look reports whether it is time for what is done once in every, and notes that it is done.
 func (r *rounds) look(now Instant, every time.Duration) bool {
 	if r.looked > 0 && now.Up-r.looked < every {
 		return false

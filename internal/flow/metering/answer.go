@@ -234,7 +234,7 @@ func (r *Runner) Status() (*api.FlowStatus, error) {
 	return out, nil
 }
 
-// planned says whether the plan has that collector.
+// planned reports whether the plan has that collector.
 func planned(x plan.IPFIX, s *export.Status) bool {
 	c := s.Collector
 	return slices.ContainsFunc(x.Collectors, func(p plan.Collector) bool {

@@ -90,7 +90,7 @@ func (m *matcher) setProtocol(word string) error {
 	return nil
 }
 
-// match says whether the filter means the flow of that key, seen at that point.
+// match reports whether the filter means the flow of that key, seen at that point.
 func (m *matcher) match(at *flow.Point, k *flow.Key) bool {
 	switch {
 	case m.Switch != "" && at.ID.Switch != m.Switch,
@@ -125,7 +125,7 @@ const (
 	protoICMPv6 = 58
 )
 
-// hasPorts says whether the numbers of the key are ports.
+// hasPorts reports whether the numbers of the key are ports.
 func hasPorts(k *flow.Key) bool {
 	return isIP(k) && slices.Contains([]uint8{protoTCP, 17, 33, 132, 136}, k.Protocol)
 }

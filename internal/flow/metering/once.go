@@ -60,7 +60,7 @@ func (o *once) part(f *meter.Flow) (amount, bool) {
 	return all, true
 }
 
-// elsewhere says whether what goes out is counted where it came in.
+// elsewhere reports whether what goes out is counted where it came in.
 func (o *once) elsewhere(f *meter.Flow) bool {
 	at, known := o.points[f.Total.In]
 	if !known || !o.entered[at.ID] {

@@ -95,7 +95,7 @@ func (v *topView) look(now time.Time) (*api.FlowTop, error) {
 	return out, nil
 }
 
-// due says whether the next view is; waited is the time since the one before.
+// due reports whether the next view is; waited is the time since the one before.
 func (v *topView) due(m *meter.Meter, metered bool, waited time.Duration) bool {
 	if m == nil || !metered {
 		return waited >= v.q.Interval

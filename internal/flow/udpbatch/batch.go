@@ -30,7 +30,7 @@ func (b *Batch) Add(datagram []byte) {
 // Len is the number of datagrams.
 func (b *Batch) Len() int { return len(b.ends) }
 
-// Full says whether a datagram of n bytes would be too many for a batch. An empty one is never full.
+// Full reports whether a datagram of n bytes would be too many for a batch. An empty one is never full.
 func (b *Batch) Full(n int) bool {
 	return len(b.ends) > 0 && (len(b.ends) >= MaxDatagrams || len(b.bytes)+n > MaxBytes)
 }

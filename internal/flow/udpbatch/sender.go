@@ -64,8 +64,9 @@ func NewSender(conn *net.UDPConn) (*Sender, error) {
 	return s, errors.Join(err, s.fragment(!s.divides))
 }
 
-// fragment says whether the kernel may fragment IPv4 datagrams that are longer than the MTU. Where it may, it leaves it to routers as well for
-// all that are in a run; where it may not, it does not take datagrams that it knows to be too long. IPv6 routers never do.
+// fragment reports whether the kernel may fragment IPv4 datagrams that are longer than the MTU. Where it may, it
+// leaves it to routers as well for all that are in a run; where it may not, it does not take datagrams that it knows
+// to be too long. IPv6 routers never do.
 func (s *Sender) fragment(may bool) error {
 	if !s.four {
 		return nil
@@ -130,8 +131,9 @@ func (s *Sender) sendFrom(b *Batch, n int, runs bool, stall time.Duration) (int,
 	return n, nil
 }
 
-// undivided says whether an error can mean that a run can't be divided, or a datagram not be fragmented: the way's MTU is smaller (EMSGSIZE; of runs
-// EINVAL before Linux 6.14), IPsec or a device without checksums is on it (EIO), or the socket does without checksums (EINVAL).
+// undivided reports whether an error can mean that a run can't be divided, or a datagram not be fragmented: the way's
+// MTU is smaller (EMSGSIZE; of runs EINVAL before Linux 6.14), IPsec or a device without checksums is on it (EIO), or
+// the socket does without checksums (EINVAL).
 func undivided(err unix.Errno) bool {
 	switch err {
 	case unix.EIO, unix.EINVAL, unix.EMSGSIZE, unix.ENOPROTOOPT, unix.EOPNOTSUPP:

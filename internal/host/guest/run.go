@@ -34,7 +34,7 @@ func runOf(status string) Run {
 	return RunHere
 }
 
-// underWay says whether a migration with that status may still stop the guest.
+// underWay reports whether a migration with that status may still stop the guest.
 func underWay(step string) bool {
 	switch step {
 	case "setup", "wait-unplug", "active", "pre-switchover", "device",
@@ -121,7 +121,7 @@ func (r *runs) answered(before int, status, step string) (used bool) {
 	return true
 }
 
-// moving says whether the guest may start or stop to run here without QEMU telling of it by an event.
+// moving reports whether the guest may start or stop to run here without QEMU telling of it by an event.
 func (r *runs) moving() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

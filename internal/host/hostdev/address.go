@@ -86,7 +86,7 @@ func (h *Host) note(a address, gone bool) (changed bool) {
 // stacking bounds how many VLAN devices on one another are followed.
 const stacking = 3
 
-// hostTraffic says whether the host has addresses on the device, or on VLAN devices stacked on it.
+// hostTraffic reports whether the host has addresses on the device, or on VLAN devices stacked on it.
 func (h *Host) hostTraffic(index uint32, deep int) bool {
 	if len(h.addresses[index]) > 0 {
 		return true

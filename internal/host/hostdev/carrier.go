@@ -141,7 +141,7 @@ func (w *carrierWatch) look(index uint32, up map[uint32]bool) bool {
 	}
 }
 
-// read says whether the device is there, administratively up, and has carrier.
+// read reports whether the device is there, administratively up, and has carrier.
 func (w *carrierWatch) read(index uint32) (bool, error) {
 	binary.NativeEndian.PutUint32(w.request[linkRequestIndex:], index)
 	if err := unix.Sendto(w.fd, w.request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {

@@ -64,7 +64,7 @@ type End struct {
 	FlagPromiscuous bool
 }
 
-// Up says whether the end is up and has carrier.
+// Up reports whether the end is up and has carrier.
 func (e End) Up() bool { return e.AdminUp && e.Carrier }
 
 // Peer is where the other end of a veth is, and its state where that could be seen.

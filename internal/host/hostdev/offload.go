@@ -23,7 +23,7 @@ const (
 // OffloadState is what a device does, and whether that can be changed.
 type OffloadState struct{ On, Fixed bool }
 
-// Offloads gives the state of a device's offloads; one that the kernel does not know is missing.
+// Offloads returns the state of a device's offloads; one that the kernel does not know is missing.
 func (h *Host) Offloads(d Device) (map[Offload]OffloadState, error) {
 	all, err := h.eth.FeaturesWithState(d.Name)
 	if errors.Is(err, unix.EOPNOTSUPP) {

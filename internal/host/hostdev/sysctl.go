@@ -45,7 +45,7 @@ func writeSysctl(d Device, family, name, value string) error {
 	return nil
 }
 
-// IPv6 says whether the host's own IPv6 speaks on the device; false on a kernel without IPv6.
+// IPv6 reports whether the host's own IPv6 speaks on the device; false on a kernel without IPv6.
 func (h *Host) IPv6(d Device) (bool, error) {
 	v, err := readSysctl(d, "ipv6", "disable_ipv6")
 	return v == "0", err

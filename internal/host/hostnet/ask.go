@@ -89,7 +89,7 @@ func (c *Config) NextHops() (list []netip.Addr) {
 	return list
 }
 
-// Has says whether the address is one of those that were read.
+// Has reports whether the address is one of those that were read.
 func (c *Config) Has(ip netip.Addr) bool {
 	return slices.ContainsFunc(c.Prefixes, func(s string) bool {
 		p, err := netip.ParsePrefix(s)
@@ -97,8 +97,8 @@ func (c *Config) Has(ip netip.Addr) bool {
 	})
 }
 
-// OnLink says whether a neighbour is in the network of one of the addresses that were read, so that it can answer to them; link-local ones
-// always are.
+// OnLink reports whether a neighbour is in the network of one of the addresses that were read, so that it can answer
+// to them; link-local ones always are.
 func (c *Config) OnLink(ip netip.Addr) bool {
 	return ip.IsLinkLocalUnicast() || slices.ContainsFunc(c.Prefixes, func(s string) bool {
 		p, err := netip.ParsePrefix(s)

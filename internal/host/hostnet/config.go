@@ -200,7 +200,7 @@ func (c *Config) gateways(b []byte, index uint32) {
 	}
 }
 
-// madeByKernel says whether the kernel makes the route with the device or with an address, whatever is put there.
+// madeByKernel reports whether the kernel makes the route with the device or with an address, whatever is put there.
 func madeByKernel(b []byte) bool {
 	if b[5] != unix.RTPROT_KERNEL {
 		return false

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Put gives a device all of it, beside whoever has it now. What the device has already is no error, so that it may be done again
-// after a crash; what fails does not keep back the rest. IPv6 addresses are usable at once: they have been in use, so they are not
-// searched for duplicates.
+// Put returns a device all of it, beside whoever has it now. What the device has already is no error, so that it may
+// be done again after a crash; what fails does not keep back the rest. IPv6 addresses are usable at once: they have
+// been in use, so they are not searched for duplicates.
 func (n Net) Put(c *Config, index uint32, name string) error {
 	return errors.Join(n.PutAddresses(c, index, name), n.PutRoutes(c, index, name))
 }

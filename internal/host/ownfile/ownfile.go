@@ -47,7 +47,7 @@ func checkDir(path string, parent bool) error {
 	return nil
 }
 
-// foreign says whether the file is neither root's nor this process's user's, and whose it is.
+// foreign reports whether the file is neither root's nor this process's user's, and whose it is.
 func foreign(fi fs.FileInfo) (owner uint32, is bool) {
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	if !ok || st.Uid == 0 || int64(st.Uid) == int64(os.Geteuid()) {

@@ -24,8 +24,8 @@ func Seal(open []byte) []byte {
 	return append(fmt.Appendf(append(open, sealName...), "%08x", sum(open)), sealEnd...)
 }
 
-// CheckSeal says whether a sealed text is as it was written. A text without a seal passes, as one of a program that wrote none: it ends
-// with a list or a number, and so not as a seal that was damaged.
+// CheckSeal reports whether a sealed text is as it was written. A text without a seal passes, as one of a program
+// that wrote none: it ends with a list or a number, and so not as a seal that was damaged.
 func CheckSeal(text []byte) error {
 	begin := len(text) - len(sealName) - 8 - len(sealEnd)
 	if begin > 0 && bytes.Equal(text[begin:begin+len(sealName)], []byte(sealName)) && bytes.HasSuffix(text, []byte(sealEnd)) {

@@ -145,7 +145,7 @@ func parse(line []byte) (m message, err error) {
 	return m, nil
 }
 
-// tooDeep says whether JSON values are nested more than maxDepth deep.
+// tooDeep reports whether JSON values are nested more than maxDepth deep.
 func tooDeep(line []byte) bool {
 	depth, quoted, escaped := 0, false, false
 	for _, b := range line {
@@ -195,7 +195,8 @@ func (c *Client) fail(why error) {
 	}
 }
 
-// Err says why the connection ended, nil before: ErrClosed, with ErrFlood when it is this side that closed it for that.
+// Err returns why the connection ended, nil before: ErrClosed, with ErrFlood when it is this side that closed it for
+// that.
 func (c *Client) Err() error { return c.reason() }
 
 func (c *Client) reason() error {

@@ -81,8 +81,8 @@ func (r *Round) lookAt(a *Ask, index uint32, table []hostnet.Neighbour) error {
 	return r.net.Ask(index, a.Address)
 }
 
-// counts says whether an answer shows that the host is reached: a gateway may answer though the route by it went with the interface, and
-// anybody may to an interface that has no address of their network any more.
+// counts reports whether an answer shows that the host is reached: a gateway may answer though the route by it went
+// with the interface, and anybody may to an interface that has no address of their network any more.
 func (r *Round) counts(a Ask, index uint32) (bool, error) {
 	if r.surveys[a.Device] == nil || time.Since(r.read[a.Device]) >= rereadEvery {
 		c, err := r.net.Survey(a.Device, index)

@@ -24,7 +24,7 @@ func NewWatch(net Net, asks []Ask) *Watch {
 	return &Watch{net: net, asks: asks, round: NewRound(net, asks)}
 }
 
-// Look says who has answered in the round at hand, and whether the host is reached.
+// Look returns who has answered in the round at hand, and whether the host is reached.
 func (w *Watch) Look(now time.Time) (asks []Ask, reached bool, err error) {
 	if now.Before(w.next) {
 		return w.round.Asks, false, nil

@@ -41,7 +41,7 @@ type Options struct {
 	Progress func(string)
 }
 
-// Check says whether the rows selected exist.
+// Check reports whether the rows selected exist.
 func (o Options) Check() error {
 	_, err := o.selected()
 	return err

@@ -50,7 +50,7 @@ func (m *measured) ports() string {
 	return fmt.Sprintf("%s after %s", strings.Join(m.blocked, ", "), report.Seconds.Format(m.took.Seconds()))
 }
 
-// lag says how many members each host uses.
+// lag returns how many members each host uses.
 func (m *measured) lag() string {
 	var out []string
 	for _, h := range hosts() {

@@ -138,7 +138,7 @@ func (s *scene) open(name string) error {
 	return nil
 }
 
-// ready says whether every member is used on both hosts and the victims reach each other.
+// ready reports whether every member is used on both hosts and the victims reach each other.
 func (s *scene) ready(ctx context.Context) (bool, error) {
 	for _, h := range hosts() {
 		if l, err := s.lag(ctx, h); err != nil || l.used != members || l.partners != 1 {

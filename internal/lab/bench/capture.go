@@ -37,7 +37,7 @@ func QuickCaptures() CaptureOptions {
 	return CaptureOptions{Rounds: 10, Within: 45 * time.Second, Warmup: 50 * time.Millisecond, Duration: 200 * time.Millisecond}
 }
 
-// Check says what is wrong with the options, without doing anything.
+// Check returns what is wrong with the options, without doing anything.
 func (o CaptureOptions) Check() error {
 	if o.Rounds < 1 || o.Duration <= 0 || o.Warmup < 0 || o.Within < 0 {
 		return errors.New("rounds and duration must be positive, the warm-up and the time for all rounds not negative")

@@ -82,8 +82,8 @@ func setupBridge(_ context.Context, p *path) error {
 	})
 }
 
-// setupMacvlan gives each guest a macvlan device in bridge mode over one parent. The parent is a veth end that carries
-// nothing itself.
+// setupMacvlan returns each guest a macvlan device in bridge mode over one parent. The parent is a veth end that
+// carries nothing itself.
 func setupMacvlan(_ context.Context, p *path) error {
 	host, err := p.namespace(peerMacvlan + "-host")
 	if err != nil {

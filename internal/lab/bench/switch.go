@@ -126,7 +126,7 @@ func Switch(ctx context.Context, opts SwitchOptions) (rep *report.Report, err er
 	return r.report(env), nil
 }
 
-// Check says what is wrong with the options, without doing anything.
+// Check returns what is wrong with the options, without doing anything.
 func (o SwitchOptions) Check() error {
 	if _, err := choose(peers(nil), o.Only); err != nil {
 		return err

@@ -83,8 +83,8 @@ func nestedRow(s *scenario.Scenario, p policy, single bool) (Row, error) {
 	return row, nil
 }
 
-// duplicates says whether a host of the scenario shows the articles' effect: promiscuous ports of both ends, two uplinks, and
-// no check against what the physical switch sends back.
+// duplicates reports whether a host of the scenario shows the articles' effect: promiscuous ports of both ends, two
+// uplinks, and no check against what the physical switch sends back.
 func duplicates(s *scenario.Scenario) bool {
 	for _, h := range s.Hosts {
 		sw := h.Config.Switches[0]

@@ -22,7 +22,8 @@ func (m *Measured) notes() []string {
 	return list
 }
 
-// compare says what the firewall and the offloads made of the throughput, beside what they made of it in the article.
+// compare returns what the firewall and the offloads made of the throughput, beside what they made of it in the
+// article.
 func (m *Measured) compare(mtu, first, last int) []string {
 	on, off := setting{firewall, guests{true, mtu}}, setting{firewall, guests{false, mtu}}
 	ratio := func(rounds []float64) string { return report.Ratio.Format(report.Summarise(rounds).Median) }

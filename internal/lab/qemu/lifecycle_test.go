@@ -134,7 +134,7 @@ func TestGuest_DiesWithItsParent(t *testing.T) {
 	}
 }
 
-// alive tells whether the process runs: one that ended and was not yet waited for by the first process does not.
+// alive reports whether the process runs: one that ended and was not yet waited for by the first process does not.
 func alive(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

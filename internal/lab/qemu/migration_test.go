@@ -321,7 +321,7 @@ func reachable(t *testing.T, ctx context.Context, from ...vm) {
 // test prints; frames that go astray are missed until the source's QEMU ends, or somebody asks for the guest's address anew.
 const beyond = time.Second
 
-// within says whether all could reach the guest again soon after it ran again, and prints both times.
+// within reports whether all could reach the guest again soon after it ran again, and prints both times.
 func within(t *testing.T, pause time.Duration, pingers ...*pinger) {
 	t.Helper()
 	for _, p := range pingers {

@@ -127,7 +127,7 @@ func plainName(s string) bool {
 	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == ""
 }
 
-// image gives the image to boot, and checks that it has the card's driver.
+// image returns the image to boot, and checks that it has the card's driver.
 func (o Options) image(ctx context.Context) (*image.Image, error) {
 	if o.Image != nil {
 		return o.Image, nil

@@ -122,7 +122,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// quote gives what is remembered as the end of an error message, or nothing.
+// quote returns what is remembered as the end of an error message, or nothing.
 func (t *tail) quote(who string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

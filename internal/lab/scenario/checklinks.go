@@ -77,7 +77,7 @@ func (c *checker) linkEnd(path string, e, other End) {
 	c.take(path, e.String(), other.String())
 }
 
-// cannotTake says why a cable can't be plugged in there, "" when it can.
+// cannotTake returns why a cable can't be plugged in there, "" when it can.
 func (c *checker) cannotTake(kind string, e End) string {
 	switch kind {
 	case "VM":

@@ -112,7 +112,7 @@ func Port(c *spec.Config, name string) *spec.Port {
 	return nil
 }
 
-// ValidName says whether name can be a lab's or a node's.
+// ValidName reports whether name can be a lab's or a node's.
 func ValidName(name string) bool { return namePattern.MatchString(name) }
 
 // Addresses are the addresses of the host's own interfaces.

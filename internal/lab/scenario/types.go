@@ -127,7 +127,7 @@ type Interface struct {
 	MTU int `yaml:"mtu,omitempty"`
 }
 
-// OnPort says whether the interface is plugged into a port of a host.
+// OnPort reports whether the interface is plugged into a port of a host.
 func (f *Interface) OnPort() bool { return f.Host != "" || f.Port != "" }
 
 // Link is a cable: a veth pair between two nodes of the physical network.

@@ -52,8 +52,8 @@ func (b *bridge) receive(from *device, frame []byte) {
 	}
 }
 
-// reserved says whether a destination is for the next switch only (IEEE 802.1D, table 7-10). Without a spanning tree of its
-// own a bridge passes spanning-tree frames on, as Linux's does, so that others can find the loop.
+// reserved reports whether a destination is for the next switch only (IEEE 802.1D, table 7-10). Without a spanning
+// tree of its own a bridge passes spanning-tree frames on, as Linux's does, so that others can find the loop.
 func reserved(dst plan.MAC) bool {
 	return [5]byte(dst[:5]) == [5]byte{0x01, 0x80, 0xc2, 0, 0} && dst[5] > 0 && dst[5] <= 0x0f
 }

@@ -62,7 +62,7 @@ func links(m Result) report.Row {
 	return row
 }
 
-// leaves says whether the traffic uses the wire.
+// leaves reports whether the traffic uses the wire.
 func (r Result) leaves() bool { return r.perPing(r.UplinkFrames) >= 1 }
 
 // Explain says in sentences what the counts show. It claims nothing that they do not bear out; what needs a row that was not

@@ -90,8 +90,9 @@ func sendPackets(h *halt, load Load, to netip.AddrPort) (*Sent, error) {
 	}, nil
 }
 
-// refusal says whether an error of send means that this one packet did not leave: no buffer, no neighbour, or the answer
-// to an earlier packet (RFC 1122, section 4.1.3.3). The path under test may be down for a while; that is for the sink to count.
+// refusal reports whether an error of send means that this one packet did not leave: no buffer, no neighbour, or the
+// answer to an earlier packet (RFC 1122, section 4.1.3.3). The path under test may be down for a while; that is for
+// the sink to count.
 func refusal(err error) bool {
 	switch err {
 	case unix.ENOBUFS, unix.EAGAIN, unix.EINTR, unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENETDOWN, unix.EPERM:

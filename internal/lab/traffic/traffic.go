@@ -36,7 +36,7 @@ const (
 // Kinds are all kinds.
 func Kinds() []Kind { return []Kind{KindStream, KindRR, KindCRR, KindUDP, KindEcho, KindScan} }
 
-// alone says whether the kind needs no sink.
+// alone reports whether the kind needs no sink.
 func (k Kind) alone() bool { return k == KindEcho || k == KindScan }
 
 // Load describes one measurement.

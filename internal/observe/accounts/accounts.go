@@ -88,7 +88,7 @@ func grown(a, b Books) bool {
 		a.FromPnic <= b.FromPnic && a.Out <= b.Out
 }
 
-// AtRest says what does not add up in the counters of a port that nothing is under way at.
+// AtRest returns what does not add up in the counters of a port that nothing is under way at.
 func AtRest(c *observe.Counters) error {
 	b := Of(c)
 	v, _ := Judge(b, b, 0)

@@ -44,8 +44,8 @@ func (b *Bus) Last() uint64 {
 // mostAtOnce bounds a batch: many followers that do not read hold one each.
 const mostAtOnce = 256
 
-// After gives the first events with a Seq above seq that are still kept, and how many of them are not. When there are none yet it
-// waits for the next; the error is the context's.
+// After returns the first events with a Seq above seq that are still kept, and how many of them are not. When there
+// are none yet it waits for the next; the error is the context's.
 func (b *Bus) After(ctx context.Context, seq uint64) (events []Event, missed uint64, err error) {
 	for {
 		events, missed, more := b.since(seq)

@@ -29,8 +29,9 @@ func Short(s string, most int) string {
 	return Text(s[:most]) + "…"
 }
 
-// odd says whether a character acts on a terminal: controls (C0, C1), formats (directions, joiners, marks of zero width), ends of
-// lines and paragraphs, and what is no character. A byte that is not UTF-8 comes as utf8.RuneError, and so does U+FFFD itself.
+// odd reports whether a character acts on a terminal: controls (C0, C1), formats (directions, joiners, marks of zero
+// width), ends of lines and paragraphs, and what is no character. A byte that is not UTF-8 comes as utf8.RuneError,
+// and so does U+FFFD itself.
 func odd(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r < ' ' || r == 0x7f

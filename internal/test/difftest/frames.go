@@ -230,7 +230,7 @@ func (g *generator) domainFor(id plan.PortID) (d domain) {
 	return d
 }
 
-// maySend says whether a port or uplink is in a domain.
+// maySend reports whether a port or uplink is in a domain.
 func (g *generator) maySend(id plan.PortID, d domain) bool {
 	if p := g.plan.Port(id); p != nil {
 		return member(p.Policy.VLAN.V, d)
@@ -380,8 +380,8 @@ func grow(f []byte, n int) []byte {
 	return f[:n]
 }
 
-// runnable gives an untagged IP frame without room for its IP header another type: the kernel takes no such frame in a
-// test run. Below a tag it does.
+// runnable returns an untagged IP frame without room for its IP header another type: the kernel takes no such frame
+// in a test run. Below a tag it does.
 func runnable(f []byte) []byte {
 	t := binary.BigEndian.Uint16(f[12:])
 	if (t == 0x0800 && len(f) < 14+20) || (t == 0x86dd && len(f) < 14+40) {

@@ -128,7 +128,7 @@ func (k *Kernel) Counters() (map[plan.PortID]model.Counters, error) {
 	return out, nil
 }
 
-// counters gives the kernel's counters the model's form.
+// counters converts the kernel's counters into the model's form.
 func counters(c observe.Counters) model.Counters {
 	const u, m, b = abi.ClassUnicast, abi.ClassMulticast, abi.ClassBroadcast
 	out := model.Counters{

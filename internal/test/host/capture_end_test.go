@@ -88,7 +88,7 @@ func standIns(t *testing.T, h *host) (n int) {
 	return n
 }
 
-// isScratch says whether the map is one that only capturing programs have.
+// isScratch reports whether the map is one that only capturing programs have.
 func isScratch(id ebpf.MapID) bool {
 	m, err := ebpf.NewMapFromID(id)
 	if err != nil {

@@ -57,7 +57,7 @@ type mortal struct {
 	counts, counts0 map[string]uint64
 }
 
-// attempt gives a command until it succeeds or the agent is dead; then it may have been carried out or not.
+// attempt repeats a command until it succeeds or the agent is dead; then it may have been carried out or not.
 func (m *mortal) attempt(dead *atomic.Bool, args ...string) (succeeded bool) {
 	for {
 		// A program is started only when there is somebody to talk to: starting costs more than the agent's own start leaves.

@@ -97,7 +97,7 @@ func (r *recording) packets() []string {
 	return frames
 }
 
-// has says whether the file that is being written has frames that begin so.
+// has reports whether the file that is being written has frames that begin so.
 func (r *recording) has(begin []string) bool {
 	frames, err := r.read()
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) { // its head or last frame may be half there

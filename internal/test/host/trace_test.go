@@ -40,7 +40,7 @@ ports:
 - {name: vm4/eth0, switch: lab, portGroup: far, device: tap5, mac: "02:00:00:00:05:01"}
 `
 
-// pageFaults gives the command that the how-to has for each fault, without "heddle".
+// pageFaults returns the command that the how-to has for each fault, without "heddle".
 func pageFaults(t *testing.T) map[string][]string {
 	t.Helper()
 	page, err := os.ReadFile("../../../docs/how-to/where-did-my-packet-go.md")

@@ -190,7 +190,7 @@ func (g *guest) runWhileItSpeaks(command, file string) (qemu.Result, error) {
 	return r, err
 }
 
-// read gives what a short command in the guest prints; nothing when ctx ends.
+// read returns what a short command in the guest prints; nothing when ctx ends.
 func (g *guest) read(ctx context.Context, command string) string {
 	ctx, cancel := context.WithTimeout(ctx, guestPatience)
 	defer cancel()

@@ -55,7 +55,7 @@ func (s *stream) run(e *end, header string) {
 	}
 }
 
-// stop gives how many frames were sent.
+// stop returns how many frames were sent.
 func (s *stream) stop(h *host) uint64 {
 	h.t.Helper()
 	close(s.quit)

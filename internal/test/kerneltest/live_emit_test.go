@@ -109,8 +109,8 @@ func (h *host) await(what string, true func() bool) {
 	}
 }
 
-// flush gives what each owner has received. A marker sent to each past the switch, on the CPU the frames took, comes after
-// all of it.
+// flush returns what each owner has received. A marker sent to each past the switch, on the CPU the frames took,
+// comes after all of it.
 func (h *host) flush() map[string][]captured {
 	h.t.Helper()
 	got := map[string][]captured{}

@@ -40,7 +40,7 @@ func TestS94_RandomFramesOnRealDevicesDoWhatTheModelSays(t *testing.T) {
 	t.Logf("%d frames in %d cases", frames, cases)
 }
 
-// playLive gives how many frames were compared.
+// playLive returns how many frames were compared.
 func playLive(t *testing.T, c *difftest.Case) (frames int) {
 	h := &host{t: t, ns: quietNS(t, "host"), dir: bpffs(t), ends: map[string]*end{}}
 	t.Cleanup(h.close)

@@ -52,7 +52,7 @@ func (n *Announcer) Change(f func(*Queue)) {
 	}
 }
 
-// take gives what is due and when there is more.
+// take returns what is due and when there is more.
 func (n *Announcer) take() (due []Announcement, next time.Time, waits bool, dropped uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -2,7 +2,8 @@ package lacp
 
 import "time"
 
-// speaks says whether the member may send at all: either side speaks unasked (802.1AX 6.4.13, NO_PERIODIC otherwise; S53).
+// speaks reports whether the member may send at all: either side speaks unasked (802.1AX 6.4.13, NO_PERIODIC
+// otherwise; S53).
 func (m *member) speaks() bool {
 	return m.up && (m.actor.has(Activity) || m.partner.State.has(Activity))
 }

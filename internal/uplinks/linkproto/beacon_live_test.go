@@ -74,7 +74,7 @@ func (h *host) leavesBy() string {
 	return strings.Join(s.Ports[0].Uplinks, " ")
 }
 
-// told says whether the agent has published a failover event with that text.
+// told reports whether the agent has published a failover event with that text.
 func (h *host) told(text string) bool {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(h.t.Context())

@@ -84,7 +84,7 @@ func (g bondGuest) sh(script string) string {
 	return r.Stdout
 }
 
-// bundled says whether the driver has both cards in its active aggregator.
+// bundled reports whether the driver has both cards in its active aggregator.
 func (g bondGuest) bundled() bool {
 	g.t.Helper()
 	m := bondPorts.FindStringSubmatch(g.sh("cat /proc/net/bonding/bond0"))

@@ -109,7 +109,7 @@ func (s *fakeSocket) arrive(f *wire.Frame) {
 	}
 }
 
-// take gives what was sent on a device since the last look.
+// take returns what was sent on a device since the last look.
 func (n *network) take(ifindex uint32) []sentFrame {
 	n.mu.Lock()
 	defer n.mu.Unlock()

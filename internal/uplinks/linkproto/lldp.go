@@ -73,7 +73,7 @@ func (l *LLDP) Want(ports []LLDPPort) {
 	signal(l.engine.poked)
 }
 
-// Own says whose frames do not count.
+// Own returns whose frames do not count.
 func (l *LLDP) Own(own Own) { l.engine.wires.own.Store(&own) }
 
 // Status is what is known of an uplink; ok is false when LLDP is off there.

@@ -177,7 +177,7 @@ func (w *wires) read(ifindex uint32, r *reader) {
 	}
 }
 
-// isOwn says whether an address is one of this host's own.
+// isOwn reports whether an address is one of this host's own.
 func (w *wires) isOwn(source plan.MAC) bool {
 	own := w.own.Load()
 	return own != nil && (*own)[source]

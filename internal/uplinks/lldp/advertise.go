@@ -29,7 +29,7 @@ func (a *Advertiser) Restart(now time.Time) {
 	}
 }
 
-// Due says whether to send now; after that Next is when to ask again.
+// Due reports whether to send now; after that Next is when to ask again.
 func (a *Advertiser) Due(now time.Time) bool {
 	if now.Before(a.next) {
 		return false

@@ -24,7 +24,7 @@ type relayed struct {
 	n     int
 }
 
-// Take says whether one more probe of the port is sent on.
+// Take reports whether one more probe of the port is sent on.
 func (r *Relay) Take(port plan.PortID, now time.Time) bool {
 	if r.ports == nil {
 		r.ports = map[plan.PortID]relayed{}

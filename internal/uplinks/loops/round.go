@@ -96,8 +96,9 @@ func (m *Machine) judge(now time.Time) {
 	}
 }
 
-// leaves says whether the loop is left to another host for now: it goes through an uplink, and another host that blocks first has sent
-// probes in by the port. That host may be none, or open nothing: the port is looked at again in a round of its own.
+// leaves reports whether the loop is left to another host for now: it goes through an uplink, and another host that
+// blocks first has sent probes in by the port. That host may be none, or open nothing: the port is looked at again in
+// a round of its own.
 func (m *Machine) leaves(l Loop, now time.Time) bool {
 	met, ok := m.others[l.Port]
 	if !ok || now.Sub(met) >= staleAfter || slices.Contains(m.round.yielded, l.Port) || !l.outside() {
@@ -125,7 +126,7 @@ func (m *Machine) tried(now time.Time) {
 	}
 }
 
-// loopsBy says whether frames would go round if the port were not blocked.
+// loopsBy reports whether frames would go round if the port were not blocked.
 func (m *Machine) loopsBy(id plan.PortID) bool {
 	return slices.ContainsFunc(Find(m.open(id)), func(l Loop) bool {
 		return slices.ContainsFunc(l.Ways, func(w Way) bool { return w.uses(id) })

@@ -49,7 +49,7 @@ func (m *Memory) AssignedTo(p *plan.Port) string {
 	return ""
 }
 
-// MayHave says whether load-based teaming may give the port that uplink.
+// MayHave reports whether load-based teaming may give the port that uplink.
 func MayHave(p *plan.Port, uplink string) bool {
 	t := p.Policy.Teaming
 	return t.Policy.V == spec.LoadBased && slices.Contains(t.Active.V, uplink)

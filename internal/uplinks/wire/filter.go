@@ -131,7 +131,7 @@ func number(b []byte) (n uint32) {
 	return n
 }
 
-// attach gives the socket its filter, in place of the one it had.
+// attach gives the socket its filter, instead of the one it had.
 func attach(fd int, p []bpf.Instruction) error {
 	raw, err := bpf.Assemble(p)
 	if err != nil {

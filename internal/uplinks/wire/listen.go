@@ -24,7 +24,7 @@ type Field struct {
 	Values [][]byte
 }
 
-// Takes says whether a frame that was received counts.
+// Takes reports whether a frame that was received counts.
 func (l Listen) Takes(f *Frame) bool {
 	switch {
 	case f.EtherType != l.EtherType || f.Tagged && !l.Tagged:
@@ -45,7 +45,7 @@ func (x Field) in(payload []byte) bool {
 	})
 }
 
-// multicast says whether a device has to be asked to take the group in.
+// multicast reports whether a device has to be asked to take the group in.
 func multicast(group [6]byte) bool {
 	return group[0]&1 != 0 && group != [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 }

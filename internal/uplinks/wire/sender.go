@@ -28,5 +28,5 @@ func (s *Sender) Send(ifindex uint32, frame []byte) error {
 	return unix.Sendto(s.fd, frame, unix.MSG_DONTWAIT, &unix.SockaddrLinklayer{Ifindex: int(ifindex)})
 }
 
-// Close gives the socket up.
+// Close closes the socket.
 func (s *Sender) Close() error { return unix.Close(s.fd) }

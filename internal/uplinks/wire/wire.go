@@ -105,8 +105,8 @@ func (c *Conn) Hear(listen Listen) error {
 // Close ends a Receive that waits, with an error.
 func (c *Conn) Close() error { return c.file.Close() }
 
-// Bound says whether the device is still the one that Open found. The kernel takes a socket off a device that goes or leaves the
-// namespace, for good: another device under the same index is not heard.
+// Bound reports whether the device is still the one that Open found. The kernel takes a socket off a device that goes
+// or leaves the namespace, for good: another device under the same index is not heard.
 func (c *Conn) Bound() bool {
 	raw, err := c.file.SyscallConn()
 	if err != nil {

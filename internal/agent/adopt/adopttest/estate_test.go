@@ -168,7 +168,7 @@ func (e *estate) adoption() api.Adoption {
 	return *a
 }
 
-// reaches says whether the host reaches the gateway by both families.
+// reaches reports whether the host reaches the gateway by both families.
 func (e *estate) reaches() {
 	e.T.Helper()
 	for _, to := range []string{"192.0.2.1", "203.0.113.9", "2001:db8::1"} {

@@ -43,7 +43,7 @@ func (r *rig) accounts(ctx context.Context) (a accounts, err error) {
 	return a, nil
 }
 
-// budget says whether what was measured was metering of every packet.
+// budget reports whether what was measured was metering of every packet.
 func (a accounts) budget() report.Budget {
 	return report.Hold("part of all packets that found no room in the kernel's tables", float64(a.noRoom)/float64(a.packets+a.noRoom), report.Ratio, report.AtMost, noRoomBudget)
 }

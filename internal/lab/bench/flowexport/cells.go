@@ -124,5 +124,5 @@ func (c cell) turns(o Options) int {
 	return max(o.Turns, 1)
 }
 
-// endsFlows says whether the cell's flows end while it is measured.
+// endsFlows reports whether the cell's flows end while it is measured.
 func (c cell) endsFlows() bool { return c.kind == traffic.KindCRR }

@@ -20,7 +20,7 @@ const (
 	bi metering = "ipfix-bi"
 )
 
-// meters says whether anything is metered.
+// meters reports whether anything is metered.
 func (m metering) meters() bool { return m == uni || m == bi }
 
 // configuration is a metering with or without flows in the background.

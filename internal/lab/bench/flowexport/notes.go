@@ -59,7 +59,7 @@ func (r *run) sameNotes() (notes []string) {
 	return notes
 }
 
-// scanNote says what the background was.
+// scanNote returns what the background was.
 func (r *run) scanNote() string {
 	if len(r.scans) == 0 {
 		return ""
@@ -90,7 +90,7 @@ func (r *run) lagNotes() (notes []string) {
 	return notes
 }
 
-// exportNote says what the collectors were sent.
+// exportNote returns what the collectors were sent.
 func (r *run) exportNote() string {
 	var sum exported
 	for _, e := range r.exported {

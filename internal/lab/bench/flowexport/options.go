@@ -75,7 +75,7 @@ func (o *Options) Quick() {
 	o.Loads, o.Pairs, o.Configurations = []string{"udp-18", "stream"}, []int{1}, []string{"ipfix"}
 }
 
-// Check says what is wrong with the options, without doing anything.
+// Check returns what is wrong with the options, without doing anything.
 func (o Options) Check() error {
 	if _, err := o.cells(); err != nil {
 		return err

@@ -204,7 +204,7 @@ func (r *run) costBudgets() (budgets []report.Budget) {
 	return budgets
 }
 
-// exportBudget says whether every host exported under every metering: one that did not was not measured exporting.
+// exportBudget reports whether every host exported under every metering: one that did not was not measured exporting.
 func (r *run) exportBudget() (report.Budget, bool) {
 	want, got := 0, 0
 	for _, m := range []metering{uni, bi} {

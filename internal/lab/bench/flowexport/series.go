@@ -99,7 +99,7 @@ func (r *run) standardError(cfg configuration, s report.Spread) float64 {
 	return resolution(s)
 }
 
-// enough says whether a cell has been measured so often that all of its comparisons are resolved.
+// enough reports whether a cell has been measured so often that all of its comparisons are resolved.
 func (r *run) enough(c cell) bool {
 	if r.opts.Resolution <= 0 {
 		return false
@@ -133,7 +133,7 @@ func (r *run) resolved(c cell, cfg configuration) bool {
 	return cfg.metering.meters() && e <= roughEnough && math.Abs(s.Median-c.atLeast) >= clearSteps*e
 }
 
-// timeFor says whether another visit to the cell ends in time.
+// timeFor reports whether another visit to the cell ends in time.
 func (r *run) timeFor(c cell) bool {
 	v := r.visits[c.id()]
 	return v.count == 0 || r.opts.Limit <= 0 || time.Since(r.began)+v.last <= r.opts.Limit

@@ -145,7 +145,7 @@ func (c *countingWriter) member(name string, e entry, inode uint32) error {
 	return c.pad(4)
 }
 
-// open gives the content of the entry and its length in bytes.
+// open returns the content of the entry and its length in bytes.
 func (e entry) open() (io.ReadCloser, int64, error) {
 	if e.host == "" {
 		return io.NopCloser(strings.NewReader(string(e.data))), int64(len(e.data)), nil

@@ -36,7 +36,7 @@ const (
 // OldestKernel is the oldest kernel series with tcx (Linux 6.6) that Debian 12 and 13 have packages of.
 const OldestKernel = "6.12"
 
-// contents gives the kernel's meta packages, Debian's name before Ubuntu's, and the modules that guests may ask for.
+// contents returns the kernel's meta packages, Debian's name before Ubuntu's, and the modules that guests may ask for.
 func (f Flavour) contents() (metas, modules []string, err error) {
 	modules = []string{"virtio_pci", "virtio_net", "8021q"}
 	switch f {
@@ -83,7 +83,7 @@ func DefaultCacheDir() string {
 	return filepath.Join(dir, "heddle", "guests")
 }
 
-// Build gives the image from the cache, or makes it first: that needs apt, a network, and up to 600 MB of disk
+// Build returns the image from the cache, or makes it first: that needs apt, a network, and up to 600 MB of disk
 // for some seconds. Several processes may call it at once: one builds, the others wait until ctx ends. A build that was
 // interrupted leaves finished downloads for the next one and no half image.
 func Build(ctx context.Context, o Options) (*Image, error) {

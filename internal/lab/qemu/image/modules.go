@@ -60,8 +60,8 @@ type module struct {
 	data []byte // the ELF object, not compressed
 }
 
-// closure gives the wanted modules and all they depend on, in an order in which each can be loaded by plain insmod. What is
-// built into the kernel is left out.
+// closure returns the wanted modules and all they depend on, in an order in which each can be loaded by plain insmod.
+// What is built into the kernel is left out.
 func (t *moduleTree) closure(ctx context.Context, wanted ...string) ([]module, error) {
 	var order []module
 	seen := map[string]bool{}

@@ -57,7 +57,7 @@ func tree(t *testing.T, builtin string, modules map[string]string) *moduleTree {
 	return got
 }
 
-// names gives the order as text.
+// names returns the order as text.
 func names(list []module) string {
 	var all []string
 	for _, m := range list {

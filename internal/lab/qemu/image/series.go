@@ -11,7 +11,7 @@ import (
 // seriesForm is a kernel series as packages are named after it.
 var seriesForm = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
 
-// checkKernel says what is wrong with Options.Kernel.
+// checkKernel returns what is wrong with Options.Kernel.
 func (o Options) checkKernel() error {
 	if o.Kernel == "" || o.Flavour == Host && (len(o.kernelFiles()) > 0 || seriesForm.MatchString(o.Kernel)) {
 		return nil

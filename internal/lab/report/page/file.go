@@ -14,8 +14,8 @@ import (
 // File is where a report will be written. It is looked at before anything is measured: a wrong path must not cost a measurement.
 type File struct{ path string }
 
-// Check says whether a report can be written at the path, by making a file beside it and removing it again. What is there already
-// must be a file that a report can replace, not a directory or a device.
+// Check reports whether a report can be written at the path, by making a file beside it and removing it again. What
+// is there already must be a file that a report can replace, not a directory or a device.
 func Check(path string) (*File, error) {
 	if path == "" {
 		return nil, errors.New("report: the name of the file is empty; write one such as report.html")

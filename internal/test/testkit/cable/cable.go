@@ -149,8 +149,8 @@ func (e *End) Expect(frame []byte, why string) {
 	}
 }
 
-// Until gives the frames that come before the marker, which must come. Frames of other types than Frame's are left out: a device's stack sends
-// some of its own.
+// Until returns the frames that come before the marker, which must come. Frames of other types than Frame's are left
+// out: a device's stack sends some of its own.
 func (e *End) Until(marker []byte) (before [][]byte) {
 	e.t.Helper()
 	for deadline := time.Now().Add(patience); ; {
@@ -168,7 +168,7 @@ func (e *End) Until(marker []byte) (before [][]byte) {
 	}
 }
 
-// Gather gives the frames that come until enough, asked after each, says so; that must happen.
+// Gather returns the frames that come until enough, asked after each, says so; that must happen.
 func (e *End) Gather(why string, enough func(all [][]byte) bool) (all [][]byte) {
 	e.t.Helper()
 	for deadline := time.Now().Add(patience); ; {

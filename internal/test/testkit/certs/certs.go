@@ -60,7 +60,7 @@ func (a *Authority) sign(c *x509.Certificate) (*x509.Certificate, *ecdsa.Private
 // Pair is a certificate and its key, in PEM form.
 type Pair struct{ Cert, Key []byte }
 
-// Issue gives a certificate for a name or an address, for both ends, valid from now on for so long.
+// Issue returns a certificate for a name or an address, for both ends, valid from now on for so long.
 func (a *Authority) Issue(name string, valid time.Duration) Pair {
 	a.t.Helper()
 	c := &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(valid),

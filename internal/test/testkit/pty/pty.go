@@ -137,14 +137,14 @@ func (p *Terminal) Screen() string {
 	return b.String()
 }
 
-// Own says whether a program has a screen of its own at present.
+// Own reports whether a program has a screen of its own at present.
 func (p *Terminal) Own() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.alternate
 }
 
-// Hidden says whether the cursor is hidden.
+// Hidden reports whether the cursor is hidden.
 func (p *Terminal) Hidden() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

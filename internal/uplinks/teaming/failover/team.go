@@ -23,12 +23,12 @@ func TeamOf(p *plan.Port, assigned string) Team {
 	return Team{Policy: t.Policy.V, Active: t.Active.V, Standby: t.Standby.V, Failback: t.Failback.V, Number: p.Number, Assigned: assigned}
 }
 
-// Same says whether two teams choose alike. Failback is no part of it: to switch it off moves nothing.
+// Same reports whether two teams choose alike. Failback is no part of it: to switch it off moves nothing.
 func (t Team) Same(o Team) bool {
 	return t.Policy == o.Policy && t.Number == o.Number && t.Assigned == o.Assigned && slices.Equal(t.Active, o.Active) && slices.Equal(t.Standby, o.Standby)
 }
 
-// Hashes says whether the team chooses frame by frame.
+// Hashes reports whether the team chooses frame by frame.
 func (t Team) Hashes() bool { return t.Policy == spec.SourceMAC || t.Policy == spec.IPHash }
 
 // Choose is the entry for a hash value (docs/reference/frame-rules.md §4, "the walk"), "" when none is usable: entry h mod n of

@@ -42,10 +42,11 @@ type Move struct {
 	Load float64
 }
 
-// Balance says which ports move: from each uplink above the threshold, the most loaded first, the port with the highest traffic that
-// a move helps, to the least loaded uplink it may use; one per uplink and window. A move helps when it relieves the uplink, and the other
-// stays below the threshold or both are clearly better off than the first was. So under a constant load moves come to an end, and a
-// single port that fills an uplink does not wander. The moves are given in the order they were decided; neither list is changed.
+// Balance returns which ports move: from each uplink above the threshold, the most loaded first, the port with the
+// highest traffic that a move helps, to the least loaded uplink it may use; one per uplink and window. A move helps
+// when it relieves the uplink, and the other stays below the threshold or both are clearly better off than the first
+// was. So under a constant load moves come to an end, and a single port that fills an uplink does not wander. The
+// moves are given in the order they were decided; neither list is changed.
 func Balance(uplinks []Uplink, ports []Port) (moves []Move) {
 	now := slices.Clone(uplinks)
 	by := make(map[string]*Uplink, len(now))

@@ -57,7 +57,7 @@ func measure(args []string) int {
 // spent is the CPU time of a process that ended, with its children.
 func spent(p *os.ProcessState) time.Duration { return p.UserTime() + p.SystemTime() }
 
-// usedIn gives the CPU time that a line of output tells.
+// usedIn returns the CPU time that a line of output tells.
 func usedIn(line string) (time.Duration, bool) {
 	text, ok := strings.CutPrefix(line, usedMark)
 	if !ok {
