@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What a capture asks for and what it gets. */
+/* The request of a capture, and the records that it gets. */
 #pragma once
 #include "core/tables.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Layers 3 and 4 of a frame (frame-rules §0, "The packet"). This is the only reader of them: a stage that read a frame for itself could be
- * shown one packet while the others see another.
- *
- * Nothing is read until a stage asks (packet_of); what was read is kept for the others. The outermost tag is beside the frame, and
- * offsets are those without it, at the time of reading. */
+/* Layers 3 and 4 of a frame (frame-rules §0, "The packet"). This is their only reader: if a stage had a reader of its
+ * own, a crafted frame could show it a different packet than the others see. Nothing is read until a stage asks
+ * (packet_of); what was read is kept for the later stages. The outermost tag is beside the frame, and offsets do not
+ * count it. */
 #pragma once
 #include "core/frame.h"
 

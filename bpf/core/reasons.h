@@ -43,8 +43,9 @@ enum reason {
 	REASON_COUNT, /* one more than the highest */
 };
 
-/* Where drops and refused copies are counted. What everyday traffic meets is counted in each CPU's own record. A record for every reason,
- * port and CPU would take gigabytes on a large host, so the others are counted in one record of the port that all CPUs share. */
+/* Where drops and refused copies are counted. Reasons that occur in everyday traffic are counted in each CPU's own
+ * record. A record for every reason, port and CPU would take gigabytes on a large host, so the other reasons are
+ * counted in one record of the port that all CPUs share. */
 enum reason_room {
 	REASONS_PER_CPU = 24, /* reasons below this are in struct counters */
 	REASONS_RARE = 64, /* the rest, from REASONS_PER_CPU on, are in struct rare_counters */

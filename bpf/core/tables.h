@@ -44,10 +44,10 @@ enum port_flag {
 	PORT_VIOLATION = 1 << 11, /* its owner uses a MAC it may not use */
 	PORT_OUTER_AD = 1 << 12,
 	PORT_CARRIES_HOST = 1 << 13, /* an uplink whose host is a member of its segments (stage/host.h) */
-	PORT_STORM_CONTROL = 1 << 14, /* what it floods is limited (stage/storm.h) */
+	PORT_STORM_CONTROL = 1 << 14, /* storm control limits what the port floods (stage/storm.h) */
 	PORT_UNKNOWN_LEAVES =
 		1
-		<< 15, /* what it sends to unknown destinations is for an uplink alone: no other port wants it, nothing limits it */
+		<< 15, /* frames of the port for unknown destinations go to an uplink alone: no other port takes them, no rate limits them */
 	PORT_METER_INGRESS = 1 << 24, /* frames from the port that are delivered are metered (meter/meter.h) */
 	PORT_METER_EGRESS = 1 << 25, /* copies handed to the port are metered */
 	/* properties of its switch */
@@ -91,7 +91,7 @@ enum frame_mark {
 enum vlan_mode { VLAN_NONE = 0, VLAN_ACCESS = 1, VLAN_TRUNK = 2 };
 enum team_policy { TEAM_FIXED = 0, TEAM_SOURCE_MAC = 1, TEAM_IP_HASH = 2 };
 
-/* What a team chooses is an uplink's slot, or a LAG: LAG_CHOICE, what its hash is made of, and its table of members. */
+/* The choice of a team: an uplink's slot, or a LAG: LAG_CHOICE, the fields of its hash, and its table of members. */
 enum choice {
 	LAG_MEMBERS = 0x07ff, /* index of a struct team, by the LAG's hash */
 	LAG_HASH_VLAN = 1 << 12,
@@ -233,7 +233,7 @@ _Static_assert(sizeof(struct port) % 64 == 0, "records of two ports share no cac
 _Static_assert(sizeof(struct counters) % 8 == 0, "counters are numbers of 8 bytes: the agent adds them up");
 _Static_assert(sizeof(struct rare_counters) % 64 == 0, "counters of two slots share no cache line");
 
-/* What a port has spent of its storm control, by class; see stage/storm.h. Zero is nothing. */
+/* How much of its storm control budget a port has spent, by class; see stage/storm.h. Zero is nothing. */
 struct storm_bucket {
 	u64 word[CLASSES]; /* ticks (32 bits) << 32 | frames × ticks a second */
 	u64 reserved[5]; /* a cache line for each port */

@@ -5,7 +5,7 @@
 #pragma once
 #include "meter/read.h"
 
-/* What meter_frame is asked, in one number: it takes numbers, so that the frame's record can stay in registers. */
+/* The arguments of meter_frame, in one number: it takes numbers, so that the frame's record can stay in registers. */
 enum meter_what {
 	METER_SLOT = 0x7fff,
 	METER_EGRESS = FLOW_EGRESS,

@@ -99,13 +99,13 @@ INLINE bool is_of_round(u64 word, u64 round)
 	return word >> 32 == (u32)round;
 }
 
-/* What a cell of the round says first. */
+/* The first part of a cell in this round. */
 INLINE u32 cell_round(u64 round)
 {
 	return (round & CELL_ROUND) | CELL_TAKEN;
 }
 
-/* What it says, but for the place's number. */
+/* The content of a cell, without the place's number. */
 INLINE u32 cell_mark(u64 h, u64 round)
 {
 	return cell_round(round) << CELL_ROUND_SHIFT | (h & CELL_HASH) << CELL_HASH_SHIFT;
@@ -153,7 +153,8 @@ INLINE void copy_longs(void *to, const void *from, u32 longs)
 		((u64 *)to)[i] = ((const u64 *)from)[i];
 }
 
-/* The place that the key has. 0 = none: s->cell then says where it may begin. What is needed for each cell is kept there, as there is little stack. */
+/* The place of the key. 0 = none: s->cell then names the cell where it may begin. The state for each cell is kept
+ * there, because the stack is small. */
 INLINE struct flow_place *find_place(struct flow_places *p, const struct meter_ask *ask, struct meter_scratch *s,
 				     const u64 *key, u32 words, u32 wide)
 {
@@ -223,7 +224,7 @@ INLINE bool move_to(void *table, const struct flow_place *at)
 	return v;
 }
 
-/* Who holds the place goes on in the table; false = that has no space. */
+/* The present flow of the place goes on in the table; false = the table has no space for it. */
 INLINE bool move_out(const struct flow_place *at, u64 round)
 {
 	if (at->tag & 1)

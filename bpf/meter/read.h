@@ -4,7 +4,7 @@
 #include "core/packet.h"
 #include "meter/begin.h"
 
-/* What each packet repeats of the frame is its headers; what follows is cut into segments. */
+/* Each segment of a GSO frame repeats the headers; what follows them is cut into segments. */
 INLINE void meter_lengths(struct __sk_buff *skb, struct meter_scratch *s, const struct packet *k)
 {
 	u32 size = skb->gso_size, n = skb->gso_segs, headers = k->payload - k->l3, payload;

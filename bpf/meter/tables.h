@@ -70,8 +70,9 @@ struct flow {
 	u8 reserved[7];
 };
 
-/* A place for one flow of a round. Nothing clears it: with the next round it is free. What a frame of a flow writes is in the first of two cache
- * lines. The description of the tables has its size alone: a change that keeps that has to change the layout of flow_places as well. */
+/* A place for one flow of a round. Nothing clears it: it becomes free with the next round. A frame of a flow writes
+ * only the first of the two cache lines. The description of the tables records its size alone: a change that keeps
+ * the size must also change the layout of flow_places. */
 struct flow_place {
 	u64 tag; /* round << 1 | 1 if the key is wide */
 	struct flow flow;
@@ -102,7 +103,7 @@ struct meter_control {
 	u64 reserved[4];
 };
 
-/* What a point has seen. Per CPU, never taken back. */
+/* Counts of a point. Per CPU, never reset. */
 struct meter_point {
 	u64 observed
 		[2]; /* packets, by direction, that were metered or sampled out; where every packet is metered none is counted here */
@@ -151,7 +152,7 @@ struct meter_ask {
 struct meter_cell {
 	u32 at; /* a cell of its bucket: the first that is free, if one is */
 	u32 none; /* no cell is free, or no place */
-	u32 mark; /* what the cell is to say, but for the place's number */
+	u32 mark; /* the new content of the cell, without the place's number */
 	u32 reserved;
 };
 

@@ -36,8 +36,8 @@ NOINLINE void consider(struct frame *f, u32 receiver)
 	f->pending = receiver;
 }
 
-/* A member of the segment. An uplink is one for the host behind it, which gets what comes from a port; what comes from outside it
- * gets where that arrives. */
+/* A member of the segment. An uplink is a member for the host behind it, which gets what comes from a port. Frames
+ * from outside reach the host where they arrive. */
 INLINE void consider_member(struct frame *f, u32 slot)
 {
 	struct port *r = port_at(f->half, slot);
@@ -131,8 +131,8 @@ NOINLINE s32 flood_known(struct frame *f)
 	return finish(f);
 }
 
-/* The port has sent too many frames for unknown destinations: the others get no copy. What is outside is not known here, so that the
- * way by the uplink stays open. */
+/* The port has sent too many frames for unknown destinations: the other ports get no copy. Stations outside are not
+ * known here, so the copy for the uplink still leaves. */
 NOINLINE s32 flood_nobody(struct frame *f)
 {
 	u32 uplink = uplink_for(f);
@@ -151,7 +151,7 @@ INLINE s32 stop_storm(struct frame *f)
 	return drop(f, REASON_STORM_CONTROL);
 }
 
-/* What a port floods is asked for signs of a loop, also where storm control lets little of it through. */
+/* Every flooded frame of a port is checked for signs of a loop, even if storm control lets few of them through. */
 INLINE void watch_for_loop(struct frame *f)
 {
 	u64 mac = mac_number(f->src);

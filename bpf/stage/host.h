@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The host's own frames, where it keeps addresses on an uplink's device: on their way out they are looked up, so that the host
- * reaches the ports of its segment (frame-rules, "The host's own traffic"). What is not known here leaves as it came. */
+/* The host's own frames, if it keeps addresses on an uplink's device: they are looked up on their way out, so that
+ * the host reaches the ports of its segment (frame-rules, "The host's own traffic"). A frame for an unknown
+ * destination leaves unchanged. */
 #pragma once
 #include "stage/admit.h"
 #include "stage/lookup.h"

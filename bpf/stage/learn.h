@@ -202,7 +202,7 @@ INLINE void learn_from_uplink(struct frame *f)
 	if (!bpf_map_delete_elem(&macs, &k))
 		hold(slot, -1);
 	if (left)
-		bpf_map_delete_elem(&marks, &k); /* what is heard now is no echo */
+		bpf_map_delete_elem(&marks, &k); /* a frame that is heard now is no echo */
 }
 
 /* Did the port send that MAC, its own, in that segment within the last second? */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Whose frame it is (frame-rules §4). */
+/* The receiver of a frame (frame-rules §4). */
 #pragma once
 #include "stage/flood.h"
 

@@ -46,7 +46,8 @@ INLINE enum reason refuse_port(struct frame *f, u32 slot, const struct port *r, 
 	return refuse_loop(f, r) ?: why;
 }
 
-/* An uplink that is down or blocked, or a segment it does not carry, has no host behind it; what is left is the size. */
+/* An uplink that is down or blocked, or that does not carry the segment, has no host behind it; only the size remains
+ * to be checked. */
 INLINE enum reason refuse_host(struct frame *f, const struct port *u)
 {
 	return f->l3_length > u->mtu ? REASON_MTU_EXCEEDED : REASON_NONE;

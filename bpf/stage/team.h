@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Which uplink a port's frames use (frame-rules §4). The agent has walked the team's lists; what is left is a choice, or a
- * table of choices by an 8-bit hash. */
+/* The uplink that a port's frames use (frame-rules §4). The agent has evaluated the team's lists; the program only
+ * finds a choice, or a table of choices by an 8-bit hash. */
 #pragma once
 #include "stage/lag.h"
 

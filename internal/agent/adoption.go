@@ -31,8 +31,8 @@ type adoptions struct {
 // keptAdoptions is how many ended adoptions can be asked about.
 const keptAdoptions = 16
 
-// resumeAdoptions takes up what an agent that ran before left, before the plan is made. A move that was under way is undone; one that
-// waits goes on waiting, by its own clock.
+// resumeAdoptions continues, before the plan is made, the moves that an earlier agent left. A move that was under way
+// is undone; one that waits goes on waiting, by its own clock.
 func (ad *adoptions) resumeAdoptions() (err error) {
 	ad.records.journal, err = adopt.OpenJournal(ad.store.Dir())
 	if err != nil {
@@ -122,7 +122,7 @@ func (ad *adoptions) askGateways(r *adopt.Record) {
 	}
 }
 
-// takeBack undoes a move as far as it goes and forgets it; what is left is tried again with the next tick.
+// takeBack undoes a move as far as possible and forgets it; the rest is tried again with the next tick.
 func (ad *adoptions) takeBack(r *adopt.Record) {
 	if ad.undo(r) {
 		ad.forget(r)

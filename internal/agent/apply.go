@@ -43,8 +43,8 @@ func (cg *changer) Apply(ctx context.Context, q api.Apply) (out *api.Applied, er
 	})
 }
 
-// seenNow is the digest of the --config file as it is now: an apply is newer than every edit before it. A file that cannot be
-// read leaves it as it was.
+// seenNow is the present digest of the --config file: an apply is newer than every edit before it. If the file cannot
+// be read, the digest stays.
 func (ps *ports) seenNow() string {
 	if ps.configFile != "" && isFile(ps.configFile) == nil {
 		if b, err := spec.ReadFile(ps.configFile); err == nil {
@@ -104,7 +104,7 @@ func (cg *changer) logApplied(file string, out *api.Applied) {
 	}
 }
 
-// isFile says that path is a file, whose reading ends: the loop does it, and must not wait for the other end of a pipe.
+// isFile reports whether path is a regular file. The loop reads it, and must not wait for the other end of a pipe.
 func isFile(path string) error {
 	fi, err := os.Stat(path)
 	if err == nil && !fi.Mode().IsRegular() {

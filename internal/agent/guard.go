@@ -105,7 +105,8 @@ func checkWindow(d time.Duration) error {
 	return nil
 }
 
-// busy says that a change is being tried: one that is asked about is waited for, one that an operator has to confirm is not.
+// busy returns an error while a change is being tried. A trial that is decided by answers is waited for; one that an
+// operator must confirm is not.
 func (tr *trials) busy() error {
 	c := tr.records.journal.Change
 	switch {

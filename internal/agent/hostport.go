@@ -60,7 +60,8 @@ func (hd *holding) newPair(p *plan.Port) (end hostdev.Device, err error) {
 	return end, err
 }
 
-// enforce makes the host's end what the plan says. One that is in another namespace by now is that namespace's.
+// enforce gives the host's end the settings of the plan. An end that is in another namespace by now is left to that
+// namespace.
 func (hd *holding) enforce(p *plan.Port, end hostdev.Device) error {
 	var errs []error
 	if end.MTU != p.MTU {

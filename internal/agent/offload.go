@@ -22,8 +22,8 @@ type hardware struct {
 	warnings []string
 }
 
-// tuneUplinks switches off what is in a switch's way on newly taken uplink devices, once, so that an operator may switch it on
-// again. What was on is written down first, so that it can be given back after a crash.
+// tuneUplinks switches off offloads that disturb a switch, once, on newly attached uplink devices, so that an
+// operator may switch them on again. Their state is saved first, so that it can be restored after a crash.
 func (hd *holding) tuneUplinks(bounds []bound) error {
 	seen := make(map[plan.PortID]hardware)
 	for _, b := range bounds {
@@ -94,7 +94,7 @@ func (hd *holding) writeDownOffloads(devices []hostdev.Device, h *state.Held) er
 	return hd.store.Save(hd.state)
 }
 
-// switchOff does it. A driver that refuses is no error: what is still on then is a warning.
+// switchOff does it. It is not an error if a driver refuses: offloads that are still on cause a warning.
 func (hd *holding) switchOff(devices []hostdev.Device, h *state.Held) {
 	for _, e := range h.Offloads {
 		i := slices.IndexFunc(devices, func(d hostdev.Device) bool { return d.Index == e.Index })

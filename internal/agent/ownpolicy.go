@@ -73,8 +73,8 @@ func (ps *ports) withKept(p spec.Port) spec.Port {
 	return p
 }
 
-// comesAnew reports whether a connected port that is asked for once more is connected anew: what it had set for
-// itself has ended, and all else is the same.
+// comesAnew reports whether the repeated request for a connected port counts as a new connection: its own settings
+// have ended, and all else is the same.
 func (ps *ports) comesAnew(have, p spec.Port) bool {
 	if !ps.state.Overrides[p.Name].Reset {
 		return false

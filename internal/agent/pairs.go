@@ -92,8 +92,8 @@ func isWhole(dev Devices, end hostdev.Device, agent string) bool {
 		host.Alias == end.Alias && strings.HasPrefix(end.Alias, devices.AliasPrefix(agent)) && end.Name == devices.SwitchEnd(host.Name)
 }
 
-// removeStrays removes pairs that the agent made and that no port has any more: it was killed before it could. What only looks like one
-// of them stays. Nothing of this keeps the agent from its work.
+// removeStrays removes pairs that the agent made and that belong to no port: it was killed before it could remove
+// them. Devices that only look similar stay. A failure here does not stop the agent.
 func (hd *holding) removeStrays() {
 	inUse := map[string]bool{}
 	for _, sw := range hd.ports.plan.Switches {

@@ -11,7 +11,8 @@ import (
 	"heddle/internal/host/hostdev"
 )
 
-// releaseAll gives devices back as they were. One that is gone, or that another port has taken over, is left alone.
+// releaseAll gives devices back as they were. A device that is gone, or that another port has taken over, is left
+// alone.
 func (hd *holding) releaseAll() error {
 	var errs []error
 	var left []state.Held
@@ -33,7 +34,7 @@ func (hd *holding) releaseAll() error {
 	return errors.Join(errs...)
 }
 
-// stillHeld is the device in hand as it is now; false when it is gone, or another one has its index.
+// stillHeld is the present state of the attached device; false if it is gone, or another device has its index.
 func stillHeld(dev Devices, h state.Held) (d hostdev.Device, still bool, err error) {
 	d, there, err := dev.DeviceAt(h.Index)
 	return d, err == nil && there && h.Is(d), err

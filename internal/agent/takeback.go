@@ -52,7 +52,7 @@ func portsByName(ports []spec.Port) map[string]*spec.Port {
 	return m
 }
 
-// undoIntent makes file and run-time layer what they were before the change; what other ports have become since stays.
+// undoIntent restores the file and the run-time layer as before the change; later changes of other ports stay.
 func (ps *ports) undoIntent(c *adopt.Change) error {
 	if c.File != nil {
 		cfg := &spec.Config{}
@@ -111,8 +111,8 @@ func (ps *ports) wasMade(c *adopt.Change) bool {
 	return c.File != nil
 }
 
-// takeChangeBack makes everything what it was before the change, all of it at one instant. What does not go is tried again with the
-// next tick.
+// takeChangeBack restores everything as before the change, at one instant. What fails is tried again with the next
+// tick.
 func (tr *trials) takeChangeBack(c *adopt.Change) {
 	if err := tr.records.journal.Save(); err != nil { // the next agent takes it back as well, its time being over
 		tr.complain("write down that a change is taken back", err)

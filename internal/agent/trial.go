@@ -14,7 +14,8 @@ import (
 	"heddle/internal/observe/event"
 )
 
-// trials tries changes of the way to the host's own addresses: what is known of the journal's change beside what is written down.
+// trials tries changes of the way to the host's own addresses. It holds what is known about the journal's change in
+// addition to the journal.
 type trials struct {
 	*shared
 	ports      *ports

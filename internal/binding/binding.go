@@ -1,4 +1,4 @@
-// Package binding is a plan bound to the devices of a host: what the kernel is asked to do. Pure words.
+// Package binding is a plan bound to the devices of a host: the desired state of the kernel. Pure types.
 package binding
 
 import "heddle/internal/plan"

@@ -65,7 +65,7 @@ type captureSink interface {
 	end(c api.CaptureCounts) error
 }
 
-// captureOutput writes what gathers, and a moment later at the latest what there is.
+// captureOutput writes frames in batches, at the latest a moment after they came.
 type captureOutput struct {
 	mu    sync.Mutex
 	buf   *bufio.Writer

@@ -19,7 +19,7 @@ import (
 // isTerminal reports whether f is a terminal.
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
-// SilentError ends the program with a status after the command has already written what there is to say.
+// SilentError ends the program with a status after the command has already written its output.
 type SilentError struct{ Status int }
 
 func (e *SilentError) Error() string { return fmt.Sprintf("exit status %d", e.Status) }

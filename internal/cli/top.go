@@ -102,7 +102,7 @@ func (v *topView) run(c *cobra.Command) error {
 	return top.Run(c.Context(), &v.model, in, out, v.d.Colour, read)
 }
 
-// print writes the view every interval. Who closes the pipe has seen enough.
+// print writes the view every interval. A closed pipe ends it without an error.
 func (v *topView) print(ctx context.Context, read top.Read) error {
 	for n := 0; v.count == 0 || n <= v.count; n++ {
 		all, err := read(ctx)

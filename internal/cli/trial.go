@@ -20,8 +20,8 @@ func windowFlag(c *cobra.Command, w *api.Window) {
 		"how long a change of the way to this host's own addresses may go unconfirmed, by those who are asked or by \"heddle confirm\"; needed where nobody can be asked")
 }
 
-// askTried calls the agent for a change. One that concerns the way to the host's own addresses takes as long as those who are asked
-// have to answer; on a terminal that is shown.
+// askTried calls the agent for a change. A change that affects the way to the host's own addresses takes as long as
+// its trial; on a terminal the trial is shown.
 func askTried[T any](d Deps, c *cobra.Command, t *target, w api.Window, f func(context.Context, api.Service) (T, error)) (T, error) {
 	v, err := askWithin(d, c, t, attachTimeout+w.ConfirmWithin, f)
 	if err != nil && c.Context().Err() != nil {
@@ -128,7 +128,8 @@ func newConfirm(d Deps) *cobra.Command {
 	return c
 }
 
-// confirmAdoption confirms the adoption that waits for it; without one, none says that there is nothing to confirm.
+// confirmAdoption confirms the adoption that waits for it; without one, the error says that there is nothing to
+// confirm.
 func confirmAdoption(d Deps, c *cobra.Command, t *target, o *output, none error) error {
 	a, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.Adoption, error) {
 		return s.ConfirmAdoption(ctx, api.HostPortName{})

@@ -33,7 +33,7 @@ type Segment struct {
 
 // Selection says which frames a capture is about.
 type Selection struct {
-	// Ports are ports and uplinks; none is all. One that does not exist at present is captured when it does.
+	// Ports are ports and uplinks; none means all. A port that does not exist yet is captured as soon as it does.
 	Ports []plan.PortID
 	// Segments of Switch; none is all, and Switch then says nothing.
 	Switch   string
@@ -298,7 +298,7 @@ func (r *Capture) Close() error {
 
 func (r *Capture) closeRing() error { return errors.Join(r.ring.Close(), r.inner.Close()) }
 
-// Name is the port or uplink at a record's slot, as it is now; the zero PortID when it is gone.
+// Name is the present port or uplink at a record's slot; the zero PortID if it is gone.
 func (c *Captures) Name(slot uint16) (plan.PortID, error) {
 	var n abi.PortName
 	if err := c.kernel.objects.PortNames.Lookup(uint32(slot), &n); err != nil {

@@ -151,7 +151,8 @@ func (c *carry) speakers() error {
 	})
 }
 
-// learned takes over the learned MACs, and each port's count of them, while programs may be learning: who was heard last counts.
+// learned takes over the learned MACs, and each port's count of them, while programs may be learning: the port that
+// was heard last counts.
 func (c *carry) learned() error {
 	return c.each("macs", func(_ *generation, s *source) error {
 		return s.entries(func(key, value []byte) error {

@@ -206,7 +206,7 @@ func (c *compiler) leadsTo(choice uint16, used map[uint16]bool) {
 	}
 }
 
-// usable: what rests is not, unless rest is given.
+// usable: an uplink that rests is not usable, unless rest is given.
 func (e entry) usable(rest bool) bool { return e.choice != 0 && (rest || !e.resting) }
 
 // walk picks from the active list by the hash, then the first of the standby list (S45).

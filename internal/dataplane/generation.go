@@ -157,7 +157,7 @@ func (g *generation) setPhase(p phase) error {
 	return nil
 }
 
-// remove takes the pins away; what devices use goes on existing.
+// remove removes the pins; objects that devices use go on existing.
 func (g *generation) remove() error {
 	if g.number > 0 {
 		return errors.Join(g.close(), os.RemoveAll(g.dir))
@@ -198,8 +198,9 @@ type choice struct {
 	next  int           // number of a new one
 }
 
-// choose decides. A generation that was being filled when the agent died is of no use, nor is one older than the newest that
-// is complete. Those that devices were being switched to hold what was learned since, and are taken over beside the complete one.
+// choose decides which generations to use. One that was being filled when the agent died is useless, and so is one
+// older than the newest complete one. Generations that devices were being switched to hold MACs that were learned
+// since, and are taken over together with the complete one.
 func choose(all []*generation, own layout) choice {
 	c := choice{next: 1}
 	newest := -1

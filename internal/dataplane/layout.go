@@ -31,7 +31,7 @@ type tableLayout struct {
 	Inner *tableLayout `json:"inner,omitempty"`
 }
 
-// record lists the fields of a record; one that is a plain number has none.
+// record lists the fields of a record; a plain number has none.
 type record []recordField
 
 type recordField struct {

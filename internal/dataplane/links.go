@@ -79,8 +79,8 @@ func (l *links) adopt(index uint32) error {
 	return nil
 }
 
-// exchange returns the program to the devices that were attached before, each at one instant (K1). One that went away
-// meanwhile is left for step.
+// exchange attaches the program to the devices that were attached before, each at one instant (K1). A device that
+// went away meanwhile is left for step.
 func (l *links) exchange() error {
 	var errs []error
 	for index := range l.old {
@@ -250,7 +250,7 @@ func (l *links) detachAll(progress func(left int)) error {
 	return errors.Join(append(errs, os.Remove(l.dir))...)
 }
 
-// close gives up the handles; what is pinned stays attached.
+// close closes the handles; pinned links stay attached.
 func (l *links) close() error {
 	var errs []error
 	for _, k := range l.byIndex {

@@ -66,7 +66,8 @@ func openFlows(m *vswitchMaps, places uint32, clock func() (func(uint32) int64, 
 		return nil, err
 	}
 	if c.Round == 0 {
-		// Rounds go on where those of tables that were thrown away cannot have come to, as none is as short as a millisecond.
+		// After tables were thrown away, rounds go on at a number that their rounds cannot have reached, as no round
+		// is as short as a millisecond.
 		c.Round = uint64(time.Now().UnixMilli())
 		c.Drained = c.Round - 1
 		if err := f.setControl(c); err != nil {

@@ -94,7 +94,7 @@ func (f *Flows) drainRound(c *abi.MeterControl, add func(flow.Batch) error) erro
 		}
 		t.looked, t.empty = time.Now(), true
 	}
-	// Places come last: what a flow counted in a table before it was given one is from before that.
+	// Places come last: counts of a flow in a table are older than those at a place that it was given later.
 	most := 0
 	for cpu := range t.places {
 		d.number++

@@ -65,7 +65,7 @@ type flowTables struct {
 	recent  int // flows that a round had on one CPU, in the last drains
 }
 
-// flowTable is one table. Map is nil while there is none: what it would count is then counted in the shared one.
+// flowTable is one table. Map is nil if it does not exist: its counts then go to the shared one.
 type flowTable struct {
 	*ebpf.Map
 	used int // entries that the last drain found

@@ -1,5 +1,5 @@
-// Package diagnose has the words in which Heddle says why: what a trace is asked and answers, and what to change. Its rooms find the
-// answers. Pure.
+// Package diagnose defines the types in which Heddle explains: the question and the answer of a trace, and what to
+// change. Its sub-packages find the answers. Pure.
 package diagnose
 
 // Report answers a request: exactly one of Frames and Talk is set.

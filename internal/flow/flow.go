@@ -109,7 +109,8 @@ type Point struct {
 // Points are the observation points of a host by slot.
 type Points map[uint16]Point
 
-// Loss is what could not be recorded at a point since it got its slot: its flow table was full. What was sampled out is no loss.
+// Loss is what could not be recorded at a point since it got its slot, because its flow table was full. Sampled-out
+// packets are not a loss.
 type Loss struct {
 	Point                      uint16
 	Packets, Bytes, FrameBytes uint64

@@ -40,8 +40,8 @@ func lagHash(set spec.LAGHash, f *header, s Segment) uint32 {
 	return x * 0x85ebca6b >> 24
 }
 
-// flowWords are the addresses of an IP packet and its ports, both as they stand in the frame; nil for what there is not. All parts of a
-// datagram take one member, so that no fragment gives its ports.
+// flowWords are the addresses of an IP packet and its ports, as in the frame; nil for those that it lacks. Fragments
+// have no ports here, so that all parts of a datagram use one member.
 func flowWords(f *header) (addresses, ports []byte) {
 	p := f.packet
 	if p.version == 0 {

@@ -11,8 +11,8 @@ import (
 	"heddle/internal/spec"
 )
 
-// Change is a change of the configuration that concerns the way to the host's own addresses and is being tried: what undoes it, and
-// who has to answer for it to stay. It is in the journal before it is made.
+// Change is a change of the configuration that affects the way to the host's own addresses and is being tried: how to
+// undo it, and who must answer for it to stay. It is in the journal before it is made.
 type Change struct {
 	// Phase is Waiting or Reverting.
 	Phase Phase `json:"phase"`

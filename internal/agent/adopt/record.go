@@ -174,8 +174,8 @@ func (r *Record) QuietSettings() (all []hostnet.Setting) {
 	return all
 }
 
-// LooseSettings are what the interface has during the move: what arrives is accepted though the way back leads by the other device, and
-// nothing is searched for duplicates, of which the device itself would be one.
+// LooseSettings are the interface's parameters during the move: it accepts frames even if the way back leads by the
+// other device, and there is no duplicate detection, which would find the device itself.
 func LooseSettings() []hostnet.Setting {
 	return []hostnet.Setting{{Family: "ipv4", Name: "rp_filter", Value: "2"}, {Family: "ipv6", Name: "accept_dad", Value: "0"}, {Family: "ipv6", Name: "accept_ra", Value: "0"}}
 }

@@ -28,7 +28,7 @@ const (
 	// Quiet makes the device's own stack ignore the network traffic that is now for the interface.
 	Quiet Op = "quiet the device"
 	Wake  Op = "wake the device"
-	// Empty takes everything from the device: what the host sends leaves by the interface from here on.
+	// Empty removes everything from the device: from here on, what the host sends leaves by the interface.
 	Empty  Op = "empty the device"
 	Refill Op = "put everything back on the device"
 	// Settle gives the interface the device's kernel parameters, which were loose for the time of the move.

@@ -74,7 +74,8 @@ func isDuration(path string) bool {
 	return path == "upDelay" || strings.HasSuffix(path, "FlowTimeout") || strings.HasSuffix(path, "templates.every")
 }
 
-// builtInPolicy is the policy of ports for which no level says anything; what depends on the switch is its.
+// builtInPolicy is the policy of ports for which no level sets anything; values that depend on the switch are the
+// switch's.
 func builtInPolicy(s *spec.Switch) leftOut {
 	m := leftOut{}
 	for _, f := range plan.Fields() {

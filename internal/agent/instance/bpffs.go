@@ -69,8 +69,8 @@ func onBPFFS(dir string) bool {
 	return unix.Statfs(dir, &fs) == nil && fs.Type == bpfFSMagic
 }
 
-// privateMounts reports whether the process lives in another mount namespace than one of the processes it descends
-// from, so that what it mounts may end with it. Those that cannot be looked at are passed over.
+// privateMounts reports whether the process is in another mount namespace than one of its ancestors, so that its
+// mounts may end with it. Ancestors that cannot be read are skipped.
 func privateMounts() (bool, error) {
 	own, err := os.Readlink("/proc/self/ns/mnt")
 	if err != nil {

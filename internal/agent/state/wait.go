@@ -20,7 +20,8 @@ type Wait struct {
 	Awake bool `json:"awake,omitzero"`
 	// Doubt: whether the guest runs here is not known yet. Its QEMU is asked.
 	Doubt bool `json:"doubt,omitzero"`
-	// Down: the device of a port whose guest has left went down since. When it comes up again, another guest has it.
+	// Down: the device of a port whose guest has left has gone down since. When it comes up again, it belongs to
+	// another guest.
 	Down bool `json:"down,omitzero"`
 	// Why is the evidence that it began by.
 	Why   string    `json:"why"`

@@ -51,7 +51,7 @@ func (a *attachment) pair(s *sandbox, mtu int) error {
 	return netlink.LinkSetUp(v)
 }
 
-// dropPair removes the pair; one that is gone is no error.
+// dropPair removes the pair; it is not an error if it is gone.
 func dropPair(device string) error {
 	l, err := netlink.LinkByName(device)
 	if err == nil {

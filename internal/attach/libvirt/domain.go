@@ -130,7 +130,7 @@ func Parse(r io.Reader) (*Domain, error) {
 	return d, d.check()
 }
 
-// canonicalMAC is the MAC in the one form it is compared in; what is no MAC stays as it is.
+// canonicalMAC is the MAC in the form that is used for comparison; a text that is not a MAC stays as it is.
 func canonicalMAC(s string) string {
 	if mac, err := net.ParseMAC(s); err == nil {
 		return mac.String()

@@ -1,5 +1,6 @@
-// Package filter compiles expressions of pcap-filter(7) to programs of classic BPF. It has tcpdump do so, whose language it is: no
-// library does it as exactly without linking libpcap, which a static program cannot, and who writes such expressions has tcpdump.
+// Package filter compiles expressions of pcap-filter(7) to programs of classic BPF, by running tcpdump. No library
+// compiles them as exactly without linking libpcap, which a static program cannot do, and users of such expressions
+// have tcpdump.
 package filter
 
 import (

@@ -53,7 +53,7 @@ const (
 	Outbound Direction = 2
 )
 
-// Section is what a capture says of itself; what is empty is left out.
+// Section is a capture's description of itself; empty fields are left out.
 type Section struct {
 	Application, OS string
 	Comment         string
@@ -187,7 +187,7 @@ func (w *Writer) option(code uint16, value []byte) {
 	w.padded(value)
 }
 
-// text adds an option unless it is empty; what is too long is cut.
+// text adds an option unless it is empty; a text that is too long is cut.
 func (w *Writer) text(code uint16, s string) {
 	if s != "" {
 		w.option(code, []byte(s[:min(len(s), maxOption)]))

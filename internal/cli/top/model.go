@@ -1,5 +1,5 @@
-// Package top is a live view of ports by rate and drops for a terminal: what keys do, what is shown and in which order is pure; Run
-// joins it to a terminal, and leaves that as it was.
+// Package top is a live view of ports by rate and drops for a terminal. The effect of keys, the content and its order
+// are pure; Run connects the view to a terminal, and restores the terminal afterwards.
 package top
 
 import (

@@ -26,7 +26,7 @@ type terminal struct {
 	colour  bool
 	was     *term.State // before enter
 	taken   bool
-	// stale: what is on the screen is not known.
+	// stale: the content of the screen is unknown.
 	stale bool
 }
 

@@ -22,7 +22,8 @@ type Snapshot struct {
 	Stats  []api.Stats
 	Window time.Duration
 	MACs   []api.MAC
-	// Flows are how metering and export do; with a Window, what FlowsSince gives. nil where it is not known.
+	// Flows are the state of metering and export; with a Window, its difference to FlowsSince. nil if it is not
+	// known.
 	Flows *api.FlowStatus
 	// Events are those that are kept, in order.
 	Events []event.Event

@@ -2,7 +2,8 @@ package advise
 
 import "heddle/internal/api"
 
-// Since is what was counted between two readings, one entry for each of now; what began anew meanwhile, or was not there before, counts from 0.
+// Since is the difference between two readings, one entry for each of now; counters that were reset meanwhile, or did
+// not exist before, count from 0.
 func Since(before, now []api.Stats) []api.Stats {
 	type key struct{ sw, name string }
 	was := make(map[key]*api.Stats, len(before))

@@ -108,8 +108,8 @@ func offloads(f Facts) []Finding {
 	return found
 }
 
-// programs finds whatever else looks at a device's frames. What runs before the switch is wrong whoever made it and whatever it is
-// called: nobody can see from outside which frames it lets pass.
+// programs finds other programs that see a device's frames. A program that runs before the switch is wrong whoever
+// made it and whatever its name is: nobody can see from outside which frames it lets pass.
 func programs(f Facts) []Finding {
 	var found []Finding
 	for _, u := range inUse(f) {

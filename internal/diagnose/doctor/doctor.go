@@ -53,7 +53,8 @@ func checks() []check {
 	}
 }
 
-// Examine runs every check: its findings, one that says it is in order, or one that says why it could not be looked at.
+// Examine runs every check and returns its findings: the faults, one that everything is in order, or one with the
+// reason why it could not check.
 func Examine(f Facts) []Finding {
 	var all []Finding
 	for _, c := range checks() {

@@ -6,7 +6,7 @@ import (
 	"heddle/internal/api"
 )
 
-// Facts are what was found out about a host. What could not be found out is in Unknown, by the fact's name, with the reason.
+// Facts are what is known about a host. Facts that could not be determined are in Unknown, by name, with the reason.
 type Facts struct {
 	Kernel  Kernel
 	Pins    Pins

@@ -115,7 +115,7 @@ func upon(devices map[string]Device, l netlink.Link, byIndex map[int]netlink.Lin
 	devices[d.Name] = d
 }
 
-// closer looks at single devices. What it cannot open, it does without.
+// closer reads details of single devices, and skips what it cannot open.
 type closer struct {
 	// pins is where the agent's kernel objects are, "" when they cannot be seen: then the agent alone knows which programs are its own.
 	pins string

@@ -9,7 +9,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// What stands for what is not known: addresses for documentation (RFC 5737, 3849, 7042).
+// Placeholders for unknown addresses: those for documentation (RFC 5737, 3849, 7042).
 const (
 	somePort = 49152
 	someone  = "00:00:5e:00:53:01"
@@ -127,8 +127,8 @@ func (t *tracer) destination(from, to *place, p *packet, note func(string, ...an
 	return nil
 }
 
-// nextHop finds the MAC that has the packet's destination, among host ports, whose addresses are known; otherwise the frame becomes
-// the question for it.
+// nextHop finds the MAC of the packet's destination among host ports, whose addresses are known; otherwise the
+// question for it is traced instead of the packet.
 func (t *tracer) nextHop(from *place, p *packet, note func(string, ...any)) {
 	dst := p.fields.IP.Dst
 	for _, port := range from.sw.Ports {

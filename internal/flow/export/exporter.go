@@ -118,7 +118,8 @@ func (x *Exporter) Export(now meter.Instant, points flow.Points, records []flow.
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.ports.follow(points)
-	// What comes without being asked for is a debt, of half a second at most: what is asked for must not starve.
+	// Records that were not requested count as a debt, of half a second at most, so that requested records do not
+	// starve.
 	x.tokens = max(x.tokens-float64(len(records)), -float64(x.c.Rate)/2)
 	for _, s := range x.sessions {
 		s.export(now, records)

@@ -162,8 +162,8 @@ func describe(p flow.Point) string {
 	return fmt.Sprintf("switch %s, %s", p.ID.Switch, what)
 }
 
-// ignored sums up what the kernel could not record. What it says of a point is since that got its slot; the sum goes on when the slot
-// has another.
+// ignored sums up what the kernel could not record. The kernel counts for a point from when it got its slot; the sum
+// continues when another point has the slot.
 type ignored struct {
 	before map[uint16]flow.Loss
 	total  struct{ Packets, Bytes uint64 }

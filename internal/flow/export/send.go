@@ -90,7 +90,7 @@ func (s *session) flush(now meter.Instant) {
 	s.messages++
 }
 
-// push sends the burst. What can't be sent is lost.
+// push sends the burst. Messages that can't be sent count as lost.
 func (s *session) push(now meter.Instant) {
 	if s.burst.Len() == 0 {
 		return

@@ -14,7 +14,7 @@ import (
 	"heddle/internal/flow/udpbatch"
 )
 
-// session is what there is of one collector.
+// session is the state of one collector.
 type session struct {
 	x       *Exporter
 	process uint32 // exportingProcessId: the place of the collector in the configuration, from 1
@@ -174,7 +174,8 @@ func (s *session) listen(now meter.Instant) {
 	}
 }
 
-// lose counts what a refusal says is lost: of a message that was too long, what left in one piece with it, which is as long.
+// lose counts the messages that a refusal reports as lost: with a message that was too long also those that left in
+// one piece with it, which are as long.
 func (s *session) lose(r refusal, tooLong bool) {
 	piece := 0
 	for i := range s.recent {

@@ -274,7 +274,7 @@ func (s *stream) enterLocked(state State, why error) {
 	s.state.State, s.state.Since = state, time.Now()
 }
 
-// report says how the stream does; what was lost is handed over.
+// report reports the state of the stream, and hands over what was lost.
 func (s *stream) report(to *Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -316,7 +316,7 @@ func (s *stream) renew(why string) {
 	s.line.closeWhen(len(s.flight) == 0)
 }
 
-// finish ends the stream. What is under way has a moment to arrive; what has not then is lost.
+// finish ends the stream. Messages under way have a moment to arrive; the rest counts as lost.
 func (s *stream) finish() {
 	for end := time.Now().Add(s.pace.finish); ; time.Sleep(time.Millisecond) { // nobody says when a host confirms
 		s.mu.Lock()

@@ -16,7 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TLS is how a collector over TLS is known, and this host to it: by files, whose content is read for each session anew.
+// TLS is the files by which this host knows a collector and proves who it is itself; they are read for each session
+// anew.
 type TLS struct {
 	CA          string // certificates of the authorities that the collector's may come from; "" = those that the host trusts
 	Certificate string // what this host shows to a collector that asks

@@ -11,7 +11,7 @@ import (
 // Variable is the length of a field of which each value says its own (RFC 7011 §7).
 const Variable = 65535
 
-// What the format says.
+// Limits of the format.
 const (
 	version         = 10                                          // RFC 7011 §3.1
 	headerLength    = 16                                          // of a message (RFC 7011 §3.1)

@@ -53,7 +53,7 @@ func answer(typeCode uint16, v4 bool) (uint16, bool) {
 	return 0, false
 }
 
-// partner is the entry of a flow's other direction, whose key has that hash; -1 without one.
+// partner is the entry of a flow's other direction, whose key has this hash; -1 if there is none.
 func (t *table) partner(k *flow.Key, hash uint32) int {
 	o, ok := opposite(k)
 	if !ok {

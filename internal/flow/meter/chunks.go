@@ -11,7 +11,8 @@ type chunk struct {
 // time, to get it anew costs more than to keep it.
 const keepIdle = 10
 
-// giveBack returns the room of chunks that have not been in use for long, some at a time. What the file system does not take back stays.
+// giveBack returns the memory of chunks that have not been used for long, a few at a time. What the file system does
+// not take back stays.
 func (t *table) giveBack() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

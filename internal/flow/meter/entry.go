@@ -98,8 +98,8 @@ func (e *entry) begin(k *flow.Key, c *flow.Counts, batch uint64, seen tick) {
 
 func (e *entry) free() { e.head.Store(0) }
 
-// over notes that the flow's last record was made. It is one byte of the content that counts: who is killed here leaves an entry that is as it was,
-// or one that the successor frees.
+// over notes that the flow's last record was made. It writes a single byte: a kill at this point leaves the entry
+// either as it was, or as one that the successor frees.
 func (e *entry) over() { e.current().ended = true }
 
 // sane reports whether the entry can be what this package wrote.

@@ -70,7 +70,7 @@ func (t *table) examine(i int, partner uint32, now tick, gone map[uint16]bool, t
 		x = expiry{reason: flow.ForcedEnd, end: true}
 	}
 	if x.end && !over && !t.free(s, j) {
-		// The last batch may come again, and would be added to a new entry: look again after the next drain.
+		// The last batch may come again, and would be added to a new entry: check again after the next drain.
 		x.at = max(x.at, now+1)
 	}
 	if x.at > now {

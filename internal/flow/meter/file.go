@@ -14,8 +14,8 @@ import (
 	"heddle/internal/host/ownfile"
 )
 
-// file is the memory of a flow table: a sparse file that is mapped as a whole and takes room only where entries are in use. What a
-// killed agent wrote is there for its successor.
+// file is the memory of a flow table: a sparse file that is mapped as a whole and takes space only where entries are
+// in use. A killed agent's writes are there for its successor.
 type file struct {
 	f       *os.File
 	mem     []byte

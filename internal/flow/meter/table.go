@@ -226,7 +226,7 @@ func (t *table) tidy(expected bool) error {
 // errFull is that the configured number of flows is reached.
 var errFull = errors.New("maxFlows is reached")
 
-// room is an entry that can be used: it is taken.
+// room takes a free entry and returns it.
 func (t *table) room() (int, error) {
 	if t.live >= t.set.MaxFlows {
 		return 0, errFull

@@ -161,7 +161,7 @@ func addStatus(to, past *export.Status) {
 // closed is the state of a collector while nothing is metered.
 const closed export.State = api.CollectorClosed
 
-// Close ends the sessions. What was counted of each collector stays.
+// Close ends the sessions. The counts of each collector stay.
 func (e *exporter) Close(now meter.Instant) {
 	if e.now == nil {
 		return

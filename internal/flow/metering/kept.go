@@ -21,7 +21,8 @@ type wish struct {
 type kept struct {
 	settings plan.IPFIX
 	export   Collectors
-	// leaves is when metering was switched off, by meter.Instant.Up; 0 while it is on. What was counted until then is still to come.
+	// leaves is when metering was switched off, by meter.Instant.Up; 0 while it is on. Counts from before that are
+	// still to come.
 	leaves time.Duration
 	// metered are the ports and uplinks whose flows are kept, leaving those that no longer are metered, by the time since which.
 	metered map[plan.PortID]bool
@@ -45,7 +46,7 @@ func (r *Runner) keep(name string, k *kept) {
 	r.kept[name], r.exports[name] = k, k.export
 }
 
-// forget drops the exports of switches that there are no longer.
+// forget drops the exports of switches that no longer exist.
 func (r *Runner) forget(wanted map[string]wish) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,7 +21,7 @@ const (
 	carrierAlert = 1500 * time.Millisecond
 )
 
-// carrierWatch reads the links of a few devices; what is read is true at once.
+// carrierWatch reads the links of a few devices; a reading is always up to date.
 type carrierWatch struct {
 	fd      int
 	request []byte
@@ -167,7 +167,7 @@ func (w *carrierWatch) read(index uint32) (bool, error) {
 	return binary.NativeEndian.Uint32(w.answer[flagsAt:])&both == both, nil
 }
 
-// applyAsked looks at a device again. What the note was made of may be older than what is known by now.
+// applyAsked reads a device again: the note may be older than what is known by now.
 func (h *Host) applyAsked(index uint32) (bool, error) {
 	old, knew := h.links[index]
 	if err := h.refreshIndex(index); err != nil {

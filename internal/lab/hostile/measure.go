@@ -111,8 +111,8 @@ func (r *rig) round(ctx context.Context, m *Measured, n int) error {
 // started is how many frames a flood has sent before its neighbours are measured.
 const started = 200
 
-// one measures the victims beside a neighbour. The well-behaved one is as loud as the hostile one was at its loudest, as far as it
-// can, and is as busy.
+// one measures the victims beside a neighbour. The well-behaved neighbour sends, as far as it can, at the highest
+// rate that the hostile one reached, and keeps its CPU as busy.
 func (r *rig) one(ctx context.Context, m *Measured, hostile bool, seed uint64) (t turn, err error) {
 	flood := traffic.Flood{Kind: m.Row.flood, Device: guestDevice, To: r.to, MinSize: m.Row.minSize, MaxSize: m.Row.maxSize, Seed: seed, Busy: true}
 	if !hostile {

@@ -108,7 +108,7 @@ func (n *Neighbour) again(now time.Time, source plan.MAC, p PDU) Change {
 	return Same
 }
 
-// leastSure is which neighbour makes way for a newcomer, -1 for none.
+// leastSure is the neighbour that a newcomer replaces, -1 if there is none.
 func (t *Table) leastSure(now time.Time) int {
 	at := -1
 	for i := range t.list {
