@@ -85,7 +85,7 @@ func (an *answers) kept() (all []event.Event) {
 // traceHost returns, in the loop, the active plan with what explains it.
 func (an *answers) traceHost() (*trace.Host, error) {
 	if an.effect.applied == nil {
-		return nil, errors.New("nothing is in force yet")
+		return nil, errors.New("nothing is active yet")
 	}
 	h := &trace.Host{Plan: copied(an.effect.applied.Plan), Facts: maps.Clone(an.effect.applied.Facts), NewModel: model.New, File: an.state.Config.File,
 		RunTime: map[string]spec.Port{}, Groups: an.ports.traceGroups(), Waiting: map[plan.PortID]string{}}

@@ -54,7 +54,7 @@ func (ef *effect) putInForce(d binding.Desired) error {
 	}
 	took := time.Since(began)
 	ef.meters.Applied(took)
-	ef.log.Debug("plan put into force", "took", took)
+	ef.log.Debug("plan activated", "took", took)
 	return err
 }
 

@@ -38,7 +38,7 @@ func (cg *changer) applyLater(given *givenConfig) {
 	go func() {
 		apply := func() error { _, err := cg.apply(given.cfg, given.src, api.Apply{}); return err }
 		if err := cg.trials.tried(context.Background(), cg.do, &guard{what: what}, &api.Applied{}, apply); err != nil {
-			cg.log.Error("the edited configuration file is not in force; the one applied last counts", "file", given.src.File, "err", err)
+			cg.log.Error("the edited configuration file is not active; the one applied last is", "file", given.src.File, "err", err)
 		}
 	}()
 }

@@ -67,9 +67,9 @@ func (st *settler) settle() {
 	st.retry = err != nil || st.late != nil
 	switch {
 	case err != nil:
-		st.complain("put the plan into force", err)
+		st.complain("activate the plan", err)
 	case st.late != nil:
-		st.complain("finish what the plan in force leaves behind", st.late)
+		st.complain("finish the work that the active plan leaves", st.late)
 	default:
 		st.lastErr = ""
 	}

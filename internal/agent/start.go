@@ -251,7 +251,7 @@ func (a *Agent) begin(given *givenConfig, last state.Source, fresh bool) error {
 		if a.effect.applied == nil {
 			return err
 		}
-		a.complain("put the plan into force", err)
+		a.complain("activate the plan", err)
 		a.settler.retry = true
 	}
 	a.chains.lookAtChains()

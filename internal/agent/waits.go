@@ -256,7 +256,7 @@ func (wt *waiting) putWaitsInForce() {
 	now := teams.Form(&d, wt.teaming.formed())
 	at, err := wt.kernel.Reteam(d)
 	if err != nil {
-		wt.complain("put into force which ports wait for their guests", err)
+		wt.complain("activate which ports wait for their guests", err)
 		return
 	}
 	wt.effect.applied, wt.effect.flip = &d, at

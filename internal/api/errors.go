@@ -105,13 +105,13 @@ func (c *Client) explain(ctx context.Context, err error) error {
 	case errors.As(err, &other):
 		return other
 	case ctx.Err() != nil:
-		return fmt.Errorf("gave up waiting for the agent at %s, what it was asked to do may be in force or not: %w", c.path, ctx.Err())
+		return fmt.Errorf("gave up waiting for the agent at %s, the change may be active or not: %w", c.path, ctx.Err())
 	case connect.CodeOf(err) == connect.CodeDeadlineExceeded:
-		return fmt.Errorf("gave up waiting for the agent at %s, what it was asked to do may be in force or not: %w", c.path, context.DeadlineExceeded)
+		return fmt.Errorf("gave up waiting for the agent at %s, the change may be active or not: %w", c.path, context.DeadlineExceeded)
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w at %s: start one with \"heddle agent\", or name another with --agent or HEDDLE_AGENT", ErrNoAgent, c.path)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return fmt.Errorf("%w at %s: what it was asked to do may be in force or not; ask again when it runs", ErrEnded, c.path)
+		return fmt.Errorf("%w at %s: the change may be active or not; ask again when it runs", ErrEnded, c.path)
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("no permission for the agent's socket %s: run the command as root", c.path)
 	case connect.CodeOf(err) == connect.CodeUnimplemented:

@@ -91,7 +91,7 @@ func TestAnInterruptedCallSaysThatTheAgentMayHaveDoneIt(t *testing.T) {
 		}
 		cancel(io.ErrNoProgress) // as a signal's cause
 	}()
-	if _, err := c.Apply(ctx, Apply{}); err == nil || !strings.Contains(err.Error(), "may be in force or not") {
+	if _, err := c.Apply(ctx, Apply{}); err == nil || !strings.Contains(err.Error(), "may be active or not") {
 		t.Errorf("%v", err)
 	}
 }

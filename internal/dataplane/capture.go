@@ -205,7 +205,7 @@ func (c *Captures) activate(b *capturingBuild) error {
 		}
 	}
 	if err := b.control.Put(uint32(0), &ctl); err != nil {
-		return fmt.Errorf("put captures in force: %w", err)
+		return fmt.Errorf("activate captures: %w", err)
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func (c *carry) fits() error {
 	err := c.each("port_names", func(_ *generation, s *source) error {
 		return s.entries(func(key, name []byte) error {
 			if slot := number(key); slot >= s.to.Entries && len(trim(name)) > 0 {
-				return fmt.Errorf("this program has room for %d ports, and place %d is taken: disconnect ports with the program that runs until places below that are free, or go on using it", s.to.Entries-1, slot)
+				return fmt.Errorf("this program can hold %d ports, and slot %d is taken: disconnect ports with the program that runs until slots below that are free, or go on using it", s.to.Entries-1, slot)
 			}
 			return nil
 		})
@@ -90,7 +90,7 @@ func (c *carry) fits() error {
 			return err
 		}
 		if n > s.to.Entries {
-			return fmt.Errorf("this program has room for %d learned MACs, and %d are known: go on using the program that runs, or lower the limits of its ports first", s.to.Entries, n)
+			return fmt.Errorf("this program can hold %d learned MACs, and %d are known: go on using the program that runs, or lower the limits of its ports first", s.to.Entries, n)
 		}
 		return nil
 	})

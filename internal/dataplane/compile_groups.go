@@ -139,11 +139,11 @@ func (c *compiler) group(all []receiver, m membership) (uint16, error) {
 	}
 	c.wanted(members, unknown)
 	if len(c.img.groups) >= abi.MaxGroups {
-		return 0, fmt.Errorf("this host has room for %d different sets of receivers; give trunks equal VLAN ranges", abi.MaxGroups)
+		return 0, fmt.Errorf("this host can have at most %d different sets of receivers; give trunks equal VLAN ranges", abi.MaxGroups)
 	}
 	g := abi.Group{All: c.run(members), Unknown: c.run(unknown), Promiscuous: c.run(promiscuous)}
 	if len(c.img.members) > abi.MaxMemberChunks {
-		return 0, fmt.Errorf("this host has room for %d memberships of ports in segments; give trunks equal VLAN ranges", abi.MaxMemberChunks*abi.Chunk)
+		return 0, fmt.Errorf("this host can have at most %d memberships of ports in segments; give trunks equal VLAN ranges", abi.MaxMemberChunks*abi.Chunk)
 	}
 	c.img.groups = append(c.img.groups, g)
 	return uint16(len(c.img.groups) - 1), nil

@@ -70,7 +70,7 @@ func (c *compiler) guardList(p *plan.Port) (guardList, error) {
 	l := guardList{uint32(len(c.img.guardAddresses)), uint16(len(ipv4)), uint16(len(ipv6))}
 	c.img.guardAddresses = append(append(c.img.guardAddresses, ipv4...), ipv6...)
 	if len(c.img.guardAddresses) > abi.MaxGuardAddresses {
-		return l, fmt.Errorf("this host has room for %d addresses of address guards; list prefixes in place of their addresses", abi.MaxGuardAddresses)
+		return l, fmt.Errorf("this host can have at most %d addresses of address guards; list prefixes in place of their addresses", abi.MaxGuardAddresses)
 	}
 	return l, nil
 }

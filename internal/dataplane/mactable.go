@@ -29,7 +29,7 @@ func sizeMACTable(all []*generation, wanted int, log *slog.Logger) (uint32, erro
 			return 0, fmt.Errorf("count learned MACs: %w", err)
 		}
 		if known > size {
-			log.Warn("more MACs are learned than host.macTable asks room for: the table keeps its size until the agent is restarted with fewer",
+			log.Warn("more MACs are learned than host.macTable allows: the table keeps its size until the agent is restarted with fewer",
 				"learned", known, "macTable", size, "kept", pinned.Entries)
 			size = pinned.Entries
 		}

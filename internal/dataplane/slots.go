@@ -63,7 +63,7 @@ func (s *slots) assign(p *plan.Plan) (*assignment, error) {
 				nextID++
 			}
 			if nextID >= abi.MaxSwitches {
-				return nil, fmt.Errorf("switch %s: this host has room for %d switches, and %d that this change removes are there until it is in force: remove them by a change of their own first", sw.Name, abi.MaxSwitches, len(a.goneIDs))
+				return nil, fmt.Errorf("switch %s: this host can have at most %d switches, and %d that this change removes are there until it is active: remove them by a change of their own first", sw.Name, abi.MaxSwitches, len(a.goneIDs))
 			}
 			usedIDs[nextID], a.newSwitches[sw.Name] = true, nextID
 		}
@@ -75,7 +75,7 @@ func (s *slots) assign(p *plan.Plan) (*assignment, error) {
 				nextSlot++
 			}
 			if nextSlot >= abi.MaxPorts {
-				return nil, fmt.Errorf("port %s: this host has room for %d ports and uplinks, and %d that this change removes are there until it is in force: remove them by a change of their own first", id, abi.MaxPorts-1, len(a.goneSlots)+len(s.leaving))
+				return nil, fmt.Errorf("port %s: this host can have at most %d ports and uplinks, and %d that this change removes are there until it is active: remove them by a change of their own first", id, abi.MaxPorts-1, len(a.goneSlots)+len(s.leaving))
 			}
 			usedSlots[nextSlot], a.newPorts[id] = true, nextSlot
 		}

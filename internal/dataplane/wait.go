@@ -49,7 +49,7 @@ func (k *Kernel) Awake() (map[plan.PortID]uint32, error) {
 func (k *Kernel) Succeed(port, successor, left plan.PortID) error {
 	to, ok := k.slots.ports[successor]
 	if !ok {
-		return fmt.Errorf("no port %s is in the plan in force", successor)
+		return fmt.Errorf("no port %s is in the active plan", successor)
 	}
 	from, had := k.slots.ports[port]
 	if had {

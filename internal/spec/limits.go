@@ -34,12 +34,12 @@ func (v *validator) host() {
 // one fault, at the first that is too many.
 func (v *validator) room() {
 	if len(v.cfg.Switches) > MaxSwitches {
-		v.fault(at{}.field("switches").item(MaxSwitches, ""), "", "a host has room for %d switches, and here are %d", MaxSwitches, len(v.cfg.Switches))
+		v.fault(at{}.field("switches").item(MaxSwitches, ""), "", "a host can have at most %d switches, and here are %d", MaxSwitches, len(v.cfg.Switches))
 	}
 	n := v.members()
 	if over := n - MaxMembers; over > 0 {
 		first := max(0, len(v.cfg.Ports)-over)
-		v.fault(at{}.field("ports").item(first, ""), "", "a host has room for %d ports and uplinks, and here are %d", MaxMembers, n)
+		v.fault(at{}.field("ports").item(first, ""), "", "a host can have at most %d ports and uplinks, and here are %d", MaxMembers, n)
 	}
 }
 

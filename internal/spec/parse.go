@@ -86,7 +86,7 @@ func Parse(filename string, data []byte) (*Config, error) {
 	}
 	if hasTooManyValues(data) {
 		return fail(position{}, fmt.Sprintf("more lines and punctuation than %d values need: write a smaller file; "+
-			"a host has room for %d ports and uplinks", maxValues, MaxMembers))
+			"a host can have at most %d ports and uplinks", maxValues, MaxMembers))
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node

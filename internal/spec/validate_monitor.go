@@ -33,6 +33,6 @@ func (v *validator) monitor(a at, p *Port) {
 		v.fault(m.field("nic"), shown(n), "an adapter's id has at most %d bytes, and no control characters", maxNICName)
 	}
 	if p.MAC == "" && !v.written(a, "mac") {
-		v.fault(a.field("mac"), "", "a port with a monitor needs the MAC its adapter was given: else a change could not be told from it")
+		v.fault(a.field("mac"), "", "a port with a monitor needs the MAC its adapter was given: without it, a change could not be recognised")
 	}
 }

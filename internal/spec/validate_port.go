@@ -11,7 +11,7 @@ import (
 func (v *validator) port(a at, p *Port) {
 	v.portName(a, p)
 	if v.connecting && v.members() >= MaxMembers {
-		v.fault(a, "", "this host has room for %d ports and uplinks, and has as many", MaxMembers)
+		v.fault(a, "", "this host can have at most %d ports and uplinks, and has as many", MaxMembers)
 	}
 	i, g := v.attachment(a, p)
 	enum(v, a, "role", p.Role, VNIC, Host)

@@ -111,7 +111,7 @@ func (p *LLDP) reported(list []linkproto.LLDPReport) {
 			e.Text += " is gone"
 		}
 		if untold > 0 {
-			e.Text += fmt.Sprintf(" (%d changes before it were too many to be told)", untold)
+			e.Text += fmt.Sprintf(" (%d changes before it were too many to report)", untold)
 		}
 		p.host.Events.Publish(e)
 		p.host.Log.Info(e.Text, "switch", r.ID.Switch)

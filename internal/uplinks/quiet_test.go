@@ -58,7 +58,7 @@ func TestAPeerThatChangesWithEveryFrameIsNotToldOfForEver(t *testing.T) {
 		}
 		neighbours.reported([]linkproto.LLDPReport{{ID: plan.PortID{Switch: "lab", Name: "u2"}, Change: lldp.Gone}})
 		list = told(t, h.Events, event.Neighbour)
-		if got, want := list[len(list)-1].Text, fmt.Sprintf("(%d changes before it were too many to be told)", 1000-burst); len(got) < len(want) || got[len(got)-len(want):] != want {
+		if got, want := list[len(list)-1].Text, fmt.Sprintf("(%d changes before it were too many to report)", 1000-burst); len(got) < len(want) || got[len(got)-len(want):] != want {
 			t.Errorf("told %q, want at its end %q", got, want)
 		}
 	})

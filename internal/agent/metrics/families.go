@@ -39,7 +39,7 @@ func Families() []Family {
 		{Name: applySeconds, Type: Histogram, Help: "How long putting a plan into the kernel took, in seconds: changes by command, and those that links and devices ask for."},
 		{Name: applyFailures, Type: Counter, Help: "Plans that could not be put into the kernel."},
 		{Name: failovers, Type: Counter, Help: "How often ports, or a bond, went over to other uplinks.", Labels: []string{"switch"}},
-		{Name: macCapacity, Type: Gauge, Help: "How many learned MAC addresses the host has room for, of all switches."},
+		{Name: macCapacity, Type: Gauge, Help: "The most learned MAC addresses that the host can hold, of all switches."},
 		{Name: portUp, Type: Gauge, Help: "1 when frames pass the port, 0 when not; the port's state is the label.", Labels: with(portLabels, "state")},
 	}
 	own = append(own, traffic("heddle_port_", "port", portLabels)...)

@@ -47,7 +47,7 @@ type Host struct {
 	registry *prometheus.Registry
 	info     [][]*dto.LabelPair
 	started  time.Time
-	macTable int // how many learned MACs the host has room for
+	macTable int // how many learned MACs the host can hold
 
 	mu    sync.Mutex
 	known map[string]bool // the switches that the agent's counters have series of

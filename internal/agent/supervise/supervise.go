@@ -95,7 +95,7 @@ func (s *Systemd) send(state string) {
 		text = err.Error()
 	}
 	if text != "" && text != s.failed {
-		s.log.Warn("the service manager could not be told how the agent is doing", "err", err)
+		s.log.Warn("the state of the agent could not be reported to the service manager", "err", err)
 	}
 	s.failed = text
 }

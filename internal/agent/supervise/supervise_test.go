@@ -129,7 +129,7 @@ func TestAManagerThatIsGoneIsLoggedOnce(t *testing.T) {
 	s := New(os.Getenv, slog.New(slog.NewTextHandler(&log, nil)))
 	s.Ready()
 	s.Ready()
-	if got := strings.Count(log.String(), "could not be told"); got != 1 {
+	if got := strings.Count(log.String(), "could not be reported"); got != 1 {
 		t.Errorf("logged %d times: %s", got, log.String())
 	}
 }

@@ -34,7 +34,7 @@ func Told(e dataplane.Told) event.Event {
 		out.Text = fmt.Sprintf("port %s sent a frame from %s that its policy refuses: %s", out.Port, out.MAC, e.Reason)
 	}
 	if e.Untold > 0 {
-		out.Text += fmt.Sprintf(" (%d events of this port before it were too many to be told)", e.Untold)
+		out.Text += fmt.Sprintf(" (%d events of this port before it were too many to report)", e.Untold)
 	}
 	return out
 }

@@ -60,7 +60,7 @@ func signed(short bool) scalar {
 			case !short:
 				return protoreflect.ValueOfInt64(n), nil
 			case n < math.MinInt32 || n > math.MaxInt32:
-				return protoreflect.Value{}, fmt.Errorf("%d: the contract has no room for it", n)
+				return protoreflect.Value{}, fmt.Errorf("%d: it does not fit into the contract", n)
 			}
 			return protoreflect.ValueOfInt32(int32(n)), nil
 		},
@@ -76,7 +76,7 @@ func unsigned(short bool) scalar {
 			case !short:
 				return protoreflect.ValueOfUint64(n), nil
 			case n > math.MaxUint32:
-				return protoreflect.Value{}, fmt.Errorf("%d: the contract has no room for it", n)
+				return protoreflect.Value{}, fmt.Errorf("%d: it does not fit into the contract", n)
 			}
 			return protoreflect.ValueOfUint32(uint32(n)), nil
 		},

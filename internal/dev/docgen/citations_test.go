@@ -14,6 +14,7 @@ var (
 	citedPage   = regexp.MustCompile(`[\w./-]*\w\.md\b`)
 	citedFact   = regexp.MustCompile(`\bK[1-9][0-9]?\b`)
 	definedFact = regexp.MustCompile(`<a id="(k[1-9][0-9]?)"></a>\*\*(K[1-9][0-9]?)\.`)
+	citedOther  = regexp.MustCompile(`(?i)\b(?:semantics|design|house|kernel[- ]notes?) (?:§|K?[0-9])[\d.]*`)
 	goComment   = regexp.MustCompile(`(?m)(?:^|\s)//.*$`)
 )
 
@@ -28,7 +29,7 @@ func facts(text string) map[string]bool {
 	return found
 }
 
-// strayCitations are the pages and facts that text cites and that do not exist. A page is cited by its path from the repository's
+// strayCitations are the pages and facts that text cites and that do not exist, among them sections of notes outside the repository. A page is cited by its path from the repository's
 // root, by one from the citing file's folder, or by its name alone.
 func strayCitations(text, folder string, pages, facts map[string]bool) []string {
 	var stray []string
@@ -37,6 +38,7 @@ func strayCitations(text, folder string, pages, facts map[string]bool) []string 
 			stray = append(stray, name)
 		}
 	}
+	stray = append(stray, citedOther.FindAllString(text, -1)...)
 	for _, k := range citedFact.FindAllString(text, -1) {
 		if !facts[k] {
 			stray = append(stray, k)
@@ -101,6 +103,8 @@ func TestStrayCitations(t *testing.T) {
 		"see two.md":                 "two.md",
 		"see docs/b/one.md":          "docs/b/one.md",
 		"as K2 and K40 say":          "K2 K40",
+		"as semantics §9.3 has it":   "semantics §9.3",
+		"see kernel notes K9":        "kernel notes K9",
 		"1K, K8s and AK47 are no K9": "",
 	} {
 		if got := strings.Join(strayCitations(text, "docs/a", pages, known), " "); got != want {

@@ -16,7 +16,7 @@ func deviceRules() []Rule {
 	return []Rule{
 		{"mtu", api.FindingWrong, "an MTU is smaller than what is sent", "frames dropped and copies refused as `mtu-exceeded`, and the devices' MTUs",
 			"long packets are lost, and short ones pass: connections open and then hang", mtu},
-		{"neighbour-mtu", api.FindingWrong, "the physical switch takes shorter frames than this one sends", "the longest frame that the neighbour tells by LLDP, against the switch's MTU",
+		{"neighbour-mtu", api.FindingWrong, "the physical switch takes shorter frames than this one sends", "the longest frame that the neighbour announces by LLDP, against the switch's MTU",
 			"long packets are lost beyond the uplink, where nothing counts them", neighbourMTU},
 		{"device-missing", api.FindingNote, "a port's or uplink's device is not there", "how long it has not been there", "the port does not exist for the switch until its device does", deviceMissing},
 		{"program-before", api.FindingWrong, "somebody else's program runs before the switch on a device", "the programs on the device (tcx, XDP), by the kernel's ids",

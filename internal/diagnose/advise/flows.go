@@ -11,8 +11,8 @@ import (
 
 func flowRules() []Rule {
 	return []Rule{
-		{"flow-room", api.FindingWrong, "flow tables are full", "packets that are in no flow record, and packets of flows that had no room in the agent's table",
-			"who talks to whom is told in part, or in many records of single packets; a scan or a flood of new flows does that, or a bound that is too low", flowRoom},
+		{"flow-room", api.FindingWrong, "flow tables are full", "packets that are in no flow record, and packets of flows that did not fit into the agent's table",
+			"who talks to whom is recorded in part, or in many records of single packets; a scan or a flood of new flows does that, or a bound that is too low", flowRoom},
 		{"flow-collector", api.FindingWrong, "a collector of flow records cannot be reached", "the state of the export to it, for 30 s and more",
 			"its records are lost after a short while; the other collectors get theirs", flowCollector},
 	}
@@ -37,14 +37,14 @@ func flowRoom(l *look) (found []api.Finding) {
 			signs = append(signs, fmt.Sprintf("%s in no flow record %s, most of them seen at %s", many(lost, "packet"), l.periodOfMany(), worst.Port))
 		}
 		if n := sw.Overflow.Packets; n > 0 {
-			signs = append(signs, fmt.Sprintf("%s of flows that had no room in the table of %d", many(n, "packet"), sw.MaxFlows))
+			signs = append(signs, fmt.Sprintf("%s of flows that did not fit into the table of %d", many(n, "packet"), sw.MaxFlows))
 		}
 		if len(signs) == 0 {
 			continue
 		}
 		f := api.Finding{Switch: sw.Switch, Sign: strings.Join(signs, "; ")}
 		if sw.MaxFlows < spec.MaxMaxFlows {
-			found = append(found, remedy(f, l.explain.FixSwitch(sw.Switch, "Make room for more flows, or find who begins so many.", fmt.Sprintf("ipfix: {maxFlows: %d}", min(2*sw.MaxFlows, spec.MaxMaxFlows)))))
+			found = append(found, remedy(f, l.explain.FixSwitch(sw.Switch, "Allow more flows, or find who begins so many.", fmt.Sprintf("ipfix: {maxFlows: %d}", min(2*sw.MaxFlows, spec.MaxMaxFlows)))))
 			continue
 		}
 		f.Change, f.Command = "Find who begins so many flows, or shorten the timeouts.", "heddle flows top --sort packets"

@@ -33,7 +33,7 @@ func flowCases() []ruleCase {
 	fits := metering(func(*api.FlowSwitch) {})
 	return []ruleCase{
 		{rule: "flow-room", provoke: metering(lose(1200)), near: fits, object: "switch lab", sign: "1,202 packets in no flow record since they were connected, most of them seen at b", fix: "maxFlows: 2000", level: api.FindingWrong},
-		{rule: "flow-room", provoke: metering(func(sw *api.FlowSwitch) { sw.Overflow.Packets = 5 }), near: fits, object: "switch lab", sign: "5 packets of flows that had no room in the table of 1000", fix: "maxFlows: 2000", level: api.FindingWrong},
+		{rule: "flow-room", provoke: metering(func(sw *api.FlowSwitch) { sw.Overflow.Packets = 5 }), near: fits, object: "switch lab", sign: "5 packets of flows that did not fit into the table of 1000", fix: "maxFlows: 2000", level: api.FindingWrong},
 		{rule: "flow-room", provoke: metering(func(sw *api.FlowSwitch) { sw.Overflow.Packets, sw.MaxFlows = 5, 4_000_000 }), near: fits, object: "switch lab", sign: "5 packets", fix: "heddle flows top", level: api.FindingWrong},
 		{rule: "flow-collector", provoke: func(r *rig) { metering(away(r, time.Minute))(r) }, near: func(r *rig) { metering(away(r, 29*time.Second))(r) }, object: "switch lab",
 			sign: "collector 192.0.2.9:4739 is resolving for 1m0s: no such host; 3 records lost", fix: "heddle flows status", level: api.FindingWrong},

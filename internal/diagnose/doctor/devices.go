@@ -101,7 +101,7 @@ func offloads(f Facts) []Finding {
 				Remedy: fmt.Sprintf("ethtool -K %s rx-gro-hw off, if guests see large packets lost", u.Name)})
 		}
 		if u.Features["rx-vlan-filter"] && u.uplink && !u.Promiscuous {
-			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s: device %s drops frames of VLANs it was not told about (rx-vlan-filter), and is not promiscuous", u.label, u.Name),
+			found = append(found, Finding{Level: Wrong, Text: fmt.Sprintf("%s: device %s drops frames of VLANs it does not know (rx-vlan-filter), and is not promiscuous", u.label, u.Name),
 				Remedy: fmt.Sprintf("ethtool -K %s rx-vlan-filter off; or let the agent run, which makes it promiscuous", u.Name)})
 		}
 	}

@@ -118,7 +118,7 @@ func guestLinkControl() Reason {
 
 // tableFull is the one decided when a source is about to be learned and the host has no room for it.
 func tableFull() Reason {
-	return Reason{abi.ReasonMACTableFull, Frame, "The host's table of learned addresses has no more room for this port: the ports' limits add up to more than it holds, and the port has its fair share of it.",
+	return Reason{abi.ReasonMACTableFull, Frame, "The host's table of learned addresses is full for this port: the ports' limits add up to more than it holds, and the port has its fair share of it.",
 		"host.macTable, security.macLearning.limit", "Set a larger `host: {macTable: …}` and restart the agent, or lower `limit` on port groups whose guests need fewer addresses.", "heddle mac list --learned", []string{"S15"}}
 }
 
@@ -130,7 +130,7 @@ func guards() []Reason {
 			"security.addressGuard.enabled", list, apply, []string{"S86", "S108", "D32"}},
 		{abi.ReasonARPSenderNotAllowed, Frame, "The guest sent ARP in the name of an address that is not one of its port's, or ARP that can't be read.",
 			"security.addressGuard.enabled", list, apply, []string{"S108", "D32"}},
-		{abi.ReasonNDTargetNotAllowed, Frame, "The guest told its IPv6 neighbours that it has an address that is not one of its port's, or hides what it tells them.",
+		{abi.ReasonNDTargetNotAllowed, Frame, "The guest announced to its IPv6 neighbours an address that is not one of its port's, or hides what it tells them.",
 			"security.addressGuard.enabled", list, apply, []string{"S108", "D32"}},
 		{abi.ReasonGuestDHCPServer, Frame, "The guest answered DHCP or DHCPv6 as a server does, and may not.",
 			"security.dhcpServer", "Set `security: {dhcpServer: accept}` on the port group of the network's DHCP servers.", apply, []string{"S87", "D32"}},

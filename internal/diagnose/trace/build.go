@@ -53,7 +53,7 @@ func (p *packet) bytes() ([]byte, error) {
 		want = minFrame
 	}
 	if p.fields.Length > 0 && want < head+len(shortest.bytes) {
-		return nil, fmt.Errorf("a frame of %d bytes has no room for its headers: they take %d", want, head+len(shortest.bytes))
+		return nil, fmt.Errorf("a frame of %d bytes is too short for its headers: they take %d", want, head+len(shortest.bytes))
 	}
 	body := shortest
 	if p.fields.Length > 0 {

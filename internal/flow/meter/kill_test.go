@@ -218,7 +218,7 @@ func TestKillsAtAnyInstantLoseAndDoubleNothing(t *testing.T) {
 		}
 		if said.Len() > 0 {
 			for line := range bytes.Lines(said.Bytes()) {
-				if !bytes.Contains(line, []byte("no room in the flow table")) {
+				if !bytes.Contains(line, []byte("does not fit into the flow table")) {
 					t.Fatalf("the agent said: %s", line)
 				}
 			}

@@ -257,7 +257,7 @@ func (t *table) room() (int, error) {
 // refuse logs once why flows get no entry.
 func (t *table) refuse(err error) {
 	if t.refused == nil || t.refused.Error() != err.Error() {
-		t.log.Warn("a new flow has no room in the flow table: it is exported at every drain, as flows without resources; "+
+		t.log.Warn("a new flow does not fit into the flow table: it is exported at every drain, as flows without resources; "+
 			"raise maxFlows, or shorten the timeouts", "why", err, "flows", t.live)
 	}
 	t.refused = err

@@ -179,7 +179,7 @@ func (s *scene) failover(ctx context.Context) (event.Event, error) {
 	defer cancel()
 	e, err := s.told(ctx, func(e event.Event) bool { return e.Kind == event.Failover && e.Ports == s.ports })
 	if err != nil {
-		return e, errors.Join(fmt.Errorf("the agent told of no failover of %d ports within %v", s.ports, answerTime), err)
+		return e, errors.Join(fmt.Errorf("the agent reported no failover of %d ports within %v", s.ports, answerTime), err)
 	}
 	return e, nil
 }
@@ -199,5 +199,5 @@ func (s *scene) told(ctx context.Context, is func(event.Event) bool) (found even
 	if errors.Is(err, errSeen) {
 		return found, nil
 	}
-	return found, errors.Join(errors.New("the agent told nothing of it"), err)
+	return found, errors.Join(errors.New("the agent did not report it"), err)
 }
