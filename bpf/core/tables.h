@@ -138,7 +138,7 @@ struct vlan_set {
 	u64 bits[64];
 };
 
-/* Choice for each value of an 8-bit hash, a slot where it is a LAG's; 0 = none usable. */
+/* The choice for each value of an 8-bit hash; a slot if the table is a LAG's; 0 = none usable. */
 struct team {
 	u16 uplink[256];
 };

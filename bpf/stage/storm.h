@@ -41,7 +41,7 @@ INLINE u64 storm_cost(struct frame *f)
 	return size ? f->bare / size + 1 : 1;
 }
 
-/* May the frame go to many? Then it has been paid for. */
+/* May the frame be flooded? If so, it has been charged to the budget. */
 NOINLINE u32 storm_allows(struct frame *f)
 {
 	u32 class = f->class, now = f->now;

@@ -35,7 +35,8 @@ func (t *attaching) attach(budget time.Duration) {
 	waited := t.kernel.Unattached()
 	left, err := t.kernel.Attach(budget)
 	defer func() { t.attached(waited) }()
-	// A thousand that fail, a few each turn, are a complaint a second; "heddle port show" has each one's reason.
+	// Log one summary of the failed ports: a thousand that fail, a few each turn, would be a complaint a second.
+	// "heddle port show" has the reason of each.
 	if err != nil && time.Since(t.complained) >= sweepEvery {
 		t.complained = time.Now()
 		t.complain("attach to the devices", err)

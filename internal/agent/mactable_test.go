@@ -17,8 +17,8 @@ ports:
 - {name: b, switch: lab, portGroup: web, device: pb}
 `
 
-// A table that the kernel does not have yet is told as such, and no smaller one is recommended beside it; the copies of the plan that advice
-// and traces work with know the size.
+// A table that the kernel does not have yet is reported as such, and no smaller one is recommended; the copies of the
+// plan that advise and trace use know the size.
 func TestWarningsOfTheMACTable(t *testing.T) {
 	r := newRig(t, fmt.Sprintf(fourLearners, 4096))
 	for _, c := range []struct {

@@ -125,7 +125,7 @@ func traceOn(h *trace.Host, s *dataplane.Snapshot, q diagnose.Request) (r *diagn
 	return trace.Run(h, q)
 }
 
-// dryKernel gives what a dry run records the form that a trace compares.
+// dryKernel converts the records of a dry run into the form that a trace compares.
 type dryKernel struct{ run *dataplane.DryRun }
 
 func (k dryKernel) Frame(at plan.PortID, frame []byte) (trace.Outcome, error) {

@@ -11,7 +11,7 @@ import (
 	"heddle/internal/spec"
 )
 
-// guardList is where the addresses are that a port's owner may use; ports with the same share them.
+// guardList is where the addresses that a port's owner may use are in the table; ports with equal lists share them.
 type guardList struct {
 	first      uint32
 	ipv4, ipv6 uint16

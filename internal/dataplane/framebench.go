@@ -143,7 +143,7 @@ func (b *FrameBench) Learn(entries []observe.MACEntry) error {
 type BenchFrame struct {
 	From     plan.PortID
 	Dst, Src plan.MAC
-	// Flow distinguishes IPv4 frames, where GivenFlows are asked for.
+	// Flow makes IPv4 frames belong to different flows, where GivenFlows are asked for.
 	Flow uint32
 }
 

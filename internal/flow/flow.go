@@ -118,10 +118,10 @@ type Loss struct {
 	Flows uint64
 }
 
-// Batch is a part of what was counted between two drains. Within a batch no key comes twice. Batches are numbered from 1 in the order in
-// which they are drained, also across agents; one that was drained and not yet confirmed comes again with the same number and the same
-// content (and perhaps in other parts), so that who keeps for each flow the number that was added last adds nothing twice. It is lent: what is
-// to stay has to be copied.
+// Batch is a part of what was counted between two drains. Within a batch no key comes twice. Batches are numbered
+// from 1 in the order in which they are drained, also across agents. A batch that was drained and not yet confirmed
+// comes again with the same number and the same content (and perhaps in other parts). So a receiver that stores with
+// each flow the number that it added last adds nothing twice. The batch is lent: copy what must be kept.
 type Batch struct {
 	Number uint64
 	Keys   []Key

@@ -22,8 +22,8 @@ type process struct {
 	done chan struct{} // closed when it has ended
 }
 
-// AgentNice is the priority of agents, as the unit of the package gives it: guests that keep all CPUs busy do not put off what an operator
-// or a failed link asks for.
+// AgentNice is the priority of agents, the same as in the package's unit: guests that keep all CPUs busy must not
+// delay the agent's reaction to an operator or a failed link.
 const AgentNice = -10
 
 // start runs the heddle program in a namespace, in a session of its own: neither the terminal's Ctrl-C nor its closing

@@ -6,7 +6,7 @@ import (
 	"heddle/internal/plan"
 )
 
-// Sent says when a port of the switch last sent with a source (S91).
+// Sent is when a port of the switch last sent with a source (S91).
 type Sent struct {
 	Switch string
 	Segment

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// IPFIX says how the flows of a switch are timed, kept and exported. What is metered is for the monitoring policy to say; a field
-// that is left out has its default.
+// IPFIX is how the flows of a switch are timed, kept and exported. The monitoring policy decides what is metered. A
+// field that is left out has its default.
 type IPFIX struct {
 	// Collectors get the flow records, each all of them; at most 8. Without any the flows are there to look at on the host.
 	Collectors []Collector `yaml:"collectors,omitempty" json:"collectors,omitzero"`

@@ -91,11 +91,10 @@ func SamePorts(a, b []Port) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// behind is the configuration of a file that begins with head and ends with s. ok is false where that cannot be told from the two
-// apart.
-//
-// A block mapping that is complete by itself goes on with the next key at its column, whatever that key holds; and whatever it holds
-// is read alike in both places, as long as it has no aliases and no directives are in force.
+// behind is the configuration of a file that begins with head and ends with s. ok is false if it cannot be derived
+// from the two parts alone. This relies on a property of YAML: a complete block mapping goes on with the next key at
+// its column, whatever that key holds; and the key's content is read alike in both places, as long as it has no
+// aliases and no directives are active.
 func (s *section) behind(filename string, head []byte) (cfg *Config, ok bool) {
 	dec := yaml.NewDecoder(bytes.NewReader(head))
 	var doc yaml.Node
@@ -137,7 +136,7 @@ func isPlain(text []byte, doc *yaml.Node) bool {
 	return !bytes.ContainsAny(text, "\r\u0085\u2028\u2029\ufeff") // other ends of lines, and a mark of the encoding
 }
 
-// cut is what stands before the section in a file that ends with it.
+// cut is the part of a file before the section that the file ends with.
 func (s *section) cut(data []byte) (head []byte, ok bool) {
 	n := len(data) - s.length
 	if n < 1 || data[n-1] != '\n' || sha256.Sum256(data[n:]) != s.digest {

@@ -106,7 +106,7 @@ func (m *FlowModel) Batch(w io.Writer) error { return m.batch(w, len(m.rows), m.
 // JSON writes the view as one line.
 func (m *FlowModel) JSON(w io.Writer) error { return json.NewEncoder(w).Encode(m.last) }
 
-// ReadFlows waits for what passed in the next interval, sorted so.
+// ReadFlows waits for the flows of the next interval, in the given order.
 type ReadFlows func(ctx context.Context, sort string) (api.FlowTop, error)
 
 // RunFlows shows flows as Show does.

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Action is what a key asks of the one that runs the view, beyond changing it.
+// Action is what a key requests of the program around the view.
 type Action int
 
 // The actions.

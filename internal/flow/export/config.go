@@ -50,7 +50,7 @@ type Config struct {
 	TLS map[Collector]TLS
 	// Lost is what collectors were not sent before, by an exporter that has ended: the count goes on.
 	Lost map[Collector]Loss
-	// Counted is since when that was counted; of a collector that is not there, since now.
+	// Counted is the start of these counts; of a collector that is new, now.
 	Counted map[Collector]Span
 	// TemplateEvery and TemplateMessages: templates and options are sent again after this time, or after this many
 	// messages (S70). 60 s; 0 messages: by time alone.

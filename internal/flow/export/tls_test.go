@@ -52,7 +52,8 @@ func (r *rig) awaitTold(c *streamCollector, n uint64) {
 	}
 }
 
-// The server is always verified, a client where it is asked for; what is wrong is said in words, with what to do. Nothing is lost meanwhile.
+// The server is always verified, a client if required. Errors are reported in words, with what to do. Nothing is lost
+// meanwhile.
 func TestTLSWhatIsWrongWithCertificatesIsSaid(t *testing.T) {
 	a, stranger := certs.New(t, "site"), certs.New(t, "stranger")
 	at := own(4770)

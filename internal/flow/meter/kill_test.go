@@ -169,7 +169,7 @@ func (t told) perKey() map[flow.Key]uint64 {
 	return sum
 }
 
-// readJournal reads a file of records; what its writer was killed at ends it.
+// readJournal reads a file of records, up to the record that its writer was killed at.
 func readJournal(t *testing.T, name string, to told) (records int) {
 	data, err := os.ReadFile(name)
 	if err != nil {

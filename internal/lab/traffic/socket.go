@@ -64,7 +64,7 @@ func open(family, kind, proto int, wake time.Duration) (int, error) {
 // again reports whether a system call must simply be repeated.
 func again(err error) bool { return err == unix.EAGAIN || err == unix.EINTR }
 
-// connect connects a blocking socket, waiting for an answer as long as one may be late.
+// connect connects a blocking socket, and waits for the answer as long as one may take.
 func connect(h *halt, fd int, to unix.Sockaddr) error {
 	// The time is read only when the first attempt has to wait: this runs once per transaction in crr.
 	var deadline time.Time

@@ -78,7 +78,8 @@ func TestCaptureIsWhatTcpdumpInTheGuestsSees(t *testing.T) {
 	checkDissection(t, drops)
 }
 
-// lastFrame is what guest vmN sends last, after all else and by the same ways, as text; tag is what a trunk puts in.
+// lastFrame is the text that guest vmN sends last, by the same ways as everything before; tag is what a trunk puts
+// in.
 func lastFrame(n byte, tag string) string {
 	return fmt.Sprintf("ffffffffffff 02000000 0c0%c %s 88b5 ffff", n, tag)
 }

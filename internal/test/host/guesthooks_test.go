@@ -196,8 +196,9 @@ func TestS99_ProxmoxMovesAVM(t *testing.T) {
 	if v := p.port("9007/net0"); v.Wait != nil {
 		t.Errorf("a guest that starts waits: %+v", v)
 	}
-	// 9006 goes to another node: its configuration and its tap do, and no hook runs for it. 9007's tap is missing, and its configuration
-	// is here: it stays, as do the ports of 9005, which has a tap and no configuration here.
+	// 9006 goes to another node: its configuration and its tap go, and no hook runs for it. The tap of 9007 is
+	// missing, but its configuration is here: its ports stay. So do the ports of 9005, which has a tap and no
+	// configuration here.
 	if err := os.Remove(filepath.Join(strings.TrimPrefix(p.env[0], "HEDDLE_PVE_DIR="), "qemu-server/9006.conf")); err != nil {
 		t.Fatal(err)
 	}

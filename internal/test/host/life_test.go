@@ -400,7 +400,7 @@ func TestTwoAgentsDoNotShareAState(t *testing.T) {
 	}
 }
 
-// A file that was cut off takes nothing away; who means it says so.
+// An empty file removes nothing, unless the operator confirms it.
 func TestAnEmptyConfigurationIsAppliedOnlyWhenMeant(t *testing.T) {
 	h := newHost(t)
 	file := h.file("heddle.yaml", twoGuests)

@@ -246,7 +246,7 @@ func (r *flowRig) outage() {
 	r.awaitAll("when the collector is back")
 }
 
-// flood has more flows come between two drains than there is room for.
+// flood makes more flows come between two drains than the tables can hold.
 func (r *flowRig) flood() {
 	r.meter(true)
 	r.send(10000, 10000)

@@ -16,8 +16,8 @@ import (
 	"heddle/internal/test/testkit/cable"
 )
 
-// acrossConfig has a port that a cable can lead to, and guests, on a switch with an uplink. The reflection check would keep most frames
-// of such a loop from going round.
+// acrossConfig is a switch with an uplink, guests, and a port for a cable. The reflection check would keep most
+// frames of such a loop from going round.
 const acrossConfig = `
 switches:
 - name: lab

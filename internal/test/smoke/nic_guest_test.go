@@ -245,8 +245,8 @@ func TestNIC_QueuesKeepFlowsInOrderAndSpreadThem(t *testing.T) {
 	t.Errorf("flows went astray in each of %d attempts", attempts)
 }
 
-// sendFromAllCPUs sends each flow from a CPU of its own choice. The drivers of such cards have the CPU that a frame is on decide by
-// which queue it leaves (XPS), as they do without a switch.
+// sendFromAllCPUs sends each flow from a CPU that it chooses. With the drivers of such cards a frame's CPU decides by
+// which queue it leaves (XPS), as without a switch.
 func sendFromAllCPUs(t *testing.T, owner *queues, base uint16) {
 	t.Helper()
 	runtime.LockOSThread()

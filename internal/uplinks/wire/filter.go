@@ -18,9 +18,10 @@ const maxProgram = 4096
 // errLong is a filter with too many sources or groups.
 var errLong = errors.New("the socket's filter is too long")
 
-// filter is the program of a socket that receives what l says on the device. (A kernel that finds the socket of an EtherType has taken the
-// tag off already and forgotten it: what is left of a tag is the frame's kind, "for another host", the VLAN's device, and the mark that the
-// switch's program gives to frames that are no neighbour's.)
+// filter is the program of a socket that receives what l describes on the device. When the kernel looks for the
+// socket of an EtherType, it has already removed a VLAN tag. What still shows that there was one: the frame's kind
+// ("for another host"), the VLAN's device, and the mark that the switch program gives to frames that are not a
+// neighbour's.
 func (l Listen) filter(ifindex uint32) ([]bpf.Instruction, error) {
 	p := l.origin(ifindex)
 	p = append(p, l.bytes()...)

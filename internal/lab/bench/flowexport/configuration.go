@@ -46,7 +46,7 @@ func selectable() []configuration {
 	return append(metered4(), configuration{again, false}, configuration{again, true})
 }
 
-// ConfigurationNames are the names of configurations that can be asked for.
+// ConfigurationNames are the names of the configurations that can be chosen.
 func ConfigurationNames() []string {
 	var names []string
 	for _, c := range selectable() {

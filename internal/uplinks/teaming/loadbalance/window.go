@@ -14,9 +14,9 @@ type Window[K comparable] struct {
 	last map[K]Bytes
 }
 
-// Next ends the window that the last call began and begins the next. What was not counted before, or was set back, is left out. ok is
-// false at first, and when the window was less than half or more than twice as long as it should be: its mean would be about
-// something else.
+// Next ends the window that the last call began and begins the next. Counters that did not exist before, or were
+// reset, are left out. ok is false at first, and if the window was less than half or more than twice as long as
+// intended: its mean would not be comparable.
 func (w *Window[K]) Next(now time.Time, counted map[K]Bytes, length time.Duration) (rates map[K]Rate, ok bool) {
 	took, last := now.Sub(w.at), w.last
 	w.at, w.last = now, counted

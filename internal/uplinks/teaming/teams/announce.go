@@ -104,8 +104,8 @@ func (r *Round) uplink(p Subject, mac plan.MAC) *plan.Uplink {
 	return nil
 }
 
-// queries ask the port's owner which groups it receives: the answers leave by the new uplink, and what counts receivers there
-// learns the way.
+// queries ask the port's owner which groups it receives: the answers leave by the new uplink, and switches that snoop
+// multicast learn the new way.
 func (r *Round) queries(p Subject) []announce.Announcement {
 	use := r.now.Of(p.Port.ID)
 	if !use.Up || len(use.Using) == 0 {
