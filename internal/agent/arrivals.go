@@ -164,8 +164,8 @@ func (wt *waiting) succeedAll() {
 	}
 }
 
-// succeed gives the port that a guest has moved to the name of the one that it has left. That one is kept under another, silent, until its
-// QEMU ends: its guest may come back.
+// succeed renames two ports after a migration: the guest's new port gets the name of its old port. The old port is
+// kept under another name, silent, until its QEMU ends, because the guest may come back.
 func (wt *waiting) succeed(w state.Wait) error {
 	port := plan.PortID{Switch: w.ID.Switch, Name: w.InPlaceOf}
 	left := plan.PortID{Switch: w.ID.Switch, Name: w.InPlaceOf + state.LeftName}

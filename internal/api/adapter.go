@@ -32,7 +32,7 @@ func (a *adapter) register(s *connect.Server) {
 	agentv1connect.RegisterConfigServiceHandler(s, a)
 }
 
-// none is what a call asks with or answers that has nothing to say.
+// none is the empty request or answer of a call.
 type none struct{}
 
 // answer calls f with a request, and writes what it answers.

@@ -95,7 +95,8 @@ func TestTablesAreReadWhereFlowsMayHaveNoPlace(t *testing.T) {
 	}
 }
 
-// Cells of a round that looks like one to come are free before it comes: its flows find places, however few they are.
+// Cells of an earlier round that look like cells of a coming round are free before it begins: its flows find places,
+// however few there are.
 func TestCellsAreClearedBeforeTheirRoundComesAgain(t *testing.T) {
 	const alike = 1 << 11 // rounds
 	r := newFlowRig(t, 1)

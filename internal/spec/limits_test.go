@@ -47,7 +47,7 @@ func TestWithPorts_TheLastPlaceOfAHostIsTaken(t *testing.T) {
 	}
 	more := []Port{{Name: "a", Switch: "s0", PortGroup: "g"}, {Name: "b", Switch: "s0", PortGroup: "g"}}
 	merged, faults := WithPorts(cfg, more)
-	if len(merged.Ports) != MaxMembers-1 || len(faults) != 1 || !strings.Contains(faults.Error(), "room for 2047") {
+	if len(merged.Ports) != MaxMembers-1 || len(faults) != 1 || !strings.Contains(faults.Error(), "at most 2047") {
 		t.Errorf("%d ports, faults: %v", len(merged.Ports), faults)
 	}
 }

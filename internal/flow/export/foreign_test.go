@@ -164,7 +164,8 @@ func TestMessagesKeepToThePathMTU(t *testing.T) {
 	w.r.send(many(100)...)
 	got, largest := len(w.c.await(100)), 0
 	for i, m := range w.c.messages {
-		// The first templates were sent before anybody knew: of two messages, the host itself may have divided the second.
+		// The first templates were sent before the path's MTU was known: of two messages, the host itself may have
+		// fragmented the second.
 		if r := w.c.results[i]; r.Header.Sequence > 0 || r.Records > 0 {
 			largest = max(largest, len(m.bytes)+28)
 		}

@@ -73,8 +73,8 @@ func (t *table) aheadOfExamining(found []int32, partners *[groupEntries]uint32) 
 	return read
 }
 
-// aheadOfRemoval reads where the entries of records that ended are in the index, and notes the hashes of both entries of each: at most portion/2
-// records.
+// aheadOfRemoval prefetches the index positions of the entries whose records ended, and stores the hashes of both
+// entries of each record: at most portion/2 records.
 func (t *table) aheadOfRemoval(items []expired, hashes *[portion]uint32) (read uint64) {
 	for k, x := range items {
 		if !x.end {

@@ -22,7 +22,7 @@ func TestCodecMeasuresEveryShapeAndWork(t *testing.T) {
 			t.Errorf("%v allocates %v times per record", r.Get("shape"), a)
 		}
 	}
-	// Semantics §9.3.
+	// The fields of the vds shape (docs/reference/ipfix.md).
 	if lengths["vds IPv4"] != 72 || lengths["vds IPv6"] != 96 {
 		t.Errorf("records of the vds shape have %v and %v bytes, want 72 and 96", lengths["vds IPv4"], lengths["vds IPv6"])
 	}

@@ -189,8 +189,8 @@ func readAll(m *ebpf.Map) ([]byte, error) {
 	return b, err
 }
 
-// The file that is in force is applied again, by command and by SIGHUP: nothing is written into the kernel, and nothing is said to
-// have changed.
+// The active file is applied again, by command and by SIGHUP: nothing is written into the kernel, and no change is
+// reported.
 func TestTheSameFileAgainWritesNothing(t *testing.T) {
 	h, file, _, _ := twoVMs(t)
 	h.must("port", "connect", "c", "--port-group", "web")

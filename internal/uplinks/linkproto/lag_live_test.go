@@ -65,8 +65,8 @@ func pings(t *testing.T, a *host, n int) func() int {
 // attempts bounds how often a measurement is made while the machine loses frames by itself.
 const attempts = 5
 
-// lossless sends n pings from a to b, does something meanwhile, and says that all were answered. The kernel's backlog is
-// shared by everything on the machine: where that dropped frames meanwhile, losses say nothing and it is done again.
+// lossless sends n pings from a to b, runs f meanwhile, and fails unless all were answered. Everything on the machine
+// shares the kernel's backlog queue: if that dropped frames meanwhile, losses mean nothing and the test is repeated.
 func lossless(t *testing.T, a *host, n int, what string, meanwhile func()) {
 	t.Helper()
 	for range attempts {

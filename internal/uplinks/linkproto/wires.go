@@ -142,7 +142,8 @@ func (w *wires) close() error {
 	return err
 }
 
-// read passes frames on until the socket is closed. A device that is set down says so once and its socket goes on when it is up again.
+// read passes frames on until the socket is closed. When a device is set down, reading fails once; the socket works
+// again when the device is up.
 func (w *wires) read(ifindex uint32, r *reader) {
 	began, n, told := time.Now(), 0, false
 	for {

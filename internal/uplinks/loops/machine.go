@@ -153,7 +153,8 @@ func (m *Machine) Why(port plan.PortID) string {
 	return ""
 }
 
-// Signed takes in a sign. One that was shown before and meant nothing is answered after a pause.
+// Signed processes a sign of a loop. A sign that was seen before and turned out to be none starts probes only after a
+// pause.
 func (m *Machine) Signed(s Sign, now time.Time) {
 	a := m.signs[s]
 	if a == nil || now.Sub(a.last) >= forgetAfter {
