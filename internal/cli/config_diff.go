@@ -24,14 +24,14 @@ func newConfigDiff(d Deps, t *target) *cobra.Command {
 	o := &output{}
 	running := false
 	c := &cobra.Command{
-		Use: "diff [FILE|NUMBER [NUMBER]]", Short: "Compare the applied configuration with a file or an earlier version",
-		Long: "Compare two configurations field by field. Lines with +, - and ~ are what the second has more, has less and has\n" +
-			"changed. The exit status is 1 when they differ, so that a script can look for drift.\n\n" +
-			"  heddle config diff            the applied configuration → the file that it came from, as it is now\n" +
-			"  heddle config diff FILE       the applied configuration → FILE\n" +
-			"  heddle config diff 3          version 3 of the history → the applied configuration\n" +
+		Use: "diff [FILE|NUMBER [NUMBER]]", Short: "Compare the applied configuration with a file or a version",
+		Long: "Compare two configurations field by field. Lines with +, - and ~ show what the second one adds, lacks and changes. " +
+			"The exit status is 1 when they differ, so that a script can look for drift.\n\n" +
+			"  heddle config diff            applied configuration → its file as it is now\n" +
+			"  heddle config diff FILE       applied configuration → FILE\n" +
+			"  heddle config diff 3          version 3 of the history → applied configuration\n" +
 			"  heddle config diff 3 4        version 3 → version 4\n" +
-			"  heddle config diff --running  the applied configuration → the same with what commands changed",
+			"  heddle config diff --running  applied configuration → with commands' changes",
 		Example: "  heddle config diff\n  heddle config diff new.yaml\n  heddle config diff 3 4",
 		Args:    atMost("FILE|NUMBER", "NUMBER"),
 		ValidArgsFunction: func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
