@@ -208,9 +208,11 @@ func TestFileCountsWhenEditedAndTheLastApplyOtherwise(t *testing.T) {
 	}{
 		{"restart", base, 300}, {"restart without a file", "", 300}, {"edited", strings.ReplaceAll(base, "100", "400"), 400}, {"same again", strings.ReplaceAll(base, "100", "400"), 400},
 	} {
-		if err := r.restart(c.config); err != nil || vlan() != c.want {
-			t.Errorf("%s: VLAN %d, want %d (%v)", c.what, vlan(), c.want, err)
-		}
+		t.Run(c.what, func(t *testing.T) {
+			if err := r.restart(c.config); err != nil || vlan() != c.want {
+				t.Errorf("%s: VLAN %d, want %d (%v)", c.what, vlan(), c.want, err)
+			}
+		})
 	}
 }
 

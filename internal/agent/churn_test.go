@@ -107,21 +107,23 @@ func TestARebootBringsPortsBackAsTheirDevicesAppear(t *testing.T) {
 		t.Fatalf("before any device is there: %+v, done %v", r.state, r.dev.changes)
 	}
 	for i, step := range []struct{ device, mac, port string }{{"pc", "02:00:00:00:00:0c", "c"}, {"pb", "02:00:00:00:00:0b", "b"}, {"pa", "02:00:00:00:00:0a", "a"}} {
-		if i == 1 { // somebody else's device has the index that pc had
-			r.dev.byName["other"] = &hostdev.Device{Index: oldIndex, Name: "other", Kind: hostdev.Veth}
-		}
-		if i == 1 && r.dev.next < oldIndex {
-			r.dev.next = oldIndex
-		}
-		r.dev.veth(step.device, step.mac)
-		r.settler.settle()
-		at := r.kernel.last().Attachments
-		if len(at) != i+1 || at[id(step.port)].Ifindex != r.dev.byName[step.device].Index {
-			t.Errorf("with %s: attachments %+v", step.device, at)
-		}
-		if got := planned(r.ports.plan, step.port).Number; got != numbers[step.port] {
-			t.Errorf("port %s had number %d, has %d", step.port, numbers[step.port], got)
-		}
+		t.Run(step.device, func(t *testing.T) {
+			if i == 1 { // somebody else's device has the index that pc had
+				r.dev.byName["other"] = &hostdev.Device{Index: oldIndex, Name: "other", Kind: hostdev.Veth}
+			}
+			if i == 1 && r.dev.next < oldIndex {
+				r.dev.next = oldIndex
+			}
+			r.dev.veth(step.device, step.mac)
+			r.settler.settle()
+			at := r.kernel.last().Attachments
+			if len(at) != i+1 || at[id(step.port)].Ifindex != r.dev.byName[step.device].Index {
+				t.Errorf("with %s: attachments %+v", step.device, at)
+			}
+			if got := planned(r.ports.plan, step.port).Number; got != numbers[step.port] {
+				t.Errorf("port %s had number %d, has %d", step.port, numbers[step.port], got)
+			}
+		})
 	}
 	want := []string{"ipv6 pc false", "up pc true", "ipv6 pb false", "up pb true", "ipv6 pa false", "up pa true"}
 	if !slices.Equal(r.dev.changes, want) {

@@ -149,9 +149,11 @@ func TestEffectsAreSaidInTheUsersWords(t *testing.T) {
 			[]string{"port a of port group lab/other moves from port group web", "port a of port group lab/other changes vlan access 100 → access 200"}},
 		{"a port goes", strings.Join(strings.Split(base, "\n")[:len(strings.Split(base, "\n"))-2], "\n"), []string{"port b of port group lab/web is disconnected"}},
 	} {
-		if got := dry(c.file); !slices.Equal(got, c.want) {
-			t.Errorf("%s:\n%s\nwant\n%s", c.what, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
-		}
+		t.Run(c.what, func(t *testing.T) {
+			if got := dry(c.file); !slices.Equal(got, c.want) {
+				t.Errorf("%s:\n%s\nwant\n%s", c.what, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+			}
+		})
 	}
 	if len(r.kernel.applied) != plans {
 		t.Error("a dry run put a plan into force")

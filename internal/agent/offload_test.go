@@ -76,9 +76,11 @@ func TestMembersOfABondOrBridgeAreRefused(t *testing.T) {
 		t.Errorf("taken all the same: %+v, %v", r.kernel.last().Attachments, r.dev.changes)
 	}
 	for name, want := range map[string]string{"u1": "member of bond bond0: use bond0 as the uplink's device", "a": "in bridge br0: take it out (ip link set pa nomaster)"} {
-		if got := r.effect.problems[id(name)]; !strings.Contains(got, want) {
-			t.Errorf("%s: %q does not say %q", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := r.effect.problems[id(name)]; !strings.Contains(got, want) {
+				t.Errorf("%s: %q does not say %q", name, got, want)
+			}
+		})
 	}
 	nic.Master, pa.Master = hostdev.Master{Name: "blue", Driver: "vrf"}, hostdev.Master{}
 	r.settler.settle()

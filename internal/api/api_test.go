@@ -251,14 +251,16 @@ func TestMalformedRequestsAreRefused(t *testing.T) {
 		{"json", "{"}, {"json", `{"port": 7}`}, {"json", `{"colour": "blue"}`}, {"json", strings.Repeat("[", 100000)},
 		{"proto", "\xff"}, {"proto", "\x0a\x05a"}, {"proto", "\x08\x07"}, {"proto", "\x9a\x06\x01x"},
 	} {
-		resp, err := plain(socket).Post("http://agent/heddle.agent.v1.PortService/BlockPort", "application/"+q.kind, strings.NewReader(q.body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if resp.StatusCode != http.StatusBadRequest {
-			t.Errorf("%s %.20q: %s", q.kind, q.body, resp.Status)
-		}
+		t.Run(q.kind, func(t *testing.T) {
+			resp, err := plain(socket).Post("http://agent/heddle.agent.v1.PortService/BlockPort", "application/"+q.kind, strings.NewReader(q.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != http.StatusBadRequest {
+				t.Errorf("%s %.20q: %s", q.kind, q.body, resp.Status)
+			}
+		})
 	}
 }
 

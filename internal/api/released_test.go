@@ -101,8 +101,10 @@ func TestAReleasedAgentIsUnderstood(t *testing.T) {
 		"trial": second(c.Trial(ctx)), "host ports": second(c.HostPorts(ctx)), "flows": second(c.Flows(ctx, FlowQuery{})), "stop": c.Stop(ctx),
 		"events": c.Events(ctx, Follow{}, func(Events) error { return nil }),
 	} {
-		if err != nil && !errors.Is(err, io.EOF) {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err != nil && !errors.Is(err, io.EOF) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 }

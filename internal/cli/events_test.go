@@ -44,9 +44,11 @@ func TestEvents_WrongInputIsRefused(t *testing.T) {
 		"events -o xml":           `output format "xml"`,
 		"events now":              "",
 	} {
-		if _, errs, status := c.run(strings.Fields(args)...); status != ExitUsage || !strings.Contains(errs, want) {
-			t.Errorf("%s: status %d, %s", args, status, errs)
-		}
+		t.Run(args, func(t *testing.T) {
+			if _, errs, status := c.run(strings.Fields(args)...); status != ExitUsage || !strings.Contains(errs, want) {
+				t.Errorf("%s: status %d, %s", args, status, errs)
+			}
+		})
 	}
 	c.dir = t.TempDir()
 	if _, errs, status := c.run("events"); status != ExitFailure || !strings.Contains(errs, "no agent is running") {

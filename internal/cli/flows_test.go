@@ -113,10 +113,12 @@ func TestFlowsListShowsTheEndsOfEveryKindOfFlow(t *testing.T) {
 	}
 	for text, list := range map[string]api.FlowList{"nothing is metered": {Note: "nothing is metered: do this"}, "none of the 5 flows matches": {Kept: 5, Metered: true},
 		"one packet in 10 is metered (samplingRate: 9)": {Kept: 5, Metered: true, SamplingRate: 9}} {
-		s.flows.list = list
-		if out := c.must("flows", "list"); !strings.Contains(out, text) {
-			t.Errorf("no %q in %s", text, out)
-		}
+		t.Run(text, func(t *testing.T) {
+			s.flows.list = list
+			if out := c.must("flows", "list"); !strings.Contains(out, text) {
+				t.Errorf("no %q in %s", text, out)
+			}
+		})
 	}
 }
 

@@ -85,12 +85,14 @@ func TestNoControlCharacterReachesATerminal(t *testing.T) {
 func TestEscapesKeepValues(t *testing.T) {
 	c := newConsole(t, evilStandIn())
 	for format, read := range map[string]func([]byte, any) error{"json": json.Unmarshal, "yaml": func(b []byte, v any) error { return yaml.Unmarshal(b, v) }} {
-		var ports []struct {
-			Device string `json:"device" yaml:"device"`
-		}
-		if err := read([]byte(c.must("port", "list", "-o", format)), &ports); err != nil || len(ports) != 2 || ports[0].Device != evil {
-			t.Errorf("%s: %q %v", format, ports, err)
-		}
+		t.Run(format, func(t *testing.T) {
+			var ports []struct {
+				Device string `json:"device" yaml:"device"`
+			}
+			if err := read([]byte(c.must("port", "list", "-o", format)), &ports); err != nil || len(ports) != 2 || ports[0].Device != evil {
+				t.Errorf("%s: %q %v", format, ports, err)
+			}
+		})
 	}
 }
 

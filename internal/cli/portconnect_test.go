@@ -81,9 +81,11 @@ func TestWrongInputOfConnectAndDisconnect(t *testing.T) {
 		"port disconnect p --device tap0":                        "not both",
 		"port connect p --port-group g --mac-learning=sometimes": "mac-learning",
 	} {
-		if _, errs, status := c.run(strings.Fields(command)...); status != ExitUsage || !strings.Contains(errs, want) {
-			t.Errorf("%s: status %d, %q; want %q", command, status, errs, want)
-		}
+		t.Run(command, func(t *testing.T) {
+			if _, errs, status := c.run(strings.Fields(command)...); status != ExitUsage || !strings.Contains(errs, want) {
+				t.Errorf("%s: status %d, %q; want %q", command, status, errs, want)
+			}
+		})
 	}
 	if len(s.asked) > 0 {
 		t.Errorf("the agent was asked %v", s.asked)

@@ -28,9 +28,11 @@ func TestS80_StatsSumByPortGroupAndSwitch(t *testing.T) {
 		"switch": "SWITCH  PORTS  PKTS IN  BYTES IN  PKTS OUT  BYTES OUT  IN DROPS  OUT DROPS  FILTERED  LOST\n" +
 			"lab     3          600    600000         0          0        60          0         0     0\n",
 	} {
-		if d := cmp.Diff(want, c.must("stats", "--by", by)); d != "" {
-			t.Errorf("by %s (-want +got):\n%s", by, d)
-		}
+		t.Run(by, func(t *testing.T) {
+			if d := cmp.Diff(want, c.must("stats", "--by", by)); d != "" {
+				t.Errorf("by %s (-want +got):\n%s", by, d)
+			}
+		})
 	}
 }
 

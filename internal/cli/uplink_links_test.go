@@ -31,12 +31,14 @@ func TestLinkRows(t *testing.T) {
 		{"a single link", api.Uplink{LAG: &api.LAGMember{Name: "lag1", Used: true, Single: true, Actor: info}},
 			"lag: lag1|lacp: used alone: no partner is heard|lacp actor: system 1,02:00:00:00:00:01 key 2 port 3,4: active slow|lacp frames: 0 in, 0 out, 0 bad, 0 markers"},
 	} {
-		var got []string
-		for _, r := range linkRows(c.u) {
-			got = append(got, r[0]+": "+r[1])
-		}
-		if diff := cmp.Diff(c.want, strings.Join(got, "|")); diff != "" {
-			t.Errorf("%s: %s", c.name, diff)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			var got []string
+			for _, r := range linkRows(c.u) {
+				got = append(got, r[0]+": "+r[1])
+			}
+			if diff := cmp.Diff(c.want, strings.Join(got, "|")); diff != "" {
+				t.Errorf("%s: %s", c.name, diff)
+			}
+		})
 	}
 }

@@ -12,9 +12,11 @@ func TestFiltersThatTheProgramDoesNotKnowAreRefused(t *testing.T) {
 	for name, f := range map[string][]in{
 		"nothing": nil, "all": {ret}, "a jump to the end": {{Code: 0x15, JumpTrue: 1}, ret, ret}, "memory": {{Code: 0x02, K: 15}, ret}, "as long as can be": append(make([]in, abi.MaxFilter-1), ret),
 	} {
-		if err := CheckFilter(f); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := CheckFilter(f); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 	for name, f := range map[string][]in{
 		"too long":           append(make([]in, abi.MaxFilter), ret),
@@ -28,8 +30,10 @@ func TestFiltersThatTheProgramDoesNotKnowAreRefused(t *testing.T) {
 		"unknown":            {{Code: 0x18}, ret},
 		"ends in a jump":     {ret, {Code: 0x05}},
 	} {
-		if err := CheckFilter(f); err == nil {
-			t.Errorf("%s: no error", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := CheckFilter(f); err == nil {
+				t.Errorf("%s: no error", name)
+			}
+		})
 	}
 }

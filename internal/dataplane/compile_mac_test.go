@@ -33,9 +33,11 @@ func TestS3_S4_D2_WhoseMACIsWhose(t *testing.T) {
 		"same": {m(1), ""}, "rejected": {m(2), "rejects MAC changes"}, "accepted": {m(0x13), ""}, "late": {m(4), "port accepted"}, "thief": {m(5), "port same"},
 		"unknown": {m(0x16), ""}, "uplinks": {m(6), "uplink u1"}, "group": {m(7), "group address"},
 	} {
-		i := slices.IndexFunc(sw.Ports, func(p *plan.Port) bool { return p.ID == id(name) })
-		if o := got[i]; o.MAC != want.mac || (want.why == "") != (o.Violation == "") || !strings.Contains(o.Violation, want.why) {
-			t.Errorf("%s: %s %q, want %s %q", name, o.MAC, o.Violation, want.mac, want.why)
-		}
+		t.Run(name, func(t *testing.T) {
+			i := slices.IndexFunc(sw.Ports, func(p *plan.Port) bool { return p.ID == id(name) })
+			if o := got[i]; o.MAC != want.mac || (want.why == "") != (o.Violation == "") || !strings.Contains(o.Violation, want.why) {
+				t.Errorf("%s: %s %q, want %s %q", name, o.MAC, o.Violation, want.mac, want.why)
+			}
+		})
 	}
 }

@@ -32,19 +32,21 @@ func TestS42_S45_UplinksInUseAreThoseTheTeamSelects(t *testing.T) {
 		{"standby when a LAG has no member left", spec.ExplicitOrder, "lag", "u1", 1, "u1", "u1"},
 		{"a standby LAG", spec.SourceMAC, "u1", "lag", 1, "u2 u3", "u2 u3"},
 	} {
-		sw := &plan.Switch{Name: "lab", LAGs: []*plan.LAG{{Name: "lag", Uplinks: []string{"u2", "u3"}}}}
-		d := binding.Desired{Facts: plan.Facts{}, Attachments: map[plan.PortID]binding.Attachment{}}
-		for _, name := range strings.Fields(all) {
-			id := plan.PortID{Switch: "lab", Name: name}
-			sw.Uplinks = append(sw.Uplinks, &plan.Uplink{ID: id})
-			d.Facts[id] = plan.Fact{Up: strings.Contains(c.up, name)}
-			d.Attachments[id] = binding.Attachment{}
-		}
-		p := &plan.Port{Number: c.number, Policy: &plan.Effective{}}
-		p.Policy.Teaming.Policy.V = c.policy
-		p.Policy.Teaming.Active.V, p.Policy.Teaming.Standby.V = strings.Fields(c.active), strings.Fields(c.standby)
-		if got := strings.Join(UplinksInUse(d, sw, p), " "); got != c.want {
-			t.Errorf("%s: %q in use, want %q", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			sw := &plan.Switch{Name: "lab", LAGs: []*plan.LAG{{Name: "lag", Uplinks: []string{"u2", "u3"}}}}
+			d := binding.Desired{Facts: plan.Facts{}, Attachments: map[plan.PortID]binding.Attachment{}}
+			for _, name := range strings.Fields(all) {
+				id := plan.PortID{Switch: "lab", Name: name}
+				sw.Uplinks = append(sw.Uplinks, &plan.Uplink{ID: id})
+				d.Facts[id] = plan.Fact{Up: strings.Contains(c.up, name)}
+				d.Attachments[id] = binding.Attachment{}
+			}
+			p := &plan.Port{Number: c.number, Policy: &plan.Effective{}}
+			p.Policy.Teaming.Policy.V = c.policy
+			p.Policy.Teaming.Active.V, p.Policy.Teaming.Standby.V = strings.Fields(c.active), strings.Fields(c.standby)
+			if got := strings.Join(UplinksInUse(d, sw, p), " "); got != c.want {
+				t.Errorf("%s: %q in use, want %q", c.name, got, c.want)
+			}
+		})
 	}
 }

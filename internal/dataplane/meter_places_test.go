@@ -153,23 +153,25 @@ func TestFlowsThatAreAlikeSpreadOverThePlaces(t *testing.T) {
 		"neighbouring networks":  func(i uint32) uint32 { return 0x0a + i<<8 },
 		"every 256th address":    func(i uint32) uint32 { return bits.ReverseBytes32(0x0a000001 + i<<8) },
 	} {
-		if err := errors.Join(b.Apply(r.d), b.Flows().Drain(forget)); err != nil {
-			t.Fatal(err)
-		}
-		r.send(1, address)
-		var at, all int
-		if err := b.Flows().Drain(func(batch flow.Batch) error {
-			all += len(batch.Keys)
-			if int(batch.Number&(1<<tableBits-1)) > ebpf.MustPossibleCPU() {
-				at += len(batch.Keys)
+		t.Run(what, func(t *testing.T) {
+			if err := errors.Join(b.Apply(r.d), b.Flows().Drain(forget)); err != nil {
+				t.Fatal(err)
 			}
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if byChance := placedByChance(flows, min(fewestCells, int(placesOf(ebpf.MustPossibleCPU())))); all < flows || float64(at) < 0.98*byChance {
-			t.Errorf("%s: of %d flows %d are at places", what, all, at)
-		}
+			r.send(1, address)
+			var at, all int
+			if err := b.Flows().Drain(func(batch flow.Batch) error {
+				all += len(batch.Keys)
+				if int(batch.Number&(1<<tableBits-1)) > ebpf.MustPossibleCPU() {
+					at += len(batch.Keys)
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if byChance := placedByChance(flows, min(fewestCells, int(placesOf(ebpf.MustPossibleCPU())))); all < flows || float64(at) < 0.98*byChance {
+				t.Errorf("%s: of %d flows %d are at places", what, all, at)
+			}
+		})
 	}
 }
 

@@ -231,13 +231,15 @@ func TestADowngradeWithoutRoomIsRefusedAndChangesNothing(t *testing.T) {
 		"learned MACs": func(s *ebpf.CollectionSpec) { s.Maps["macs"].MaxEntries = 100 },
 		"ports":        func(s *ebpf.CollectionSpec) { s.Maps["port_names"].MaxEntries = 2 },
 	} {
-		err := life(t, host, dir, d, tweak{spec: shrink}, nil)
-		if err == nil || !strings.Contains(err.Error(), "room for") || !strings.Contains(err.Error(), what) {
-			t.Errorf("no room for %s: %v", what, err)
-		}
-		if after := pins(t, dir); after != before {
-			t.Errorf("pins before:\n%s\nafter:\n%s", before, after)
-		}
+		t.Run(what, func(t *testing.T) {
+			err := life(t, host, dir, d, tweak{spec: shrink}, nil)
+			if err == nil || !strings.Contains(err.Error(), "room for") || !strings.Contains(err.Error(), what) {
+				t.Errorf("no room for %s: %v", what, err)
+			}
+			if after := pins(t, dir); after != before {
+				t.Errorf("pins before:\n%s\nafter:\n%s", before, after)
+			}
+		})
 	}
 	s.finish()
 }
@@ -321,14 +323,16 @@ func TestWhichTablesAreUsed(t *testing.T) {
 		{"died before removing", []*generation{g(3, complete, other), g(4, complete, own)}, 4, 0, 1, 5},
 		{"the first died", []*generation{g(1, filling, own)}, 0, 0, 1, 2},
 	} {
-		got := choose(c.all, own)
-		adopt := 0
-		if got.adopt != nil {
-			adopt = got.adopt.number
-		}
-		if adopt != c.adopt || len(got.from) != c.from || len(got.dead) != c.dead || got.next != c.next {
-			t.Errorf("%s: %+v", c.what, got)
-		}
+		t.Run(c.what, func(t *testing.T) {
+			got := choose(c.all, own)
+			adopt := 0
+			if got.adopt != nil {
+				adopt = got.adopt.number
+			}
+			if adopt != c.adopt || len(got.from) != c.from || len(got.dead) != c.dead || got.next != c.next {
+				t.Errorf("%s: %+v", c.what, got)
+			}
+		})
 	}
 }
 

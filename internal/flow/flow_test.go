@@ -12,13 +12,15 @@ func TestCountsAdd(t *testing.T) {
 	b := Counts{Packets: 1, Bytes: 50, FrameBytes: 64, First: 5, Last: 15, In: 3, Out: 4, TCPFlags: 0x10, TOS: 16, MinTTL: 61, MaxTTL: 128}
 	want := Counts{Packets: 3, Bytes: 250, FrameBytes: 292, First: 5, Last: 20, In: 1, Out: 2, TCPFlags: 0x12, TOS: 16, MinTTL: 60, MaxTTL: 128}
 	for name, order := range map[string][2]Counts{"later first": {a, b}, "earlier first": {b, a}} {
-		var c Counts
-		c.Add(order[0])
-		c.Add(Counts{})
-		c.Add(order[1])
-		if c != want {
-			t.Errorf("%s: %+v, want %+v", name, c, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			var c Counts
+			c.Add(order[0])
+			c.Add(Counts{})
+			c.Add(order[1])
+			if c != want {
+				t.Errorf("%s: %+v, want %+v", name, c, want)
+			}
+		})
 	}
 }
 

@@ -154,9 +154,11 @@ func TestNamespaceOfAMachineSaysThatThereIsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for node, want := range map[string]string{"vm1": "QEMU", "vm2": "there are esx1"} {
-		if _, err := Namespace(runDir, "mixed", node); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Namespace of %s = %v, want %q in it", node, err, want)
-		}
+		t.Run(node, func(t *testing.T) {
+			if _, err := Namespace(runDir, "mixed", node); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("Namespace of %s = %v, want %q in it", node, err, want)
+			}
+		})
 	}
 }
 

@@ -33,13 +33,15 @@ func TestStepsNameThePortTheRuleAndTheLevel(t *testing.T) {
 				"(forged transmits: reject, as set by the switch)",
 		}},
 	} {
-		var got []string
-		for _, s := range r.send(c.at, c.frame).Steps {
-			got = append(got, fmt.Sprintf("%s: %s", s.Stage, s.Text))
-		}
-		if g, w := strings.Join(got, "\n"), strings.Join(c.want, "\n"); g != w {
-			t.Errorf("steps\n%s\nwant\n%s", g, w)
-		}
+		t.Run(c.at, func(t *testing.T) {
+			var got []string
+			for _, s := range r.send(c.at, c.frame).Steps {
+				got = append(got, fmt.Sprintf("%s: %s", s.Stage, s.Text))
+			}
+			if g, w := strings.Join(got, "\n"), strings.Join(c.want, "\n"); g != w {
+				t.Errorf("steps\n%s\nwant\n%s", g, w)
+			}
+		})
 	}
 }
 

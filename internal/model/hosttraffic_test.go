@@ -39,15 +39,17 @@ func TestS96_TheHostBehindAnUplinkIsAMemberOfItsSegments(t *testing.T) {
 		"without an address":     func(r *rig) { r.fact("u", func(f *plan.Fact) { f.HostTraffic = false }) },
 		"a port has the MAC now": func(r *rig) { r.port("b").InitialMAC = uplinkMAC(1) },
 	} {
-		r := newRig(t, vnic("a"), vnic("b", access(10)), up("u", hosted))
-		r.change(f)
-		for _, c := range r.send("a", eth(all, portMAC(1))).Copies {
-			if c.HostStack {
-				t.Errorf("uplink %s: a copy for the host", what)
+		t.Run(what, func(t *testing.T) {
+			r := newRig(t, vnic("a"), vnic("b", access(10)), up("u", hosted))
+			r.change(f)
+			for _, c := range r.send("a", eth(all, portMAC(1))).Copies {
+				if c.HostStack {
+					t.Errorf("uplink %s: a copy for the host", what)
+				}
 			}
-		}
-		g := eth(portMAC(1), uplinkMAC(1))
-		r.copies(r.fromHost("u", g), "u")
+			g := eth(portMAC(1), uplinkMAC(1))
+			r.copies(r.fromHost("u", g), "u")
+		})
 	}
 }
 

@@ -103,9 +103,11 @@ func TestS46_IPHashIsTheXorOfTheLastOctets(t *testing.T) {
 		{"cut short IPv4", short4, 200},
 		{"IPv4 below two tags", hidden, 10 ^ 5},
 	} {
-		if got := r.leaves("a", c.frame); got != names[c.hash%3] {
-			t.Errorf("%s left by %q, want %q", c.what, got, names[c.hash%3])
-		}
+		t.Run(c.what, func(t *testing.T) {
+			if got := r.leaves("a", c.frame); got != names[c.hash%3] {
+				t.Errorf("%s left by %q, want %q", c.what, got, names[c.hash%3])
+			}
+		})
 	}
 }
 

@@ -101,10 +101,12 @@ func TestEachFieldReadsWhatItWrites(t *testing.T) {
 		}
 	}
 	for path, bad := range map[string]string{"blocked": "perhaps", "security.macLearning.limit": "many", "vlan": "5"} {
-		f, _ := FieldOf(path)
-		if err := f.Parse(&spec.Policy{}, bad); err == nil {
-			t.Errorf("%s: %q is read", path, bad)
-		}
+		t.Run(path, func(t *testing.T) {
+			f, _ := FieldOf(path)
+			if err := f.Parse(&spec.Policy{}, bad); err == nil {
+				t.Errorf("%s: %q is read", path, bad)
+			}
+		})
 	}
 }
 

@@ -62,20 +62,22 @@ ports:
   - {name: d, switch: lab, portGroup: h, monitoring: {observe: both}}
 `), nil)
 	for name, want := range map[string]string{"u1": "off", "u2": "ingress and egress", "u3": "egress", "a": "ingress", "b": "egress", "c": "off", "d": "ingress and egress"} {
-		id := PortID{"lab", name}
-		var m Monitoring
-		if u := p.Uplink(id); u != nil {
-			m = u.Monitoring
-		} else {
-			m = p.Port(id).Policy.Monitoring
-		}
-		if m.String() != want {
-			t.Errorf("%s: %s, want %s", name, m, want)
-		}
-		in, out := want == "ingress" || want == "ingress and egress", want == "egress" || want == "ingress and egress"
-		if m.Ingress() != in || m.Egress() != out {
-			t.Errorf("%s: ingress %v egress %v", name, m.Ingress(), m.Egress())
-		}
+		t.Run(name, func(t *testing.T) {
+			id := PortID{"lab", name}
+			var m Monitoring
+			if u := p.Uplink(id); u != nil {
+				m = u.Monitoring
+			} else {
+				m = p.Port(id).Policy.Monitoring
+			}
+			if m.String() != want {
+				t.Errorf("%s: %s, want %s", name, m, want)
+			}
+			in, out := want == "ingress" || want == "ingress and egress", want == "egress" || want == "ingress and egress"
+			if m.Ingress() != in || m.Egress() != out {
+				t.Errorf("%s: ingress %v egress %v", name, m.Ingress(), m.Egress())
+			}
+		})
 	}
 	if from := p.Uplink(PortID{"lab", "u2"}).Monitoring; from.IPFIX.From != FromUplink || from.Observe.From != FromBuiltIn {
 		t.Errorf("u2: %+v", from)

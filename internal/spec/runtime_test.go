@@ -235,9 +235,11 @@ ports:
 		warned             bool
 	}{{"web", "vnic", "addresses: []", true}, {"web", "vnic", "addresses: [192.0.2.1]", false}, {"web", "vnic", "enabled: false", false},
 		{"plain", "vnic", "addresses: []", false}, {"web", "host", "addresses: []", false}} {
-		got := mustParse(t, fmt.Sprintf(file, c.group, c.role, c.guard)).Warnings()
-		if (len(got) == 1) != c.warned || c.warned && !strings.Contains(got[0], "7:5: ports[vm1]: the address guard is on") {
-			t.Errorf("%+v: %q", c, got)
-		}
+		t.Run(c.group, func(t *testing.T) {
+			got := mustParse(t, fmt.Sprintf(file, c.group, c.role, c.guard)).Warnings()
+			if (len(got) == 1) != c.warned || c.warned && !strings.Contains(got[0], "7:5: ports[vm1]: the address guard is on") {
+				t.Errorf("%+v: %q", c, got)
+			}
+		})
 	}
 }

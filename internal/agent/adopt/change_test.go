@@ -34,14 +34,16 @@ func TestS81_WhenAChangeStaysAndWhenItIsTakenBack(t *testing.T) {
 		{"nobody to ask, not confirmed", nil, false, false, within, Revert, "not confirmed within 20s"},
 		{"nobody to ask, confirmed", nil, false, true, time.Second, Keep, ""},
 	} {
-		r := &Change{Phase: Waiting, Asks: c.asks, Reached: c.reached, Agreed: c.agreed, MadeAt: made, Within: within}
-		if got, why := r.Judge(made + c.after); got != c.want || !strings.Contains(why, c.why) {
-			t.Errorf("%s: %v %q", c.what, got, why)
-		}
-		r.Phase = Reverting
-		if got, _ := r.Judge(made + time.Hour); got != Wait {
-			t.Errorf("%s, on its way back: %v", c.what, got)
-		}
+		t.Run(c.what, func(t *testing.T) {
+			r := &Change{Phase: Waiting, Asks: c.asks, Reached: c.reached, Agreed: c.agreed, MadeAt: made, Within: within}
+			if got, why := r.Judge(made + c.after); got != c.want || !strings.Contains(why, c.why) {
+				t.Errorf("%s: %v %q", c.what, got, why)
+			}
+			r.Phase = Reverting
+			if got, _ := r.Judge(made + time.Hour); got != Wait {
+				t.Errorf("%s, on its way back: %v", c.what, got)
+			}
+		})
 	}
 }
 

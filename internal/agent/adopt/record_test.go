@@ -45,16 +45,18 @@ func TestS81_WhenAMoveStaysAndWhenItIsTakenBack(t *testing.T) {
 		{"no gateway is known, not confirmed", nil, nil, false, false, time.Hour, Revert, "not confirmed"},
 		{"no gateway is known, confirmed", nil, nil, false, true, time.Second, Keep, ""},
 	} {
-		r := &Record{Phase: Waiting, Gateways: c.gateways, Answered: c.answered, Named: c.named, Agreed: c.agreed, MovedAt: moved, GatewayWithin: 30 * time.Second, ConfirmWithin: 2 * time.Minute}
-		if got, why := r.Judge(moved + c.after); got != c.want || !strings.Contains(why, c.why) {
-			t.Errorf("%s: %v %q", c.what, got, why)
-		}
-		for _, p := range []Phase{Moving, Confirmed, Reverting} {
-			r.Phase = p
-			if got, _ := r.Judge(moved + time.Hour); got != Wait {
-				t.Errorf("%s, %s: %v", c.what, p, got)
+		t.Run(c.what, func(t *testing.T) {
+			r := &Record{Phase: Waiting, Gateways: c.gateways, Answered: c.answered, Named: c.named, Agreed: c.agreed, MovedAt: moved, GatewayWithin: 30 * time.Second, ConfirmWithin: 2 * time.Minute}
+			if got, why := r.Judge(moved + c.after); got != c.want || !strings.Contains(why, c.why) {
+				t.Errorf("%s: %v %q", c.what, got, why)
 			}
-		}
+			for _, p := range []Phase{Moving, Confirmed, Reverting} {
+				r.Phase = p
+				if got, _ := r.Judge(moved + time.Hour); got != Wait {
+					t.Errorf("%s, %s: %v", c.what, p, got)
+				}
+			}
+		})
 	}
 }
 
@@ -74,14 +76,16 @@ func TestS81_AReleaseStaysWhenTheGatewayAnswersByTheDevice(t *testing.T) {
 		{"all have, at the last moment", gateways, time.Minute, Keep, ""},
 		{"one is silent", gateways[:1], 30 * time.Second, Revert, "gateway 2001:db8::1 did not answer by device eth0 within 30s"},
 	} {
-		r := &Record{Phase: Released, Config: &hostnet.Config{Device: "eth0"}, Gateways: gateways, Answered: c.answered, MovedAt: moved, GatewayWithin: 30 * time.Second}
-		if got, why := r.JudgeRelease(moved + c.after); got != c.want || why != c.why {
-			t.Errorf("%s: %v %q", c.what, got, why)
-		}
-		r.Phase = Confirmed
-		if got, _ := r.JudgeRelease(moved + time.Hour); got != Wait {
-			t.Errorf("%s, confirmed: %v", c.what, got)
-		}
+		t.Run(c.what, func(t *testing.T) {
+			r := &Record{Phase: Released, Config: &hostnet.Config{Device: "eth0"}, Gateways: gateways, Answered: c.answered, MovedAt: moved, GatewayWithin: 30 * time.Second}
+			if got, why := r.JudgeRelease(moved + c.after); got != c.want || why != c.why {
+				t.Errorf("%s: %v %q", c.what, got, why)
+			}
+			r.Phase = Confirmed
+			if got, _ := r.JudgeRelease(moved + time.Hour); got != Wait {
+				t.Errorf("%s, confirmed: %v", c.what, got)
+			}
+		})
 	}
 }
 

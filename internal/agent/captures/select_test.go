@@ -40,10 +40,12 @@ func TestSelectionIsWhatWasAskedFor(t *testing.T) {
 		"a filter": {api.Capture{Filter: []api.FilterInstruction{{Code: 6, K: 1}}},
 			dataplane.Selection{Stages: all, Filter: []abi.FilterInstruction{{Code: 6, K: 1}}, Snap: abi.MaxSnap}},
 	} {
-		got, err := selection(twoSwitches(), c.ask)
-		if d := cmp.Diff(c.want, got); d != "" || err != nil {
-			t.Errorf("%s: %v (-want +got)\n%s", name, err, d)
-		}
+		t.Run(name, func(t *testing.T) {
+			got, err := selection(twoSwitches(), c.ask)
+			if d := cmp.Diff(c.want, got); d != "" || err != nil {
+				t.Errorf("%s: %v (-want +got)\n%s", name, err, d)
+			}
+		})
 	}
 }
 

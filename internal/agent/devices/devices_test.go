@@ -41,9 +41,11 @@ func TestD1_D2_FactsOfADevice(t *testing.T) {
 			plan.Fact{MTU: 1400, SeenMAC: peer.MAC, Promiscuous: plan.AsksYes}},
 		{"veth not seen", hostdev.Device{Kind: hostdev.Veth, End: up, Peer: hostdev.Peer{Index: 2}}, plan.Fact{Up: true, MTU: 1500}},
 	} {
-		if got := PortFact(c.d); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %+v, want %+v", c.what, got, c.want)
-		}
+		t.Run(c.what, func(t *testing.T) {
+			if got := PortFact(c.d); !reflect.DeepEqual(got, c.want) {
+				t.Errorf("%s: %+v, want %+v", c.what, got, c.want)
+			}
+		})
 	}
 }
 

@@ -82,14 +82,16 @@ func TestTake_RefusesWhatOthersCanChange(t *testing.T) {
 		"run":   func(p Paths) string { return p.Run },
 		"state": func(p Paths) string { return p.StateDir("a") },
 	} {
-		p := Paths{Run: t.TempDir(), State: t.TempDir()}
-		open := dir(p)
-		if err := errors.Join(os.MkdirAll(open, 0o700), os.Chmod(open, 0o777)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Take(p, "a"); err == nil || !strings.Contains(err.Error(), "chmod go-w "+open) {
-			t.Errorf("%s directory: %v", what, err)
-		}
+		t.Run(what, func(t *testing.T) {
+			p := Paths{Run: t.TempDir(), State: t.TempDir()}
+			open := dir(p)
+			if err := errors.Join(os.MkdirAll(open, 0o700), os.Chmod(open, 0o777)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Take(p, "a"); err == nil || !strings.Contains(err.Error(), "chmod go-w "+open) {
+				t.Errorf("%s directory: %v", what, err)
+			}
+		})
 	}
 	p := Paths{Run: t.TempDir(), State: t.TempDir()}
 	victim := filepath.Join(t.TempDir(), "victim")

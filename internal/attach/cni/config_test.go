@@ -43,17 +43,19 @@ func TestWhereTheMACAndThePortGroupComeFrom(t *testing.T) {
 		{conf: `{}`, args: "MAC=rubbish", code: types.ErrInvalidEnvironmentVariables},
 		{conf: `{}`, args: "MAC=01:00:00:00:00:01", code: types.ErrInvalidEnvironmentVariables},
 	} {
-		a, err := parse(&skel.CmdArgs{StdinData: []byte(c.conf), Args: c.args})
-		var e *types.Error
-		if c.code != 0 {
-			if !errors.As(err, &e) || e.Code != c.code {
-				t.Errorf("%s %s: %v, want code %d", c.conf, c.args, err, c.code)
+		t.Run(c.conf, func(t *testing.T) {
+			a, err := parse(&skel.CmdArgs{StdinData: []byte(c.conf), Args: c.args})
+			var e *types.Error
+			if c.code != 0 {
+				if !errors.As(err, &e) || e.Code != c.code {
+					t.Errorf("%s %s: %v, want code %d", c.conf, c.args, err, c.code)
+				}
+				return
 			}
-			continue
-		}
-		if err != nil || a.mac.String() != c.mac || a.conf.PortGroup != c.group {
-			t.Errorf("%s %s: %v %+v", c.conf, c.args, err, a)
-		}
+			if err != nil || a.mac.String() != c.mac || a.conf.PortGroup != c.group {
+				t.Errorf("%s %s: %v %+v", c.conf, c.args, err, a)
+			}
+		})
 	}
 }
 

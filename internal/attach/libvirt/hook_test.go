@@ -77,10 +77,12 @@ func TestLifeOfADomain(t *testing.T) {
 		{"release", nil},
 		{"what is to come", nil},
 	} {
-		warned, err := f.run(step.operation, running("vm1", both), false)
-		if d := cmp.Diff(step.did, f.did); err != nil || warned != "" || d != "" {
-			t.Errorf("%s: %v %q\n%s", step.operation, err, warned, d)
-		}
+		t.Run(step.operation, func(t *testing.T) {
+			warned, err := f.run(step.operation, running("vm1", both), false)
+			if d := cmp.Diff(step.did, f.did); err != nil || warned != "" || d != "" {
+				t.Errorf("%s: %v %q\n%s", step.operation, err, warned, d)
+			}
+		})
 	}
 	if len(f.ports) != 2 {
 		t.Errorf("left: %+v", f.ports)
@@ -99,9 +101,11 @@ func TestS99_ADomainThatArrivesIsExpected(t *testing.T) {
 		{"start", []string{"+vm1/net0", "+vm1/net1"}},
 		{"restore", nil},
 	} {
-		if _, err := f.run(step.operation, running("vm1", both), false); err != nil || !slices.Equal(step.did, f.did) {
-			t.Errorf("%s: %v, did %q", step.operation, err, f.did)
-		}
+		t.Run(step.operation, func(t *testing.T) {
+			if _, err := f.run(step.operation, running("vm1", both), false); err != nil || !slices.Equal(step.did, f.did) {
+				t.Errorf("%s: %v, did %q", step.operation, err, f.did)
+			}
+		})
 	}
 	if _, err := f.run("migrate", running("vm1", wrong), false); err == nil || len(f.did) != 0 {
 		t.Errorf("a port group that is not here: %v, did %q", err, f.did)
@@ -119,10 +123,12 @@ func TestTheTapOfANetworkLeavesItsBridgeBeforeItIsConnected(t *testing.T) {
 		{"reconnect", []string{"out vnet0", "+vm1/net0"}}, // libvirtd puts it back when it starts
 		{"stopped", []string{"-vm1/net0"}},
 	} {
-		warned, err := f.run(step.operation, xml, false)
-		if d := cmp.Diff(step.did, f.did); err != nil || warned != "" || d != "" {
-			t.Errorf("%s: %v %q\n%s", step.operation, err, warned, d)
-		}
+		t.Run(step.operation, func(t *testing.T) {
+			warned, err := f.run(step.operation, xml, false)
+			if d := cmp.Diff(step.did, f.did); err != nil || warned != "" || d != "" {
+				t.Errorf("%s: %v %q\n%s", step.operation, err, warned, d)
+			}
+		})
 	}
 	if _, err := f.run("prepare", strings.Replace(xml, "'web'", "'wbe'", 1), false); err == nil || !strings.Contains(err.Error(), "switch lab has no port group wbe") {
 		t.Errorf("an unknown port group: %v", err)
@@ -185,10 +191,12 @@ func TestWithoutAnAgent(t *testing.T) {
 		{"stopped", "", false, false, false},
 		{"start", ports(`<heddle:port/>`), true, true, false},
 	} {
-		f := &fakeAgent{down: fmt.Errorf("%w here", api.ErrNoAgent)}
-		warned, err := f.run(c.operation, running("vm1", c.wants), c.open)
-		if (err != nil) != c.refused || (warned != "") != c.warned || strings.Count(warned, "\n") > 1 {
-			t.Errorf("%s, metadata %q, open %v: %v %q", c.operation, c.wants, c.open, err, warned)
-		}
+		t.Run(c.operation, func(t *testing.T) {
+			f := &fakeAgent{down: fmt.Errorf("%w here", api.ErrNoAgent)}
+			warned, err := f.run(c.operation, running("vm1", c.wants), c.open)
+			if (err != nil) != c.refused || (warned != "") != c.warned || strings.Count(warned, "\n") > 1 {
+				t.Errorf("%s, metadata %q, open %v: %v %q", c.operation, c.wants, c.open, err, warned)
+			}
+		})
 	}
 }

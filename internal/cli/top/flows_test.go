@@ -54,15 +54,19 @@ func TestFlowsAreShownByRate(t *testing.T) {
 		t.Errorf("-want +got:\n%s", d)
 	}
 	for _, c := range []struct{ key, first string }{{"s", "vmz"}, {"down", "vmy"}, {"end", "vmc"}, {"page-up", "vme"}, {"home", "vmz"}, {"left", "vma"}, {"up", "vma"}, {"page-down", "vmc"}} {
-		m.Key(c.key)
-		if got := strings.Fields(flowLines(m)[above])[0]; got != c.first {
-			t.Errorf("after %s the first is %s, want %s", c.key, got, c.first)
-		}
+		t.Run(c.key, func(t *testing.T) {
+			m.Key(c.key)
+			if got := strings.Fields(flowLines(m)[above])[0]; got != c.first {
+				t.Errorf("after %s the first is %s, want %s", c.key, got, c.first)
+			}
+		})
 	}
 	for key, want := range map[string]Action{"q": Quit, "\x03": Quit, "\x1a": Suspend, "\x0c": Redraw, "p": Nothing, "x": Nothing} {
-		if got := m.Key(key); got != want {
-			t.Errorf("%q: %v, want %v", key, got, want)
-		}
+		t.Run(key, func(t *testing.T) {
+			if got := m.Key(key); got != want {
+				t.Errorf("%q: %v, want %v", key, got, want)
+			}
+		})
 	}
 	if !m.Paused || flowLines(m)[2] != "paused (p)" {
 		t.Error("p does not pause")

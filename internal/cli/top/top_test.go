@@ -160,9 +160,11 @@ func TestKeysSortFilterScrollAndPause(t *testing.T) {
 func TestWhatATerminalSendsIsTakenApart(t *testing.T) {
 	for sent, want := range map[string][]string{"q": {"q"}, "\x1b[A\x1b[Bx": {"up", "down", "x"}, "\x1bOD": {"left"}, "\x1b[6~": {"page-down"}, "\x1b": {"escape"},
 		"ä/": {"ä", "/"}, "\x1b[1;5C7": {"7"}, "\x1b[": nil, "\xff": nil, "\x1b[<0;1;1Mq": {"q"}} {
-		if got := Split([]byte(sent)); !cmp.Equal(got, want) {
-			t.Errorf("%q: %q, want %q", sent, got, want)
-		}
+		t.Run(sent, func(t *testing.T) {
+			if got := Split([]byte(sent)); !cmp.Equal(got, want) {
+				t.Errorf("%q: %q, want %q", sent, got, want)
+			}
+		})
 	}
 }
 

@@ -107,8 +107,10 @@ func TestStrayCitations(t *testing.T) {
 		"see kernel notes K9":        "kernel notes K9",
 		"1K, K8s and AK47 are no K9": "",
 	} {
-		if got := strings.Join(strayCitations(text, "docs/a", pages, known), " "); got != want {
-			t.Errorf("%q: stray %q, want %q", text, got, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			if got := strings.Join(strayCitations(text, "docs/a", pages, known), " "); got != want {
+				t.Errorf("%q: stray %q, want %q", text, got, want)
+			}
+		})
 	}
 }

@@ -56,9 +56,11 @@ func TestCheckHeddle(t *testing.T) {
 		"bench frame --rounds many":       false,
 		"port list -o json > ports.json":  true,
 	} {
-		if err := checkHeddle(simpleCommands("heddle " + line)[0][1:], true); (err == nil) != good {
-			t.Errorf("heddle %s: %v", line, err)
-		}
+		t.Run(line, func(t *testing.T) {
+			if err := checkHeddle(simpleCommands("heddle " + line)[0][1:], true); (err == nil) != good {
+				t.Errorf("heddle %s: %v", line, err)
+			}
+		})
 	}
 	if err := checkHeddle([]string{"port", "show"}, false); err != nil {
 		t.Errorf("a command named in a sentence without its argument: %v", err)

@@ -36,9 +36,11 @@ func TestCovers(t *testing.T) {
 		"TestLater_S14_OfTheName":  nil,
 		"TestS100_1000_Characters": {"S100"},
 	} {
-		if got := numbersOf(name); !cmp.Equal(got, want) {
-			t.Errorf("numbersOf(%s) = %v, want %v", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := numbersOf(name); !cmp.Equal(got, want) {
+				t.Errorf("numbersOf(%s) = %v, want %v", name, got, want)
+			}
+		})
 	}
 }
 

@@ -77,9 +77,11 @@ func TestCheckLink(t *testing.T) {
 		"docs/a.md": true, "docs": true, "docs/a.md#the-page": true, "docs/a.md#heddle-port-list-and-more": true, "docs/a.md#twice-1": true, "docs/a.md#k9": true,
 		"docs/b.md": false, "docs/a.md#twice-2": false, "docs/a.md#other": false, "a.md": false,
 	} {
-		if err := checkLink(dir, "README.md", target); (err == nil) != good {
-			t.Errorf("%s: %v", target, err)
-		}
+		t.Run(target, func(t *testing.T) {
+			if err := checkLink(dir, "README.md", target); (err == nil) != good {
+				t.Errorf("%s: %v", target, err)
+			}
+		})
 	}
 	if err := checkLink(dir, "docs/a.md", "#the-page"); err != nil {
 		t.Error(err)

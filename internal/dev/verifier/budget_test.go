@@ -58,12 +58,14 @@ func TestBudgetNamesProgramsThatComeAndGo(t *testing.T) {
 
 func TestBudgetFilesThatAreWrongAreRefused(t *testing.T) {
 	for text, want := range map[string]string{"tolerance: 3": "tolerance", "tolerancePercent: 200": "0…100", "kernels: [": "b.yaml"} {
-		file := filepath.Join(t.TempDir(), "b.yaml")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Read(file); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", text, err)
-		}
+		t.Run(text, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "b.yaml")
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Read(file); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v", text, err)
+			}
+		})
 	}
 }

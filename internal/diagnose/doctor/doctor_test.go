@@ -134,24 +134,26 @@ func TestEveryCheckFindsItsFaultAndNamesARemedy(t *testing.T) {
 		}},
 		{"bridge netfilter", Note, "packet filter", "bridge-nf-call-iptables=0", func(f *Facts) { f.BridgeNetfilter = true }},
 	} {
-		f := soundHost()
-		c.spoil(&f)
-		var got []Finding
-		for _, x := range Examine(f) {
-			if x.Level != OK {
-				got = append(got, x)
+		t.Run(c.check, func(t *testing.T) {
+			f := soundHost()
+			c.spoil(&f)
+			var got []Finding
+			for _, x := range Examine(f) {
+				if x.Level != OK {
+					got = append(got, x)
+				}
 			}
-		}
-		covered[c.check] = true
-		if c.remedy == "" {
-			t.Errorf("%s, %q: this case asks for no remedy", c.check, c.text)
-		}
-		if len(got) != 1 || got[0].Check != c.check || got[0].Level != c.level || !strings.Contains(got[0].Text, c.text) || !strings.Contains(got[0].Remedy, c.remedy) {
-			t.Errorf("%s, %q: %+v", c.check, c.text, got)
-		}
-		if Healthy(got) != (c.level != Wrong) {
-			t.Errorf("%s: healthy is %v at level %s", c.check, Healthy(got), c.level)
-		}
+			covered[c.check] = true
+			if c.remedy == "" {
+				t.Errorf("%s, %q: this case asks for no remedy", c.check, c.text)
+			}
+			if len(got) != 1 || got[0].Check != c.check || got[0].Level != c.level || !strings.Contains(got[0].Text, c.text) || !strings.Contains(got[0].Remedy, c.remedy) {
+				t.Errorf("%s, %q: %+v", c.check, c.text, got)
+			}
+			if Healthy(got) != (c.level != Wrong) {
+				t.Errorf("%s: healthy is %v at level %s", c.check, Healthy(got), c.level)
+			}
+		})
 	}
 	for _, c := range checks() {
 		if !covered[c.name] && c.name != "namespace" { // which finds no fault
@@ -188,8 +190,10 @@ func TestWhatIsUnknownIsNeitherSoundNorWrong(t *testing.T) {
 func TestMountsAreReadFromTheFirstProcess(t *testing.T) {
 	const info = "36 35 98:0 / /run/heddle/bpf rw,nosuid - bpf bpf rw,mode=700\n37 35 0:9 / /run/other rw shared:7 - tmpfs tmpfs rw\n"
 	for dir, want := range map[string]bool{"/run/heddle/bpf": true, "/run/other": false, "/run/heddle": false} {
-		if got := mountedAt(info, dir); got != want {
-			t.Errorf("%s: %v", dir, got)
-		}
+		t.Run(dir, func(t *testing.T) {
+			if got := mountedAt(info, dir); got != want {
+				t.Errorf("%s: %v", dir, got)
+			}
+		})
 	}
 }

@@ -46,15 +46,17 @@ func TestAFrameIsFilledInAsTheSenderWould(t *testing.T) {
 		"another type":             {"vm1", "vm2", diagnose.Fields{EtherType: ptr(uint16(0x88cc))}, "02:00:00:00:00:01 → 02:00:00:00:00:02, type 0x88cc", 60, ""},
 		"the shortest with a size": {"vm1", "vm2", diagnose.Fields{Length: 14}, "02:00:00:00:00:01 → 02:00:00:00:00:02, type 0x88b5", 14, ""},
 	} {
-		r := run(t, host(t, fillConfig), diagnose.Request{From: x.from, To: x.to, Frame: &x.fields})
-		f := r.Frames[0]
-		if f.Summary != x.want || f.Length != x.length {
-			t.Errorf("%s: %s, %d bytes\nwant %s, %d", name, f.Summary, f.Length, x.want, x.length)
-		}
-		if said := strings.Join(f.Assumed, "\n"); !strings.Contains(said, x.assumed) || x.assumed == "" && said != "" {
-			t.Errorf("%s: assumed %q, want %q", name, said, x.assumed)
-		}
-		sound(t, name, f.Bytes)
+		t.Run(name, func(t *testing.T) {
+			r := run(t, host(t, fillConfig), diagnose.Request{From: x.from, To: x.to, Frame: &x.fields})
+			f := r.Frames[0]
+			if f.Summary != x.want || f.Length != x.length {
+				t.Errorf("%s: %s, %d bytes\nwant %s, %d", name, f.Summary, f.Length, x.want, x.length)
+			}
+			if said := strings.Join(f.Assumed, "\n"); !strings.Contains(said, x.assumed) || x.assumed == "" && said != "" {
+				t.Errorf("%s: assumed %q, want %q", name, said, x.assumed)
+			}
+			sound(t, name, f.Bytes)
+		})
 	}
 }
 
@@ -113,17 +115,19 @@ func TestMistakesInARequestAreTold(t *testing.T) {
 		"frame 1 has 9201 bytes: the longest that can be traced has 9200":                      {From: "vm1", Frames: [][]byte{make([]byte, 9201)}},
 		"source and destination of a packet are both IPv4 or both IPv6":                        {From: "vm1", Frame: &diagnose.Fields{IP: &diagnose.Addresses{Src: addr("::1"), Dst: addr("192.0.2.2")}}},
 	} {
-		h := host(t, fillConfig)
-		delete(h.Facts, id("vm2"))
-		h.Waiting[id("vm2")] = "there is no device dev-vm2"
-		_, err := Run(h, q)
-		if err == nil || err.Error() != want {
-			t.Errorf("%+v: %v\nwant %s", q, err, want)
-		}
-		var missing *NotFoundError
-		if errors.As(err, &missing) != strings.HasPrefix(want, "there is no port") {
-			t.Errorf("%v is of the wrong kind", err)
-		}
+		t.Run(want, func(t *testing.T) {
+			h := host(t, fillConfig)
+			delete(h.Facts, id("vm2"))
+			h.Waiting[id("vm2")] = "there is no device dev-vm2"
+			_, err := Run(h, q)
+			if err == nil || err.Error() != want {
+				t.Errorf("%+v: %v\nwant %s", q, err, want)
+			}
+			var missing *NotFoundError
+			if errors.As(err, &missing) != strings.HasPrefix(want, "there is no port") {
+				t.Errorf("%v is of the wrong kind", err)
+			}
+		})
 	}
 }
 

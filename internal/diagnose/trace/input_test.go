@@ -34,10 +34,12 @@ func TestHexIsReadAsPeopleHaveIt(t *testing.T) {
 		"hexdump -C": "00000000  ff ff ff ff ff ff 02 00  00 00 00 01 08 06 00 01  |................|\n00000010  08 00 06 04 00 01 02 00  00 00 00 01 0a 00 00 01  |................|\n" +
 			"00000020  00 00 00 00 00 00 0a 00  00 02                    |..........|\n0000002a\n",
 	} {
-		got, err := ParseHex(text)
-		if err != nil || hex.EncodeToString(got) != plainHex {
-			t.Errorf("%s: %x, %v", name, got, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			got, err := ParseHex(text)
+			if err != nil || hex.EncodeToString(got) != plainHex {
+				t.Errorf("%s: %x, %v", name, got, err)
+			}
+		})
 	}
 }
 
@@ -159,10 +161,12 @@ func TestDamagedCapturesAreRefusedWithTheirPlace(t *testing.T) {
 		"cut block":      {ng[:len(ng)-6], "the file ends within a block"},
 		"lengths differ": {twice, "a block is"},
 	} {
-		got, err := ReadCapture(bytes.NewReader(x.file))
-		if err == nil || !strings.Contains(err.Error(), x.want) {
-			t.Errorf("%s: %+v, %v, want %s", name, got, err, x.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			got, err := ReadCapture(bytes.NewReader(x.file))
+			if err == nil || !strings.Contains(err.Error(), x.want) {
+				t.Errorf("%s: %+v, %v, want %s", name, got, err, x.want)
+			}
+		})
 	}
 }
 

@@ -47,17 +47,19 @@ func TestWhetherTwoPortsCanTalk(t *testing.T) {
 		{"u1", "vm3", allYes, nil, "on this host; leaves by u1, VLAN 20", "u1 stands for a station beyond it"},
 		{"vm1", "u2", allNo, []string{"u2 other-uplink", "vm1 reverse-path"}, "packet from vm1: other-uplink; on this host", ""},
 	} {
-		r := run(t, host(t, text), diagnose.Request{From: x.from, To: x.to})
-		got, causes := answer(r)
-		if got != x.want || !slices.Equal(causes, x.causes) || r.Talk.Protocols[1].Path != x.path {
-			t.Errorf("%s and %s: %s, %q, %q\nwant %s, %q, %q", x.from, x.to, got, causes, r.Talk.Protocols[1].Path, x.want, x.causes, x.path)
-		}
-		if !strings.Contains(strings.Join(r.Notes, "\n"), x.note) {
-			t.Errorf("%s and %s: notes %q, want %q", x.from, x.to, r.Notes, x.note)
-		}
-		if len(r.Talk.Hops) != 10 {
-			t.Errorf("%d hops", len(r.Talk.Hops))
-		}
+		t.Run(x.from, func(t *testing.T) {
+			r := run(t, host(t, text), diagnose.Request{From: x.from, To: x.to})
+			got, causes := answer(r)
+			if got != x.want || !slices.Equal(causes, x.causes) || r.Talk.Protocols[1].Path != x.path {
+				t.Errorf("%s and %s: %s, %q, %q\nwant %s, %q, %q", x.from, x.to, got, causes, r.Talk.Protocols[1].Path, x.want, x.causes, x.path)
+			}
+			if !strings.Contains(strings.Join(r.Notes, "\n"), x.note) {
+				t.Errorf("%s and %s: notes %q, want %q", x.from, x.to, r.Notes, x.note)
+			}
+			if len(r.Talk.Hops) != 10 {
+				t.Errorf("%d hops", len(r.Talk.Hops))
+			}
+		})
 	}
 }
 
@@ -86,11 +88,13 @@ func TestTalkNeedsTwoThatAreThere(t *testing.T) {
 		"u1 and u2 are both uplinks: nothing goes from uplink to uplink": {From: "u1", To: "u2"},
 		"port vm2 is not connected: no device is bound to it":            {From: "vm1", To: "vm2"},
 	} {
-		h := host(t, text)
-		delete(h.Facts, id("vm2"))
-		if _, err := Run(h, q); err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			h := host(t, text)
+			delete(h.Facts, id("vm2"))
+			if _, err := Run(h, q); err == nil || err.Error() != want {
+				t.Errorf("%v, want %s", err, want)
+			}
+		})
 	}
 }
 
@@ -107,16 +111,18 @@ func TestTalkUnderAViolation(t *testing.T) {
 		{"vm3", "on this host; packet from vm2: mac-change", allNo, []string{"vm3 mac-change"}},
 		{"vm4", "on this host", allYes, nil},
 	} {
-		h := host(t, text)
-		h.Facts[id(x.from)] = plan.Fact{Up: true, MTU: 1500, SeenMAC: mac(0x77)}
-		r := run(t, h, diagnose.Request{From: x.from, To: "vm2"})
-		got, causes := answer(r)
-		if got != x.want || !slices.Equal(causes, x.causes) || r.Talk.Protocols[1].Path != x.path {
-			t.Errorf("%s: %s, %q, %q\nwant %s, %q, %q", x.from, got, causes, r.Talk.Protocols[1].Path, x.want, x.causes, x.path)
-		}
-		note := "adapter uses the MAC 02:00:00:00:00:77, and its port does not accept that"
-		if said := strings.Contains(strings.Join(r.Notes, "\n"), note); said != (x.want == allNo) {
-			t.Errorf("%s: notes %q", x.from, r.Notes)
-		}
+		t.Run(x.from, func(t *testing.T) {
+			h := host(t, text)
+			h.Facts[id(x.from)] = plan.Fact{Up: true, MTU: 1500, SeenMAC: mac(0x77)}
+			r := run(t, h, diagnose.Request{From: x.from, To: "vm2"})
+			got, causes := answer(r)
+			if got != x.want || !slices.Equal(causes, x.causes) || r.Talk.Protocols[1].Path != x.path {
+				t.Errorf("%s: %s, %q, %q\nwant %s, %q, %q", x.from, got, causes, r.Talk.Protocols[1].Path, x.want, x.causes, x.path)
+			}
+			note := "adapter uses the MAC 02:00:00:00:00:77, and its port does not accept that"
+			if said := strings.Contains(strings.Join(r.Notes, "\n"), note); said != (x.want == allNo) {
+				t.Errorf("%s: notes %q", x.from, r.Notes)
+			}
+		})
 	}
 }

@@ -73,9 +73,11 @@ func TestS69_VDSRecordsHaveTheirLengthsAndValues(t *testing.T) {
 		"ingressInterface": 2, "egressInterface": 11, "layer2SegmentId": 0, "protocolIdentifier": 6, "flowEndReason": 2, "tcpControlBits": 0x12,
 		"ipClassOfService": 0xb8, "maximumTTL": 64, "flowDirection": 1, "ingressInterfaceAttr": 1, "egressInterfaceAttr": 2, "vxlanExportRole": 0,
 		"paddingOctets": 0, "flowStartMilliseconds": uint64(rec.Delta.First), "flowEndMilliseconds": uint64(rec.Delta.Last), "template": 264} {
-		if got := number(t, flows[0], element); got != want {
-			t.Errorf("%s = %d, want %d", element, got, want)
-		}
+		t.Run(element, func(t *testing.T) {
+			if got := number(t, flows[0], element); got != want {
+				t.Errorf("%s = %d, want %d", element, got, want)
+			}
+		})
 	}
 	if text(flows[0], "sourceIPv4Address") != "10.1.0.0" || text(flows[0], "destinationIPv4Address") != "10.2.0.1" {
 		t.Errorf("addresses of %v", flows[0])
@@ -119,9 +121,11 @@ func TestStandardRecordsSayEverything(t *testing.T) {
 		"egressInterface": 11, "protocolIdentifier": 6, "flowEndReason": 2, "tcpControlBits": 0x12, "ipClassOfService": 0xb8, "minimumTTL": 62,
 		"maximumTTL": 64, "flowDirection": 1, "vlanId": 100, "postVlanId": 100, "dot1qVlanId": 100, "ethernetType": 0x800,
 		"flowStartMilliseconds": uint64(rec.Delta.First), "flowEndMilliseconds": uint64(rec.Delta.Last), "template": 311} {
-		if got := number(t, flows[0], element); got != want {
-			t.Errorf("%s = %d, want %d", element, got, want)
-		}
+		t.Run(element, func(t *testing.T) {
+			if got := number(t, flows[0], element); got != want {
+				t.Errorf("%s = %d, want %d", element, got, want)
+			}
+		})
 	}
 	if text(flows[0], "sourceMacAddress") != "02:00:00:00:01:01" || text(flows[0], "destinationMacAddress") != "02:00:00:00:01:02" {
 		t.Errorf("MACs of %v", flows[0])

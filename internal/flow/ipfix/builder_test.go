@@ -102,16 +102,18 @@ func TestPaddingIsNeverAsLongAsARecord(t *testing.T) {
 
 func TestNumbersTooLargeForAFieldAreTheLargest(t *testing.T) {
 	for length, want := range map[string]string{"1": "ff", "2": "ffff", "3": "ffffff", "4": "ffffffff", "7": "ffffffffffffff", "8": "0123456789abcdef"} {
-		tpl := must(t, 256, 0, "octetDeltaCount/"+length)
-		rec := make([]byte, tpl.RecordLength())
-		tpl.PlaceOf("octetDeltaCount").Unsigned(rec, 0x0123456789abcdef)
-		if got := hex.EncodeToString(rec); got != want {
-			t.Errorf("in %s bytes: %s, want %s", length, got, want)
-		}
-		tpl.PlaceOf("octetDeltaCount").Unsigned(rec, 5)
-		if rec[len(rec)-1] != 5 || (len(rec) > 1 && rec[0] != 0) {
-			t.Errorf("5 in %s bytes is %x", length, rec)
-		}
+		t.Run(length, func(t *testing.T) {
+			tpl := must(t, 256, 0, "octetDeltaCount/"+length)
+			rec := make([]byte, tpl.RecordLength())
+			tpl.PlaceOf("octetDeltaCount").Unsigned(rec, 0x0123456789abcdef)
+			if got := hex.EncodeToString(rec); got != want {
+				t.Errorf("in %s bytes: %s, want %s", length, got, want)
+			}
+			tpl.PlaceOf("octetDeltaCount").Unsigned(rec, 5)
+			if rec[len(rec)-1] != 5 || (len(rec) > 1 && rec[0] != 0) {
+				t.Errorf("5 in %s bytes is %x", length, rec)
+			}
+		})
 	}
 }
 
@@ -138,9 +140,11 @@ func TestBuilderRefuses(t *testing.T) {
 		"too long":  append(AppendUnsigned(AppendVariable(nil, "eth0"), 1, 8), 0),
 		"too large": AppendUnsigned(AppendVariable(nil, strings.Repeat("x", MinMessage)), 1, 8),
 	} {
-		if err := b.Append(tpl, record); err == nil || errors.Is(err, ErrFull) {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := b.Append(tpl, record); err == nil || errors.Is(err, ErrFull) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 	record := AppendUnsigned(AppendVariable(nil, strings.Repeat("x", 300)), 1, 8)
 	check(t, b.Append(tpl, record))
@@ -167,9 +171,11 @@ func TestTemplatesRefuse(t *testing.T) {
 		"2 of 1 fields":           func() (*Template, error) { return NewOptionsTemplate(256, 2, Field{ID: 1, Length: 8}) },
 		"with its 16384 fields":   func() (*Template, error) { return NewTemplate(256, manyFields(16384)...) },
 	} {
-		if _, err := make(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("want an error with %q, got %v", want, err)
-		}
+		t.Run(want, func(t *testing.T) {
+			if _, err := make(); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("want an error with %q, got %v", want, err)
+			}
+		})
 	}
 	if _, err := Fields("octetDeltaCount", "nonsense"); err == nil || !strings.Contains(err.Error(), "nonsense") {
 		t.Errorf("an unknown name: %v", err)

@@ -72,9 +72,11 @@ func TestDataBeforeItsTemplateIsCountedAndDropped(t *testing.T) {
 		t.Errorf("with template: %+v, %v, %v", r, got, err)
 	}
 	for name, other := range map[string]Session{"another address": {UDP, netip.MustParseAddrPort("192.0.2.3:1000"), udp.Collector}, "another transport": tcp} {
-		if r, _, err := lines(d, other, noon, message(t, 0, rfcDataSet)); err != nil || r.Unknown != 1 {
-			t.Errorf("%s has a session of its own: %+v, %v", name, r, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if r, _, err := lines(d, other, noon, message(t, 0, rfcDataSet)); err != nil || r.Unknown != 1 {
+				t.Errorf("%s has a session of its own: %+v, %v", name, r, err)
+			}
+		})
 	}
 }
 
@@ -114,10 +116,12 @@ func TestTemplateIsRedefinedAndWithdrawn(t *testing.T) {
 		{"all withdrawn", tcp, rfcTemplateSet + rfcOptionsTemplateSet + `0002 0008 0002 0000` + rfcDataSet + rfcOptionsDataSet, 2, 0, 1},
 		{"all options withdrawn", tcp, rfcTemplateSet + rfcOptionsTemplateSet + `0003 0008 0003 0000` + rfcDataSet + rfcOptionsDataSet, 3, 0, 1},
 	} {
-		r, _, err := lines(NewDecoder(Limits{}), c.session, noon, message(t, 0, c.sets))
-		if err != nil || r.Records != c.records || r.Redefined != c.redefined || r.Withdrawn != c.withdrawn {
-			t.Errorf("%s: %+v, %v", c.name, r, err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			r, _, err := lines(NewDecoder(Limits{}), c.session, noon, message(t, 0, c.sets))
+			if err != nil || r.Records != c.records || r.Redefined != c.redefined || r.Withdrawn != c.withdrawn {
+				t.Errorf("%s: %+v, %v", c.name, r, err)
+			}
+		})
 	}
 }
 
@@ -150,11 +154,13 @@ func TestFaultsNameTheirByte(t *testing.T) {
 		{"variable value cut", message(t, 0, `0002 000c 0100 0001 0052 ffff`, `0100 0008 03 616263  0100 0007 03 6162`), 28 + 8 + 4, "a value of 3 bytes where 2 are left"},
 		{"long variable length cut", message(t, 0, `0002 000c 0100 0001 0052 ffff`, `0100 0006 ff 00`), 32, "field 0, interfaceName"},
 	} {
-		_, _, err := lines(NewDecoder(Limits{}), udp, noon, c.message)
-		var fault *Error
-		if !errors.As(err, &fault) || fault.Offset != c.offset || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v, want byte %d: … %s", c.name, err, c.offset, c.says)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			_, _, err := lines(NewDecoder(Limits{}), udp, noon, c.message)
+			var fault *Error
+			if !errors.As(err, &fault) || fault.Offset != c.offset || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: %v, want byte %d: … %s", c.name, err, c.offset, c.says)
+			}
+		})
 	}
 }
 

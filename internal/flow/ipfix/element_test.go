@@ -33,13 +33,15 @@ func TestElements(t *testing.T) {
 		"tenantSourceIPv6":       {PEN: VMware, ID: 883, Type: IPv6Address},
 		"reverseOctetTotalCount": {PEN: Reverse, ID: 85, Type: Unsigned64, Semantics: TotalCounter, Units: "octets"},
 	} {
-		want.Name = name
-		if got, ok := Named(name); !ok || got != want {
-			t.Errorf("Named(%s) = %+v, %v, want %+v", name, got, ok, want)
-		}
-		if got, ok := Lookup(want.PEN, want.ID); !ok || got != want {
-			t.Errorf("Lookup(%d, %d) = %+v, %v, want %+v", want.PEN, want.ID, got, ok, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			want.Name = name
+			if got, ok := Named(name); !ok || got != want {
+				t.Errorf("Named(%s) = %+v, %v, want %+v", name, got, ok, want)
+			}
+			if got, ok := Lookup(want.PEN, want.ID); !ok || got != want {
+				t.Errorf("Lookup(%d, %d) = %+v, %v, want %+v", want.PEN, want.ID, got, ok, want)
+			}
+		})
 	}
 }
 

@@ -32,18 +32,20 @@ func TestTemplatesOfAnotherPortOfTheExporterAreUsed(t *testing.T) {
 		"a session over TCP has none": {tcp, rfcTemplateSet, from("192.0.2.1:1001"), 0, 0},
 		"over TCP a session is one":   {from("192.0.2.1:1000"), rfcTemplateSet, tcp, 0, 0},
 	} {
-		d := NewDecoder(Limits{})
-		decode(t, d, c.templates, message(t, 0, c.sets))
-		for n := range 2 {
-			r, got, err := lines(d, c.data, noon.Add(c.after), message(t, uint32(3*n), rfcDataSet))
-			borrowed, unknown := 1, 0
-			if c.records == 0 {
-				borrowed, unknown = 0, 1
+		t.Run(name, func(t *testing.T) {
+			d := NewDecoder(Limits{})
+			decode(t, d, c.templates, message(t, 0, c.sets))
+			for n := range 2 {
+				r, got, err := lines(d, c.data, noon.Add(c.after), message(t, uint32(3*n), rfcDataSet))
+				borrowed, unknown := 1, 0
+				if c.records == 0 {
+					borrowed, unknown = 0, 1
+				}
+				if err != nil || r.Records != c.records || len(got) != c.records || r.Borrowed != borrowed || r.Unknown != unknown || r.Lost != 0 {
+					t.Errorf("%s: %+v %v", name, r, err)
+				}
 			}
-			if err != nil || r.Records != c.records || len(got) != c.records || r.Borrowed != borrowed || r.Unknown != unknown || r.Lost != 0 {
-				t.Errorf("%s: %+v %v", name, r, err)
-			}
-		}
+		})
 	}
 }
 
@@ -99,11 +101,13 @@ func TestATemplateThatDoesNotFitIsNotBorrowed(t *testing.T) {
 		"more padding than anybody has": {`0100 0020 c000020c c00002fe c0000201 00001391 00518b19 0000000000000000`, 0},
 		"half a record":                 {`0100 000e c000020c c00002fe 0000`, 0},
 	} {
-		d := NewDecoder(Limits{})
-		decode(t, d, from("192.0.2.1:1000"), message(t, 0, rfcTemplateSet))
-		if r := decode(t, d, from("192.0.2.1:1001"), message(t, 0, c.sets)); r.Records != c.records || r.Unknown != 1-c.records {
-			t.Errorf("%s: %+v", name, r)
-		}
+		t.Run(name, func(t *testing.T) {
+			d := NewDecoder(Limits{})
+			decode(t, d, from("192.0.2.1:1000"), message(t, 0, rfcTemplateSet))
+			if r := decode(t, d, from("192.0.2.1:1001"), message(t, 0, c.sets)); r.Records != c.records || r.Unknown != 1-c.records {
+				t.Errorf("%s: %+v", name, r)
+			}
+		})
 	}
 }
 

@@ -38,12 +38,14 @@ func TestRFC7011AppendixA_MessageOfTemplatesDataAndOptions(t *testing.T) {
 		{"192.0.2.27", "192.0.2.23", "192.0.2.2", 748, 388934},
 		{"192.0.2.56", "192.0.2.65", "192.0.2.3", 5, 6534},
 	} {
-		rec := b.Record(flows)
-		flows.PlaceOf("sourceIPv4Address").Bytes(rec, netip.MustParseAddr(r.source).AsSlice())
-		flows.PlaceOf("destinationIPv4Address").Bytes(rec, netip.MustParseAddr(r.destination).AsSlice())
-		flows.PlaceOf("ipNextHopIPv4Address").Bytes(rec, netip.MustParseAddr(r.hop).AsSlice())
-		flows.PlaceOf("packetDeltaCount").Unsigned(rec, r.packets)
-		flows.PlaceOf("octetDeltaCount").Unsigned(rec, r.octets)
+		t.Run(r.source, func(t *testing.T) {
+			rec := b.Record(flows)
+			flows.PlaceOf("sourceIPv4Address").Bytes(rec, netip.MustParseAddr(r.source).AsSlice())
+			flows.PlaceOf("destinationIPv4Address").Bytes(rec, netip.MustParseAddr(r.destination).AsSlice())
+			flows.PlaceOf("ipNextHopIPv4Address").Bytes(rec, netip.MustParseAddr(r.hop).AsSlice())
+			flows.PlaceOf("packetDeltaCount").Unsigned(rec, r.packets)
+			flows.PlaceOf("octetDeltaCount").Unsigned(rec, r.octets)
+		})
 	}
 	check(t, b.Template(options))
 	for _, r := range [][3]uint64{{1, 345, 10201}, {2, 690, 20402}} {
@@ -88,11 +90,13 @@ func TestRFC7011AppendixA_EnterpriseElements(t *testing.T) {
 		"A.4.3": {`0003 001c  0104 0003 0001  808d 0004 00007ed9  0029 0002  002a 0002  0000`, 260, 1,
 			[]Field{{PEN: pen, ID: 141, Length: 4}, {ID: 41, Length: 2}, {ID: 42, Length: 2}}},
 	} {
-		tpl, err := newChecked(c.id, c.scope, c.fields)
-		check(t, err)
-		if got, want := set(t, func(b *Builder) error { return b.Template(tpl) }), hex.EncodeToString(unhex(t, c.want)); got != want {
-			t.Errorf("%s: got %s, want %s", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			tpl, err := newChecked(c.id, c.scope, c.fields)
+			check(t, err)
+			if got, want := set(t, func(b *Builder) error { return b.Template(tpl) }), hex.EncodeToString(unhex(t, c.want)); got != want {
+				t.Errorf("%s: got %s, want %s", name, got, want)
+			}
+		})
 	}
 }
 
@@ -135,7 +139,9 @@ func TestRFC5103_BiflowRecord(t *testing.T) {
 	rec := b.Record(tpl)
 	for name, v := range map[string]uint64{"sourceTransportPort": 32770, "destinationTransportPort": 80, "protocolIdentifier": 6, "flowStartSeconds": 1700000000,
 		"octetTotalCount": 18000, "packetTotalCount": 65, "reverseFlowStartSeconds": 1700000001, "reverseOctetTotalCount": 128000, "reversePacketTotalCount": 110} {
-		tpl.PlaceOf(name).Unsigned(rec, v)
+		t.Run(name, func(t *testing.T) {
+			tpl.PlaceOf(name).Unsigned(rec, v)
+		})
 	}
 	tpl.PlaceOf("sourceIPv4Address").Bytes(rec, []byte{192, 0, 2, 2})
 	tpl.PlaceOf("destinationIPv4Address").Bytes(rec, []byte{192, 0, 2, 3})

@@ -25,15 +25,17 @@ func TestSequenceCountsLostRecords(t *testing.T) {
 		"began anew after a gap":   {[]step{{0, 10, 0}, {5000, 10, 4990}, {0, 5, 0}, {5, 10, 0}, {15, 10, 0}}, 4990, 1},
 		"began anew far away":      {[]step{{3000000000, 10, 0}, {0, 10, 0}, {10, 10, 0}}, 0, 1},
 	} {
-		var s Sequence
-		for i, st := range c.steps {
-			if got := s.Message(st.sequence, st.records, true); got != st.gap {
-				t.Errorf("%s: step %d: %d, want %d", name, i, got, st.gap)
+		t.Run(name, func(t *testing.T) {
+			var s Sequence
+			for i, st := range c.steps {
+				if got := s.Message(st.sequence, st.records, true); got != st.gap {
+					t.Errorf("%s: step %d: %d, want %d", name, i, got, st.gap)
+				}
 			}
-		}
-		if s.Lost != c.lost || s.Restarts != c.restarts {
-			t.Errorf("%s: lost %d, restarts %d, want %d, %d", name, s.Lost, s.Restarts, c.lost, c.restarts)
-		}
+			if s.Lost != c.lost || s.Restarts != c.restarts {
+				t.Errorf("%s: lost %d, restarts %d, want %d, %d", name, s.Lost, s.Restarts, c.lost, c.restarts)
+			}
+		})
 	}
 }
 

@@ -42,9 +42,11 @@ func TestValuesAreShownByTheirType(t *testing.T) {
 		{"flowStartNanoseconds", "e8fe6f8080000000", "2023-11-14T22:13:20.5Z"},
 		{"paddingOctets", "0000", "0x0000"},
 	} {
-		if got := value(t, c.name, c.bytes).String(); got != c.want {
-			t.Errorf("%s %s is shown as %s, want %s", c.name, c.bytes, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := value(t, c.name, c.bytes).String(); got != c.want {
+				t.Errorf("%s %s is shown as %s, want %s", c.name, c.bytes, got, c.want)
+			}
+		})
 	}
 }
 
@@ -59,9 +61,11 @@ func TestValuesAreNotReadAsWhatTheyAreNot(t *testing.T) {
 		"MAC":      func() error { _, err := v.MAC(); return err },
 		"Time":     func() error { _, err := v.Time(); return err },
 	} {
-		if err := read(); err == nil {
-			t.Errorf("%s reads a name of 9 bytes", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := read(); err == nil {
+				t.Errorf("%s reads a name of 9 bytes", name)
+			}
+		})
 	}
 }
 

@@ -70,17 +70,19 @@ func TestBiflowEndsWhenBothSidesHaveFinished(t *testing.T) {
 		flags [2]uint16
 		ends  bool
 	}{"one FIN": {[2]uint16{finFlag, 0}, false}, "two FINs": {[2]uint16{finFlag, finFlag}, true}, "one RST": {[2]uint16{0, rstFlag}, true}} {
-		w := newWorld(t, biflows)
-		asked := key(1)
-		answered, _ := opposite(&asked)
-		for i, k := range []flow.Key{asked, answered} {
-			ms := w.now.Wall.UnixMilli()
-			w.kernel.count(k, flow.Counts{Packets: 1, Bytes: 40, FrameBytes: 54, First: ms, Last: ms, TCPFlags: 0x10 | c.flags[i]})
-		}
-		w.run(5 * time.Second)
-		if r := w.take(); (len(r) == 1) != c.ends || c.ends && r[0].Reason != flow.EndOfFlow {
-			t.Errorf("%s: records %+v", name, r)
-		}
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, biflows)
+			asked := key(1)
+			answered, _ := opposite(&asked)
+			for i, k := range []flow.Key{asked, answered} {
+				ms := w.now.Wall.UnixMilli()
+				w.kernel.count(k, flow.Counts{Packets: 1, Bytes: 40, FrameBytes: 54, First: ms, Last: ms, TCPFlags: 0x10 | c.flags[i]})
+			}
+			w.run(5 * time.Second)
+			if r := w.take(); (len(r) == 1) != c.ends || c.ends && r[0].Reason != flow.EndOfFlow {
+				t.Errorf("%s: records %+v", name, r)
+			}
+		})
 	}
 }
 

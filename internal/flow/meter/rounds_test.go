@@ -27,9 +27,11 @@ func TestRoundsFollowTheRateOfNewFlows(t *testing.T) {
 		"more flows than rounds can follow": {1000 * ms, 1000 * ms, 5_000_000, 50 * ms},
 		"the drain came at once":            {50 * ms, 0, 1, 50 * ms},
 	} {
-		if got := nextRound(time.Second, c.before, c.took, c.begun); got != c.want {
-			t.Errorf("%s: the next round is of %v instead of %v", name, got, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := nextRound(time.Second, c.before, c.took, c.begun); got != c.want {
+				t.Errorf("%s: the next round is of %v instead of %v", name, got, c.want)
+			}
+		})
 	}
 	if got := nextRound(10*ms, 10*ms, 10*ms, 1<<20); got != 10*ms {
 		t.Errorf("a round of %v where they are of 10 ms at most", got)

@@ -63,23 +63,25 @@ func TestDatagramsGoOneByOneWhereTheKernelDoesNotDivide(t *testing.T) {
 		at          string
 		level, name int
 	}{{"127.0.0.1:0", unix.SOL_SOCKET, unix.SO_NO_CHECK}, {"[::1]:0", unix.SOL_UDP, unix.UDP_NO_CHECK6_TX}} {
-		to := listen(t, c.at)
-		s := dial(t, to.LocalAddr())
-		s.option(t, c.level, c.name, 1)
-		if c.name == unix.UDP_NO_CHECK6_TX {
-			r := dial(t, to.LocalAddr())
-			r.conn, r.raw = to, must(to.SyscallConn())
-			r.option(t, unix.SOL_UDP, unix.UDP_NO_CHECK6_RX, 1)
-		}
-		b := batch(7, 1000, 1000, 1000, 500, 500, 1000, 1000)
-		s.all(t, b)
-		expect(t, to, b)
-		if slices.Max(behind(b)) != 0 || s.divides {
-			t.Errorf("%s: %v left together, and would again: %v", c.at, behind(b), s.divides)
-		}
-		s.all(t, b)
-		expect(t, to, b)
-		nothing(t, to)
+		t.Run(c.at, func(t *testing.T) {
+			to := listen(t, c.at)
+			s := dial(t, to.LocalAddr())
+			s.option(t, c.level, c.name, 1)
+			if c.name == unix.UDP_NO_CHECK6_TX {
+				r := dial(t, to.LocalAddr())
+				r.conn, r.raw = to, must(to.SyscallConn())
+				r.option(t, unix.SOL_UDP, unix.UDP_NO_CHECK6_RX, 1)
+			}
+			b := batch(7, 1000, 1000, 1000, 500, 500, 1000, 1000)
+			s.all(t, b)
+			expect(t, to, b)
+			if slices.Max(behind(b)) != 0 || s.divides {
+				t.Errorf("%s: %v left together, and would again: %v", c.at, behind(b), s.divides)
+			}
+			s.all(t, b)
+			expect(t, to, b)
+			nothing(t, to)
+		})
 	}
 }
 

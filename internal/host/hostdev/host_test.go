@@ -140,10 +140,12 @@ func TestTapIsToldFromOtherDevices(t *testing.T) {
 	run(t, host, "ip tuntap add tun0 mode tun")
 	h := openIn(t, host)
 	for name, want := range map[string]Kind{"tap0": Tap, "tun0": Other, "lo": Other} {
-		d, found, err := h.Device(name)
-		if err != nil || !found || d.Kind != want || d.Peer.Index != 0 {
-			t.Errorf("%s: %+v, found %v, %v; want kind %s", name, d, found, err, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			d, found, err := h.Device(name)
+			if err != nil || !found || d.Kind != want || d.Peer.Index != 0 {
+				t.Errorf("%s: %+v, found %v, %v; want kind %s", name, d, found, err, want)
+			}
+		})
 	}
 }
 

@@ -48,10 +48,12 @@ func TestAMacvlanDeviceIsSeenOnItsDevice(t *testing.T) {
 	run(t, ns, "ip link add link eno1 name mv0 type macvlan mode bridge")
 	h := openIn(t, ns)
 	for device, want := range map[string]string{"eno1": `mv0 macvlan on eno1 in ""`, "eno2": ""} {
-		d, ok, err := h.Device(device)
-		if got := pastText(h, d); err != nil || !ok || got != want {
-			t.Errorf("%s: got %q, want %q; %v, %v", device, got, want, ok, err)
-		}
+		t.Run(device, func(t *testing.T) {
+			d, ok, err := h.Device(device)
+			if got := pastText(h, d); err != nil || !ok || got != want {
+				t.Errorf("%s: got %q, want %q; %v, %v", device, got, want, ok, err)
+			}
+		})
 	}
 	run(t, ns, "ip link del mv0")
 	await(t, h, "eno1", "it is gone", func(d Device, ok bool) bool { return ok && pastText(h, d) == "" })

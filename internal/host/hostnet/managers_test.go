@@ -20,18 +20,20 @@ func TestS81_ServicesThatManageADeviceAreFound(t *testing.T) {
 		{"network/ifstate.eth0", "", ""},
 		{"network/ifstate.eth1", "eth1\n", ""},
 	} {
-		run := t.TempDir()
-		path := filepath.Join(run, c.file)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(c.content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		got := services(run, "eth0", 7)
-		if c.want == "" && len(got) != 0 || c.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], c.want)) {
-			t.Errorf("%s %q: %v", c.file, c.content, got)
-		}
+		t.Run(c.file, func(t *testing.T) {
+			run := t.TempDir()
+			path := filepath.Join(run, c.file)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(c.content), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			got := services(run, "eth0", 7)
+			if c.want == "" && len(got) != 0 || c.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], c.want)) {
+				t.Errorf("%s %q: %v", c.file, c.content, got)
+			}
+		})
 	}
 }
 

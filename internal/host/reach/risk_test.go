@@ -75,28 +75,30 @@ func TestS81_WhichChangesConcernTheHostsOwnAddresses(t *testing.T) {
 		{"a device with the host's addresses becomes an uplink", "device: eno2", "device: eno9", "eno9: it becomes uplink lab/u2"},
 		{"a device with the host's addresses becomes a port", "device: tap0", "device: eno9", "eno9: it becomes port lab/vm"},
 	} {
-		after := strings.Replace(base, c.from, c.to, 1)
-		if c.from != "" && after == base {
-			t.Fatalf("%s: nothing to replace", c.what)
-		}
-		risks := Risks(resolved(t, base), resolved(t, after), host())
-		var want []string
-		if c.want != "" {
-			want = strings.Split(c.want, "|")
-		}
-		if len(risks) != len(want) {
-			t.Errorf("%s: %v, want %v", c.what, risks, want)
-			continue
-		}
-		for _, w := range want {
-			found := false
-			for _, r := range risks {
-				found = found || strings.HasPrefix(r.String(), w)
+		t.Run(c.what, func(t *testing.T) {
+			after := strings.Replace(base, c.from, c.to, 1)
+			if c.from != "" && after == base {
+				t.Fatalf("%s: nothing to replace", c.what)
 			}
-			if !found {
+			risks := Risks(resolved(t, base), resolved(t, after), host())
+			var want []string
+			if c.want != "" {
+				want = strings.Split(c.want, "|")
+			}
+			if len(risks) != len(want) {
 				t.Errorf("%s: %v, want %v", c.what, risks, want)
+				return
 			}
-		}
+			for _, w := range want {
+				found := false
+				for _, r := range risks {
+					found = found || strings.HasPrefix(r.String(), w)
+				}
+				if !found {
+					t.Errorf("%s: %v, want %v", c.what, risks, want)
+				}
+			}
+		})
 	}
 }
 

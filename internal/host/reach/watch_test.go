@@ -77,10 +77,12 @@ func TestS81_WhoAnswersBeforeTheChangeIsAskedAfterIt(t *testing.T) {
 		{"nor a neighbour where no uplink is", []netip.Addr{other}, false, nil},
 		{"nobody", nil, true, nil},
 	} {
-		asks := newFakeNet(c.there...).before(t, c.outside)
-		if len(asks) != len(c.want) || len(asks) > 0 && asks[0].Address != c.want[0] {
-			t.Errorf("%s: %v, want %v", c.what, asks, c.want)
-		}
+		t.Run(c.what, func(t *testing.T) {
+			asks := newFakeNet(c.there...).before(t, c.outside)
+			if len(asks) != len(c.want) || len(asks) > 0 && asks[0].Address != c.want[0] {
+				t.Errorf("%s: %v, want %v", c.what, asks, c.want)
+			}
+		})
 	}
 }
 

@@ -74,12 +74,14 @@ func TestS15_GuestsThatFillTheTableOfMACsTakeNothingFromOthers(t *testing.T) {
 func TestS110_AStormOfAGuestThatBridgesConcernsNobodyElse(t *testing.T) {
 	rep := runRows(t, "loop-storm", "loop-storm-limited", "loop-storm-open")
 	for i, want := range []struct{ blocked, refused string }{{"looped2 after ", "loop-blocked "}, {"-", "storm-control "}, {"-", ""}} {
-		row := rep.Rows[i]
-		blocked, _ := row.Get("blocked").(string)
-		refused, _ := row.Get("refused").(string)
-		if row.Get("attacks") != 10 || !strings.HasPrefix(blocked, want.blocked) || !strings.Contains(refused, want.refused) {
-			t.Errorf("row %d: %+v", i, row)
-		}
+		t.Run(want.blocked, func(t *testing.T) {
+			row := rep.Rows[i]
+			blocked, _ := row.Get("blocked").(string)
+			refused, _ := row.Get("refused").(string)
+			if row.Get("attacks") != 10 || !strings.HasPrefix(blocked, want.blocked) || !strings.Contains(refused, want.refused) {
+				t.Errorf("row %d: %+v", i, row)
+			}
+		})
 	}
 	for _, b := range rep.Budgets {
 		if strings.HasPrefix(b.Name, "loop-storm-open") {

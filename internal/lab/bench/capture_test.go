@@ -65,9 +65,11 @@ func TestRoundsEndWithTheirTime(t *testing.T) {
 		"one has a fault":      {t.Context(), time.Hour, func(context.Context, int) error { return fault }, 0, fault},
 		"interrupted":          {ended, time.Hour, endless(0), 0, context.Canceled},
 	} {
-		if n, err := inTime(c.ctx, 5, c.within, c.round); n != c.rounds || !errors.Is(err, c.err) {
-			t.Errorf("%s: %d rounds, %v", name, n, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if n, err := inTime(c.ctx, 5, c.within, c.round); n != c.rounds || !errors.Is(err, c.err) {
+				t.Errorf("%s: %d rounds, %v", name, n, err)
+			}
+		})
 	}
 	// How many are over before the one without an end is begun depends on the machine; that one is none of them.
 	if n, err := inTime(t.Context(), 5, 10*time.Millisecond, endless(3)); n < 1 || n > 3 || err != nil {

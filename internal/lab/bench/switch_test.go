@@ -139,11 +139,13 @@ func TestOptionsAreChecked(t *testing.T) {
 		"positive":         func(o *SwitchOptions) { o.Rounds = 0 },
 		"want two":         func(o *SwitchOptions) { o.CPUs = []int{0} },
 	} {
-		o := good
-		spoil(&o)
-		if _, err := Switch(t.Context(), o); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("want an error with %q, got %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			o := good
+			spoil(&o)
+			if _, err := Switch(t.Context(), o); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("want an error with %q, got %v", name, err)
+			}
+		})
 	}
 }
 

@@ -70,18 +70,20 @@ func TestNestedRowsDifferInWhatTheirNamesSay(t *testing.T) {
 		{"two-hosts-promiscuous", spec.Distributed, true, false, false, 2, 4},
 		{"two-hosts-mac-learning", spec.Distributed, false, true, true, 2, 4},
 	} {
-		s := e.Row(c.row).Scenario
-		sw := s.Host("esx1").Config.Switches[0]
-		sec := sw.PortGroups[0].Security
-		check := sw.Checks.ReversePathPromiscuous
-		got := []any{
-			sw.Kind, sec.Promiscuous == spec.Accept, sec.MACLearning.Enabled != nil && *sec.MACLearning.Enabled,
-			check == nil || *check, len(sw.Uplinks), len(s.Hosts), sec.ForgedTransmits,
-		}
-		want := []any{c.kind, c.promiscuous, c.learning, c.checked, c.uplinks, c.hosts, spec.Accept}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: kind, promiscuous, learning, check, uplinks, hosts, forged = %v, want %v", c.row, got, want)
-		}
+		t.Run(c.row, func(t *testing.T) {
+			s := e.Row(c.row).Scenario
+			sw := s.Host("esx1").Config.Switches[0]
+			sec := sw.PortGroups[0].Security
+			check := sw.Checks.ReversePathPromiscuous
+			got := []any{
+				sw.Kind, sec.Promiscuous == spec.Accept, sec.MACLearning.Enabled != nil && *sec.MACLearning.Enabled,
+				check == nil || *check, len(sw.Uplinks), len(s.Hosts), sec.ForgedTransmits,
+			}
+			want := []any{c.kind, c.promiscuous, c.learning, c.checked, c.uplinks, c.hosts, spec.Accept}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: kind, promiscuous, learning, check, uplinks, hosts, forged = %v, want %v", c.row, got, want)
+			}
+		})
 	}
 }
 

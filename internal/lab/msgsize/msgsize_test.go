@@ -109,9 +109,11 @@ func TestParseCounters(t *testing.T) {
 		t.Errorf("%+v, %v", all, err)
 	}
 	for bad, says := range map[string]string{"oops": "counters", `{"nftables": []}`: `no counter "established"`} {
-		if _, err := parseCounters([]byte(bad)); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("parseCounters(%s) = %v", bad, err)
-		}
+		t.Run(bad, func(t *testing.T) {
+			if _, err := parseCounters([]byte(bad)); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("parseCounters(%s) = %v", bad, err)
+			}
+		})
 	}
 }
 
@@ -153,9 +155,11 @@ func TestTheReportHasTheArticlesTablesBesideOurs(t *testing.T) {
 		"message_bytes": 64, "direct_on_article_bps": 130.74e6, "firewall_off_article_bps": 108.85e6, "firewall_on_article_bps": 230.65e6,
 		"direct_on_1500_of_article": 2, "firewall_off_9000_of_article": 3, "direct_off_9000_retransmits": 3,
 	} {
-		if got, _ := row[key].(float64); math.Abs(got-want) > want*1e-9 {
-			t.Errorf("%s is %v, want %g", key, row[key], want)
-		}
+		t.Run(key, func(t *testing.T) {
+			if got, _ := row[key].(float64); math.Abs(got-want) > want*1e-9 {
+				t.Errorf("%s is %v, want %g", key, row[key], want)
+			}
+		})
 	}
 	for _, key := range []string{"direct_on_1500_bps", "direct_off_9000_bps", "firewall_on_9000_cpu_s_per_gb", "firewall_on_1500_bytes_per_segment", "firewall_on_1500_of_direct"} {
 		if s, _ := row[key].(map[string]any); s["rounds"] != 3.0 {

@@ -21,9 +21,11 @@ func TestRowsAreNamedByAsLittleAsTellsThemApart(t *testing.T) {
 		"[a a]":     {text("a", 1.0, "behind a number"), text("a", 2.0, "too")},
 		"[ ]":       {{}, text()},
 	} {
-		if got := fmt.Sprint((&Report{Rows: rows}).Labels()); got != want {
-			t.Errorf("labels %s, want %s", got, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if got := fmt.Sprint((&Report{Rows: rows}).Labels()); got != want {
+				t.Errorf("labels %s, want %s", got, want)
+			}
+		})
 	}
 }
 

@@ -236,12 +236,14 @@ func TestLoadReadsConfigurationsBesideTheScenario(t *testing.T) {
 
 func TestRateText(t *testing.T) {
 	for text, want := range map[string]Rate{"10Gbit": 10e9, "2.5Gbit": 2.5e9, "100Mbit": 100e6} {
-		var r Rate
-		if err := r.UnmarshalText([]byte(text)); err != nil || r != want {
-			t.Errorf("%q: %v, %v", text, r, err)
-		}
-		if r.String() != text {
-			t.Errorf("%v is written %q", want, r)
-		}
+		t.Run(text, func(t *testing.T) {
+			var r Rate
+			if err := r.UnmarshalText([]byte(text)); err != nil || r != want {
+				t.Errorf("%q: %v, %v", text, r, err)
+			}
+			if r.String() != text {
+				t.Errorf("%v is written %q", want, r)
+			}
+		})
 	}
 }

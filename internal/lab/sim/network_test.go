@@ -215,13 +215,15 @@ func TestGuestAnswersForItselfAlone(t *testing.T) {
 		"reply never asked":   {ethernet(mine, d.mac, typeIPv4, ipv4{src: addr("192.0.2.2"), dst: addr("192.0.2.1"), ttl: 5, proto: protoICMP, payload: echo{reply: true}.bytes()}.bytes()), 0},
 		"another IP protocol": {ethernet(mine, d.mac, typeIPv4, ipv4{src: addr("192.0.2.2"), dst: addr("192.0.2.1"), ttl: 5, proto: 17}.bytes()), 0},
 	} {
-		// The far end is known, so that an answer is not held up by a question.
-		s.interfaces[0].neighbours = map[netip.Addr]*neighbour{addr("192.0.2.2"): {mac: d.mac}}
-		far.got = nil
-		w.send(d, c.frame)
-		if err := w.loop.run(time.Second); err != nil || len(far.got) != c.answers {
-			t.Errorf("%s: %d answers (%v), want %d", name, len(far.got), err, c.answers)
-		}
+		t.Run(name, func(t *testing.T) {
+			// The far end is known, so that an answer is not held up by a question.
+			s.interfaces[0].neighbours = map[netip.Addr]*neighbour{addr("192.0.2.2"): {mac: d.mac}}
+			far.got = nil
+			w.send(d, c.frame)
+			if err := w.loop.run(time.Second); err != nil || len(far.got) != c.answers {
+				t.Errorf("%s: %d answers (%v), want %d", name, len(far.got), err, c.answers)
+			}
+		})
 	}
 }
 

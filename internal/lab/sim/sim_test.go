@@ -200,14 +200,16 @@ func TestBadExperimentsSayWhatIsWrong(t *testing.T) {
 		"config":  {func(r *experiment.Row) { r.Scenario.Host("esx1").Config.Ports[1].Switch = "nonsense" }, Options{}, "esx1"},
 		"adapter": {func(r *experiment.Row) { r.Scenario.Host("n1").NICs[0].Port = "nonsense" }, Options{}, `no port "nonsense"`},
 	} {
-		e := find(t, experiment.Nested)
-		e.Rows = e.Rows[:1]
-		if c.change != nil {
-			c.change(&e.Rows[0])
-		}
-		if _, err := Experiment(e, c.o); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v, want %q", name, err, c.says)
-		}
+		t.Run(name, func(t *testing.T) {
+			e := find(t, experiment.Nested)
+			e.Rows = e.Rows[:1]
+			if c.change != nil {
+				c.change(&e.Rows[0])
+			}
+			if _, err := Experiment(e, c.o); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: %v, want %q", name, err, c.says)
+			}
+		})
 	}
 }
 

@@ -47,10 +47,12 @@ func TestConnectionsGoToEveryAddressOfTheServer(t *testing.T) {
 	load := short(KindCRR)
 	load.Sessions, load.Addresses = 2, 8 // of the loopback, 127.0.0.1 to 8
 	for how, f := range map[string]func(context.Context, Pair, Load) (Result, error){"goroutines": Measure, "processes": processes(t).Measure} {
-		res, err := f(t.Context(), loopback, load)
-		if err != nil || res.Transactions.Count < 20 || res.Sink.Connections < res.Transactions.Count {
-			t.Errorf("%s: %+v, %v", how, res, err)
-		}
+		t.Run(how, func(t *testing.T) {
+			res, err := f(t.Context(), loopback, load)
+			if err != nil || res.Transactions.Count < 20 || res.Sink.Connections < res.Transactions.Count {
+				t.Errorf("%s: %+v, %v", how, res, err)
+			}
+		})
 	}
 	servers, family, err := consecutive(netip.MustParseAddrPort("10.0.0.255:7"), 2)
 	if err != nil || family != syscall.AF_INET || len(servers) != 2 || servers[1].(*unix.SockaddrInet4).Addr != [4]byte{10, 0, 1, 0} {
@@ -117,9 +119,11 @@ func TestSessionsAndFlowsAreChecked(t *testing.T) {
 		"has one connection": {Kind: KindRR, Addresses: 2}, "257 addresses": {Kind: KindCRR, Addresses: 257},
 		"size 1": {Kind: KindScan, Size: 1},
 	} {
-		if _, err := l.withDefaults(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: %v, want an error with %q", l, err, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if _, err := l.withDefaults(); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: %v, want an error with %q", l, err, want)
+			}
+		})
 	}
 }
 
@@ -141,15 +145,17 @@ func TestScanCountsWhatComesBack(t *testing.T) {
 	resolve(t, pair)
 	load := Load{Kind: KindScan, Warmup: 20 * time.Millisecond, Duration: 300 * time.Millisecond, Rate: 5000, Flows: 700}
 	for name, f := range map[string]func(context.Context, Pair, Load) (Result, error){"own": Measure, "process": processes(t).Measure} {
-		res, err := f(t.Context(), pair, load)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := res.Scan
-		// 1500, and what a busy machine has delayed into the interval or beyond it.
-		if s.Sent < 750 || s.Sent > 2000 || s.Answered != s.Sent || s.Flows != 700 || s.FlowsAnswered != 700 || s.Refused != 0 {
-			t.Errorf("%s: scan %+v", name, *s)
-		}
+		t.Run(name, func(t *testing.T) {
+			res, err := f(t.Context(), pair, load)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := res.Scan
+			// 1500, and what a busy machine has delayed into the interval or beyond it.
+			if s.Sent < 750 || s.Sent > 2000 || s.Answered != s.Sent || s.Flows != 700 || s.FlowsAnswered != 700 || s.Refused != 0 {
+				t.Errorf("%s: scan %+v", name, *s)
+			}
+		})
 	}
 	pair.Addr = netip.MustParseAddr("10.98.0.77")
 	res, err := Measure(t.Context(), pair, load)

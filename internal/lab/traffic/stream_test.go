@@ -34,15 +34,17 @@ func TestNagleIsOffUnlessAskedFor(t *testing.T) {
 
 func TestSmallWritesAreCountedInSegments(t *testing.T) {
 	for name, measure := range map[string]func(context.Context, Pair, Load) (Result, error){"here": Measure, "by processes": processes(t).Measure} {
-		load := short(KindStream)
-		load.Size, load.Nagle, load.Sessions = 1, true, 2
-		res, err := measure(context.Background(), loopback, load)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s := res.Stream; s.Segments == 0 || s.Segments > s.Bytes+s.Retransmits+1<<16 {
-			t.Errorf("%s: %d segments for %d bytes", name, s.Segments, s.Bytes)
-		}
+		t.Run(name, func(t *testing.T) {
+			load := short(KindStream)
+			load.Size, load.Nagle, load.Sessions = 1, true, 2
+			res, err := measure(context.Background(), loopback, load)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := res.Stream; s.Segments == 0 || s.Segments > s.Bytes+s.Retransmits+1<<16 {
+				t.Errorf("%s: %d segments for %d bytes", name, s.Segments, s.Bytes)
+			}
+		})
 	}
 }
 
@@ -51,24 +53,28 @@ func TestWhatIsForStreamsOnlyIsChecked(t *testing.T) {
 		"Nagle is a matter of streams": {Kind: KindRR, Nagle: true}, "gathering bytes is a matter of streams": {Kind: KindUDP, Gather: 1},
 		"-1 bytes to gather": {Kind: KindStream, Gather: -1}, "want 0–1048576": {Kind: KindStream, Gather: 1<<20 + 1},
 	} {
-		if _, err := Measure(context.Background(), loopback, l); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%+v: %v, want %q", l, err, says)
-		}
+		t.Run(says, func(t *testing.T) {
+			if _, err := Measure(context.Background(), loopback, l); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%+v: %v, want %q", l, err, says)
+			}
+		})
 	}
 }
 
 // A receiver that gathers is not woken by less, and gets everything all the same.
 func TestAReceiverThatGathersMissesNothing(t *testing.T) {
 	for name, measure := range map[string]func(context.Context, Pair, Load) (Result, error){"here": Measure, "by processes": processes(t).Measure} {
-		load := short(KindStream)
-		load.Size, load.Nagle, load.Gather = 64, true, 16<<10
-		res, err := measure(context.Background(), loopback, load)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if res.Stream.Bytes == 0 || res.Sink.Bytes < res.Stream.Bytes || res.Sink.Bytes%64 != 0 {
-			t.Errorf("%s: %d bytes acknowledged in the interval, %d read", name, res.Stream.Bytes, res.Sink.Bytes)
-		}
+		t.Run(name, func(t *testing.T) {
+			load := short(KindStream)
+			load.Size, load.Nagle, load.Gather = 64, true, 16<<10
+			res, err := measure(context.Background(), loopback, load)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if res.Stream.Bytes == 0 || res.Sink.Bytes < res.Stream.Bytes || res.Sink.Bytes%64 != 0 {
+				t.Errorf("%s: %d bytes acknowledged in the interval, %d read", name, res.Stream.Bytes, res.Sink.Bytes)
+			}
+		})
 	}
 	sink, err := Listen(Endpoint{}, SinkOptions{Kind: KindStream, At: netip.MustParseAddrPort("127.0.0.1:0"), Gather: 4711})
 	if err != nil {

@@ -280,15 +280,17 @@ func TestEchoCountsReplies(t *testing.T) {
 	pair := vethPair(t)
 	load := Load{Kind: KindEcho, Warmup: 20 * time.Millisecond, Duration: 200 * time.Millisecond, Rate: 100}
 	for name, f := range map[string]func(context.Context, Pair, Load) (Result, error){"own": Measure, "process": processes(t).Measure} {
-		res, err := f(t.Context(), pair, load)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e := res.Echo
-		// 20, and those of the warm-up that a busy machine has delayed into the interval.
-		if e.Requests < 10 || e.Requests > 24 || e.Replies != e.Requests || e.RepliesPerPing != 1 || e.RTT.P50 <= 0 {
-			t.Errorf("%s: echo %+v", name, *e)
-		}
+		t.Run(name, func(t *testing.T) {
+			res, err := f(t.Context(), pair, load)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := res.Echo
+			// 20, and those of the warm-up that a busy machine has delayed into the interval.
+			if e.Requests < 10 || e.Requests > 24 || e.Replies != e.Requests || e.RepliesPerPing != 1 || e.RTT.P50 <= 0 {
+				t.Errorf("%s: echo %+v", name, *e)
+			}
+		})
 	}
 	pair.Addr = netip.MustParseAddr("10.98.0.77")
 	res, err := Measure(t.Context(), pair, load)

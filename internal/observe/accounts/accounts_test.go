@@ -25,10 +25,12 @@ func TestS94_AtRestTheAccountsAreExact(t *testing.T) {
 		{"host's without a cause", Books{Host: 1, HostFates: 2}, Broken},
 		{"more from uplinks than at all", Books{FromPnic: 100, Out: 99}, Broken},
 	} {
-		v, ok := Judge(c.books, c.books, 2)
-		if !ok || v.State != c.want || (v.Fault != "") != (c.want == Broken) {
-			t.Errorf("%s: %+v, %v; want %s", c.name, v, ok, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			v, ok := Judge(c.books, c.books, 2)
+			if !ok || v.State != c.want || (v.Fault != "") != (c.want == Broken) {
+				t.Errorf("%s: %+v, %v; want %s", c.name, v, ok, c.want)
+			}
+		})
 	}
 	if _, ok := Judge(Books{Received: 2, Delivered: 2}, Books{Received: 1, Delivered: 1}, 2); ok {
 		t.Error("counters that began anew were judged")

@@ -94,23 +94,25 @@ func TestS42_S43_S45_EveryWayOfLosingAnUplinkMovesAllPortsAndBack(t *testing.T) 
 		{"the device is deleted", func() { h.ip("link del up1") }, func() { h.plug(wire, 1) }, "is gone", ""},
 		{"the device moves away", func() { h.ip("link set up1 netns " + elsewhere.Name) }, func() { h.plug(wire, 4); h.ip("link set up4 name up1") }, "is gone", ""},
 	} {
-		before, links := len(h.failovers()), len(h.links("uplink1"))
-		c.lose()
-		h.uses(c.what, second...)
-		c.fix()
-		h.uses("after "+c.what, first...)
-		h.await("both moves are told", func() bool { return len(h.failovers()) == before+2 })
-		h.await("the link's way down and up is told", func() bool { return len(h.links("uplink1")) >= links+2 })
-		if got := strings.Join(h.links("uplink1")[links:], " "); got != "down up" {
-			t.Errorf("%s: the events of the link are %q", c.what, got)
-		}
-		e := h.failovers()[before:]
-		if e[0].From != "uplink1" || e[0].To != "uplink2" || e[0].Ports != 2 || !strings.Contains(e[0].Text, "up1 "+c.reason) || !strings.Contains(e[0].Text, " ms: ") {
-			t.Errorf("%s is told as %+v", c.what, e[0])
-		}
-		if e[1].From != "uplink2" || e[1].To != "uplink1" || e[1].Ports != 2 || !strings.HasSuffix(e[1].Text, "uplink1 is back") {
-			t.Errorf("%s: the way back is told as %+v", c.what, e[1])
-		}
+		t.Run(c.what, func(t *testing.T) {
+			before, links := len(h.failovers()), len(h.links("uplink1"))
+			c.lose()
+			h.uses(c.what, second...)
+			c.fix()
+			h.uses("after "+c.what, first...)
+			h.await("both moves are told", func() bool { return len(h.failovers()) == before+2 })
+			h.await("the link's way down and up is told", func() bool { return len(h.links("uplink1")) >= links+2 })
+			if got := strings.Join(h.links("uplink1")[links:], " "); got != "down up" {
+				t.Errorf("%s: the events of the link are %q", c.what, got)
+			}
+			e := h.failovers()[before:]
+			if e[0].From != "uplink1" || e[0].To != "uplink2" || e[0].Ports != 2 || !strings.Contains(e[0].Text, "up1 "+c.reason) || !strings.Contains(e[0].Text, " ms: ") {
+				t.Errorf("%s is told as %+v", c.what, e[0])
+			}
+			if e[1].From != "uplink2" || e[1].To != "uplink1" || e[1].Ports != 2 || !strings.HasSuffix(e[1].Text, "uplink1 is back") {
+				t.Errorf("%s: the way back is told as %+v", c.what, e[1])
+			}
+		})
 	}
 	h.ip("link set up1 down")
 	h.ip("link set up2 down")
@@ -135,22 +137,24 @@ func TestS45_UplinksLostWithoutTheAgentAreLeftWhenItStarts(t *testing.T) {
 		{"the device is deleted", func() { h.ip("link del up1") }, func() { h.plug(wire, 1) }},
 		{"the device moves away", func() { h.ip("link set up1 netns " + elsewhere.Name); run(t, elsewhere, "ip link set up1 up") }, func() { h.plug(wire, 4); h.ip("link set up4 name up1") }},
 	} {
-		h.kill(syscall.SIGKILL)
-		c.lose()
-		h.start()
-		h.uses(c.what, second...)
-		if told := h.failovers(); len(told) != 1 || told[0].From != "uplink1" || told[0].To != "uplink2" || told[0].Ports != 2 {
-			t.Errorf("%s is told as %+v", c.what, told)
-		}
-		if c.what == "the device moves away" {
-			if n := programs(t, elsewhere, "up1"); n != 0 {
-				t.Errorf("%d programs still run on a device that left the host", n)
+		t.Run(c.what, func(t *testing.T) {
+			h.kill(syscall.SIGKILL)
+			c.lose()
+			h.start()
+			h.uses(c.what, second...)
+			if told := h.failovers(); len(told) != 1 || told[0].From != "uplink1" || told[0].To != "uplink2" || told[0].Ports != 2 {
+				t.Errorf("%s is told as %+v", c.what, told)
 			}
-		}
-		h.kill(syscall.SIGKILL)
-		c.fix()
-		h.start()
-		h.uses("after "+c.what, first...)
+			if c.what == "the device moves away" {
+				if n := programs(t, elsewhere, "up1"); n != 0 {
+					t.Errorf("%d programs still run on a device that left the host", n)
+				}
+			}
+			h.kill(syscall.SIGKILL)
+			c.fix()
+			h.start()
+			h.uses("after "+c.what, first...)
+		})
 	}
 }
 

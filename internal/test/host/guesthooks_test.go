@@ -108,8 +108,10 @@ net4: virtio=BC:24:11:00:90:05,bridge=vmbr1
 		p.ip("link add " + bridge + " type bridge")
 	}
 	for tap, bridge := range map[string]string{"tap9001i0": "fwbr9001i0", "tap9001i1": "vmbr1", "tap9001i2": "vmbr0", "tap9001i3": "vmbr0"} {
-		p.ip("tuntap add dev " + tap + " mode tap")
-		p.ip("link set " + tap + " up master " + bridge)
+		t.Run(tap, func(t *testing.T) {
+			p.ip("tuntap add dev " + tap + " mode tap")
+			p.ip("link set " + tap + " up master " + bridge)
+		})
 	}
 	for range 2 { // as after an adapter was added to a running guest
 		p.mustHook("9001", "post-start")
@@ -177,20 +179,22 @@ func TestS99_ProxmoxMovesAVM(t *testing.T) {
 	// From another cluster no node is named: the arguments of the VM's QEMU say it.
 	run := t.TempDir()
 	for vmid, argument := range map[string]string{"9006": "-incoming", "9007": "-S"} {
-		tap(vmid)
-		qemu := exec.Command("sh", "-c", "read line", "kvm", argument, "defer")
-		hold, err := qemu.StdinPipe()
-		if err == nil {
-			err = qemu.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { hold.Close(); _ = qemu.Wait() })
-		if err := os.WriteFile(filepath.Join(run, vmid+".pid"), []byte(strconv.Itoa(qemu.Process.Pid)+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		p.mustHook(vmid, "post-start", "HEDDLE_PVE_RUN_DIR="+run)
+		t.Run(vmid, func(t *testing.T) {
+			tap(vmid)
+			qemu := exec.Command("sh", "-c", "read line", "kvm", argument, "defer")
+			hold, err := qemu.StdinPipe()
+			if err == nil {
+				err = qemu.Start()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { hold.Close(); _ = qemu.Wait() })
+			if err := os.WriteFile(filepath.Join(run, vmid+".pid"), []byte(strconv.Itoa(qemu.Process.Pid)+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p.mustHook(vmid, "post-start", "HEDDLE_PVE_RUN_DIR="+run)
+		})
 	}
 	waits("9006/net0", "bc:24:11:00:96:01")
 	if v := p.port("9007/net0"); v.Wait != nil {
@@ -271,22 +275,24 @@ func TestLXC_ScriptConventionsOfBothVersions(t *testing.T) {
 		{"version 0 with a bridge", []string{"web", "c1", "net", "up", "veth", "lxcbr9", "c1-eth0"}, []string{"web", "c1", "net", "down", "veth", "lxcbr9", "c1-eth0"}, nil, nil},
 		{"version 1", []string{"lab/web"}, []string{"lab/web"}, v1("up"), v1("down")},
 	} {
-		if out, err := h.script("lxc/heddle-veth", c.upEnv, c.up...); err != nil {
-			t.Errorf("%s: up: %v\n%s", c.name, err, out)
-			continue
-		}
-		h.awaitPort("c1/c1-eth0", api.Up)
-		if p := h.port("c1/c1-eth0"); p.PortGroup != "web" || p.MAC != "02:00:00:00:00:c1" || h.where("c1-eth0") != "" {
-			t.Errorf("%s: %+v in %q", c.name, p, h.where("c1-eth0"))
-		}
-		for range 2 {
-			if out, err := h.script("lxc/heddle-veth", c.downEnv, c.down...); err != nil {
-				t.Errorf("%s: down: %v\n%s", c.name, err, out)
+		t.Run(c.name, func(t *testing.T) {
+			if out, err := h.script("lxc/heddle-veth", c.upEnv, c.up...); err != nil {
+				t.Errorf("%s: up: %v\n%s", c.name, err, out)
+				return
 			}
-		}
-		if out := h.must("port", "list"); strings.Contains(out, "c1-eth0") {
-			t.Errorf("%s: left:\n%s", c.name, out)
-		}
+			h.awaitPort("c1/c1-eth0", api.Up)
+			if p := h.port("c1/c1-eth0"); p.PortGroup != "web" || p.MAC != "02:00:00:00:00:c1" || h.where("c1-eth0") != "" {
+				t.Errorf("%s: %+v in %q", c.name, p, h.where("c1-eth0"))
+			}
+			for range 2 {
+				if out, err := h.script("lxc/heddle-veth", c.downEnv, c.down...); err != nil {
+					t.Errorf("%s: down: %v\n%s", c.name, err, out)
+				}
+			}
+			if out := h.must("port", "list"); strings.Contains(out, "c1-eth0") {
+				t.Errorf("%s: left:\n%s", c.name, out)
+			}
+		})
 	}
 	for _, args := range [][]string{{}, {"lab/web"}, {"lab/web", "c1", "net", "up", "macvlan", "x"}, {"lab/web", "c1", "net", "sideways", "veth", "c1-eth0"}, {"lab/nowhere", "c1", "net", "up", "veth", "c1-eth0"}} {
 		if out, err := h.script("lxc/heddle-veth", nil, args...); err == nil || out == "" {

@@ -186,16 +186,19 @@ func TestS91_OurOwnFrameComingBackIsNotCopied(t *testing.T) {
   - {name: learn, security: {macLearning: {enabled: true}, forgedTransmits: accept}}
 `, "vm1 sniff", "vm2 sniff", "vm3 learn")
 	all3 := "vm1 vm2 vm3"
-	for name, at := range map[string]string{"nest1": "vm1", "nest3": "vm3", "vm1": "vm1"} { // forged, learned, own
-		others := map[string]outcome{"vm1": to("vm2 vm3 u1"), "vm3": to("vm1 vm2 u1")}[at]
-		r.send(at, "ext2 "+name+" 0800", others)
-		r.after(999 * time.Millisecond)
-		r.send("u1", "ext2 "+name+" 0800", refused(all3, "reflected"), dropped("reflected"))
-		r.send("u1", "all "+name+" 0806", to("host"), refused(all3, "reflected"))
-		r.send("u1", "ext2 "+name+" q7 0800", dropped("unknown-unicast")) // another segment: nobody is there
-		r.send("u1", "vm2 "+name+" 0800", to("vm2"), refused("vm1", "reflected"))
-		r.after(time.Millisecond)
-		r.send("u1", "ext2 "+name+" 0800", to(all3))
+	for name, at := range map[string]string{"nest1": "vm1", "nest3": "vm3", "vm1": "vm1"} {
+		t.Run(name, func(t *testing.T) {
+			// forged, learned, own
+			others := map[string]outcome{"vm1": to("vm2 vm3 u1"), "vm3": to("vm1 vm2 u1")}[at]
+			r.send(at, "ext2 "+name+" 0800", others)
+			r.after(999 * time.Millisecond)
+			r.send("u1", "ext2 "+name+" 0800", refused(all3, "reflected"), dropped("reflected"))
+			r.send("u1", "all "+name+" 0806", to("host"), refused(all3, "reflected"))
+			r.send("u1", "ext2 "+name+" q7 0800", dropped("unknown-unicast")) // another segment: nobody is there
+			r.send("u1", "vm2 "+name+" 0800", to("vm2"), refused("vm1", "reflected"))
+			r.after(time.Millisecond)
+			r.send("u1", "ext2 "+name+" 0800", to(all3))
+		})
 	}
 	r.learned()
 }
@@ -291,10 +294,13 @@ func TestS96_WhatIsTheHostsReachesTheHost(t *testing.T) {
 	r.send("u1", "dev1 ext1 0800", to("host")) // and no promiscuous port
 	r.send("u1", "dev1 ext1 0800 [1600]", to("host"))
 	r.send("u1", "dev1 ext1 q9 0800", to("host"))
-	for at, mac := range map[string]string{"u2": "dev2", "u3": "dev3"} { // whatever the switch decides
-		r.send(at, mac+" ext1 0800", to("host"))
-		r.send(at, "all ext1 0806", to("host"))
-		r.send(at, "01005e000001 ext1 q5 0800", to("host"))
+	for at, mac := range map[string]string{"u2": "dev2", "u3": "dev3"} {
+		t.Run(at, func(t *testing.T) {
+			// whatever the switch decides
+			r.send(at, mac+" ext1 0800", to("host"))
+			r.send(at, "all ext1 0806", to("host"))
+			r.send(at, "01005e000001 ext1 q5 0800", to("host"))
+		})
 	}
 	r.send("u2", "ext2 ext1 0800", dropped("port-blocked"))
 	r.send("u3", "ext2 ext1 0800", dropped("uplink-vlan"))

@@ -26,7 +26,9 @@ func TestCopiesOfOffloadedFramesAreWholeAndRight(t *testing.T) {
 	for name, offload := range map[string]int{
 		"vm1": tapOffload, "vm2": tapOffload, "tap3": tapOffload, "vm4": tapOffload, "tap5": tapNoOffload, "vm6": tapOffload, "tap7": tapOffload,
 	} {
-		m[name] = h.machine(name, offload)
+		t.Run(name, func(t *testing.T) {
+			m[name] = h.machine(name, offload)
+		})
 	}
 	for _, pair := range [][2]string{{"vm1", "vm2"}, {"vm1", "tap3"}, {"tap3", "vm2"}} {
 		watchers := []string{"vm4", "vm6", "tap7"}

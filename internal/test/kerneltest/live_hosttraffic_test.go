@@ -55,14 +55,16 @@ func TestS96_D24_TheHostReachesItsPortsFromAnUplinksAddresses(t *testing.T) {
 `, "vm1 web", "vm2 web", "tap3 web")
 	self, outside := h.hostAddresses()
 	for name, m := range map[string]*machine{"vm1": h.machine("vm1", tapOffload), "tap3": h.machine("tap3", tapOffload), "outside": outside} {
-		for _, format := range []string{"10.9.0.%d", "fd00::%d"} {
-			if err := ping(h.ns, fmt.Sprintf(format, m.number)); err != nil {
-				t.Errorf("host to %s: %v", name, err)
+		t.Run(name, func(t *testing.T) {
+			for _, format := range []string{"10.9.0.%d", "fd00::%d"} {
+				if err := ping(h.ns, fmt.Sprintf(format, m.number)); err != nil {
+					t.Errorf("host to %s: %v", name, err)
+				}
+				if err := ping(m.ns, fmt.Sprintf(format, self.number)); err != nil {
+					t.Errorf("%s to host: %v", name, err)
+				}
 			}
-			if err := ping(m.ns, fmt.Sprintf(format, self.number)); err != nil {
-				t.Errorf("%s to host: %v", name, err)
-			}
-		}
+		})
 	}
 	if err := ping(h.machine("vm2", tapOffload).ns, fmt.Sprintf("10.9.0.%d", outside.number)); err != nil {
 		t.Errorf("vm2 to outside: %v", err)
@@ -94,17 +96,19 @@ func TestS96_HostAndPortsExchangeWholeSegmentedFrames(t *testing.T) {
 		{"host to vm1", self, vm, vm}, {"vm1 to host", vm, self, nil}, {"host to tap3", self, tap, tap}, {"tap3 to host", tap, self, nil},
 		{"host to outside", self, outside, outside}, {"outside to host", outside, self, nil},
 	} {
-		for _, format := range []string{"10.9.0.%d", "fd00::%d"} {
-			if c.see != nil {
-				c.see.forget()
+		t.Run(c.what, func(t *testing.T) {
+			for _, format := range []string{"10.9.0.%d", "fd00::%d"} {
+				if c.see != nil {
+					c.see.forget()
+				}
+				if err := transfer(c.from, c.to, netip.MustParseAddr(fmt.Sprintf(format, c.to.number)), 3<<20); err != nil {
+					t.Fatalf("TCP %s by %s: %v", c.what, format, err)
+				}
+				if c.see != nil && c.see.longest() <= 1518 {
+					t.Errorf("TCP %s: every frame was cut to the MTU", c.what)
+				}
 			}
-			if err := transfer(c.from, c.to, netip.MustParseAddr(fmt.Sprintf(format, c.to.number)), 3<<20); err != nil {
-				t.Fatalf("TCP %s by %s: %v", c.what, format, err)
-			}
-			if c.see != nil && c.see.longest() <= 1518 {
-				t.Errorf("TCP %s: every frame was cut to the MTU", c.what)
-			}
-		}
+		})
 	}
 }
 
@@ -206,8 +210,10 @@ func TestS96_ACopyFromAPortIsNotTakenForTheHosts(t *testing.T) {
 `, "vm1 web", "tap3 web", "vm4 web")
 	h.hostTraffic(true)
 	for from, others := range map[string]string{"vm1": "tap3 vm4", "tap3": "vm1 vm4"} {
-		h.emit(from, "all dev1 0806", to(others+" u1"), to("host"))
-		h.emit(from, "ext1 dev1 0800", to("u1"))
+		t.Run(from, func(t *testing.T) {
+			h.emit(from, "all dev1 0806", to(others+" u1"), to("host"))
+			h.emit(from, "ext1 dev1 0800", to("u1"))
+		})
 	}
 	if c := h.counters()["u1"]; c.PacketsFromHost != 0 {
 		t.Errorf("%d frames were taken for the host's", c.PacketsFromHost)

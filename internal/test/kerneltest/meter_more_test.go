@@ -152,11 +152,13 @@ func TestS66_FramesThatStandForSeveralPackets(t *testing.T) {
 		{"less", 2500, 1000, 2, "2 packets 2556/2584 bytes"},
 		{"one", 500, 1000, 1, "1 packets 528/542 bytes"},
 	} {
-		r.gso("vm1", udpFrame(t, 1, int(c.payload)), c.size, c.segments)
-		ms := r.now.Milliseconds() - r.start.Milliseconds()
-		if got := r.drained(); got[in] != fmt.Sprintf("%s vm1>vm2 ttl 64-64 t %d-%d", c.want, ms, ms) {
-			t.Errorf("%s: %v", c.what, got)
-		}
+		t.Run(c.what, func(t *testing.T) {
+			r.gso("vm1", udpFrame(t, 1, int(c.payload)), c.size, c.segments)
+			ms := r.now.Milliseconds() - r.start.Milliseconds()
+			if got := r.drained(); got[in] != fmt.Sprintf("%s vm1>vm2 ttl 64-64 t %d-%d", c.want, ms, ms) {
+				t.Errorf("%s: %v", c.what, got)
+			}
+		})
 	}
 	r.change("uplinks:", "ipfix: {samplingRate: 2}\n  uplinks:")
 	before := r.observed("vm1")

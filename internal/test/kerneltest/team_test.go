@@ -112,7 +112,9 @@ func TestS45_AnEmptyActiveListUsesNoUplink(t *testing.T) {
 func TestD10_SourceMACTeamsHashTheLastByte(t *testing.T) {
 	r := newRig(t, team, "vm1 source")
 	for last, u := range map[string]string{"00": "u1", "01": "u2", "c8": "u3", "ff": "u1"} {
-		r.send("vm1", "ext1 0600000007"+last+" 0800", to(u))
+		t.Run(last, func(t *testing.T) {
+			r.send("vm1", "ext1 0600000007"+last+" 0800", to(u))
+		})
 	}
 }
 

@@ -121,10 +121,12 @@ func TestInSync(t *testing.T) {
 		{"passive partner, we speak", func(p *PDU, _ *Info) { p.Actor.State &^= Activity }, true},
 		{"both passive", func(p *PDU, own *Info) { p.Actor.State &^= Activity; own.State &^= Activity; p.Partner = *own }, false},
 	} {
-		p, me := good, own
-		c.edit(&p, &me)
-		if got := inSync(me, p); got != c.want {
-			t.Errorf("%s: in sync %v", c.name, got)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			p, me := good, own
+			c.edit(&p, &me)
+			if got := inSync(me, p); got != c.want {
+				t.Errorf("%s: in sync %v", c.name, got)
+			}
+		})
 	}
 }

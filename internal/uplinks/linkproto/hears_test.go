@@ -43,27 +43,29 @@ func TestS98_EveryListenerTakesItsGroupAlone(t *testing.T) {
 		{"LLDP", hearsLLDP(), lldpdu, []string{"link control 0", "link control 3", "link control e"}, false},
 		{"beacons", beacons, probe, []string{"broadcast"}, true},
 	} {
-		for to, address := range destinations() {
-			group := false
-			for _, g := range c.groups {
-				group = group || g == to
-			}
-			good := wire.Frame{Destination: address, Source: [6]byte{2, 0, 0, 0, 0, 9}, EtherType: c.listen.EtherType, Payload: c.payload}
-			if c.listen.Takes(&good) != group {
-				t.Errorf("%s to %s, untagged: taken %v, want %v", c.what, to, !group, group)
-			}
-			tagged := good
-			tagged.Tagged = true
-			if want := group && c.tagged; c.listen.Takes(&tagged) != want {
-				t.Errorf("%s to %s, tagged: taken %v, want %v", c.what, to, !want, want)
-			}
-			for _, typ := range []uint16{0x8100, 0x88a8, 0x0800, 0x8808} { // a second tag in the bytes, others' frames
-				other := good
-				if other.EtherType = typ; c.listen.Takes(&other) {
-					t.Errorf("%s to %s of type %#x is taken", c.what, to, typ)
+		t.Run(c.what, func(t *testing.T) {
+			for to, address := range destinations() {
+				group := false
+				for _, g := range c.groups {
+					group = group || g == to
+				}
+				good := wire.Frame{Destination: address, Source: [6]byte{2, 0, 0, 0, 0, 9}, EtherType: c.listen.EtherType, Payload: c.payload}
+				if c.listen.Takes(&good) != group {
+					t.Errorf("%s to %s, untagged: taken %v, want %v", c.what, to, !group, group)
+				}
+				tagged := good
+				tagged.Tagged = true
+				if want := group && c.tagged; c.listen.Takes(&tagged) != want {
+					t.Errorf("%s to %s, tagged: taken %v, want %v", c.what, to, !want, want)
+				}
+				for _, typ := range []uint16{0x8100, 0x88a8, 0x0800, 0x8808} { // a second tag in the bytes, others' frames
+					other := good
+					if other.EtherType = typ; c.listen.Takes(&other) {
+						t.Errorf("%s to %s of type %#x is taken", c.what, to, typ)
+					}
 				}
 			}
-		}
+		})
 	}
 	oam := wire.Frame{Destination: lacp.Destination, EtherType: lacp.EtherType, Payload: make([]byte, 46)}
 	if oam.Payload[0] = 3; hearsLACP().Takes(&oam) {
@@ -74,10 +76,12 @@ func TestS98_EveryListenerTakesItsGroupAlone(t *testing.T) {
 		"a guest's":       {Source: [6]byte{2, 0, 0, 0, 0, 8}, Payload: probe},
 		"a short":         {Source: [6]byte{2, 0, 0, 0, 0, 9}, Payload: probe[:beacon.MinSize-1]},
 	} {
-		f.Destination, f.EtherType = beacon.Destination, beacon.EtherType
-		if beacons.Takes(&f) {
-			t.Errorf("%s beacon is taken", what)
-		}
+		t.Run(what, func(t *testing.T) {
+			f.Destination, f.EtherType = beacon.Destination, beacon.EtherType
+			if beacons.Takes(&f) {
+				t.Errorf("%s beacon is taken", what)
+			}
+		})
 	}
 }
 

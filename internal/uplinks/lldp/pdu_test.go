@@ -102,10 +102,12 @@ func TestDecode_FaultsNameTheOffset(t *testing.T) {
 		{"chassis twice", append(append([]byte{}, good[:12]...), good...), "offset 12: TLV type 1 a second time"},
 		{"longer than the frame", long, "offset 12: TLV type 7 has 200 bytes, 1 are there"},
 	} {
-		p, err := Decode(c.in)
-		if p != nil || err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, %v, want %q", c.name, p, err, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			p, err := Decode(c.in)
+			if p != nil || err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, %v, want %q", c.name, p, err, c.want)
+			}
+		})
 	}
 }
 
@@ -150,11 +152,13 @@ func TestEncode_WhatDoesNotFit(t *testing.T) {
 			p.Org = []Org{{Value: make([]byte, 500)}, {Value: make([]byte, 500)}, {Value: make([]byte, 500)}}
 		},
 	} {
-		p := bare()
-		edit(&p)
-		if b, err := p.Encode(); b != nil || err == nil {
-			t.Errorf("%s: %d bytes, %v", name, len(b), err)
-		}
+		t.Run(name, func(t *testing.T) {
+			p := bare()
+			edit(&p)
+			if b, err := p.Encode(); b != nil || err == nil {
+				t.Errorf("%s: %d bytes, %v", name, len(b), err)
+			}
+		})
 	}
 }
 

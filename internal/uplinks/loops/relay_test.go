@@ -42,9 +42,11 @@ func TestS110_WhichProbesAreOfOtherHosts(t *testing.T) {
 		{"too short", low, probe(high)[:probeLen-1], false, false},
 		{"something else", low, append([]byte("HdLq"), probe(high)[4:]...), false, false},
 	} {
-		if first, ok := c.at.Other(c.payload); first != c.first || ok != c.ok {
-			t.Errorf("%s: first %v, ok %v", c.what, first, ok)
-		}
+		t.Run(c.what, func(t *testing.T) {
+			if first, ok := c.at.Other(c.payload); first != c.first || ok != c.ok {
+				t.Errorf("%s: first %v, ok %v", c.what, first, ok)
+			}
+		})
 	}
 }
 

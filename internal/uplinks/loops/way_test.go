@@ -74,16 +74,18 @@ func TestS110_WhatIsALoopAndWhichPortOpensIt(t *testing.T) {
 		{"two loops", []string{"1:a=2:a", "3:b=4:b"}, "2 4"},
 		{"three ports of one guest", []string{"1:a=2:a", "1:a=3:a", "2:a=3:a"}, "2 3"},
 	} {
-		var got []string
-		for _, l := range Find(ways(c.ways...)) {
-			if l.Port != (plan.PortID{}) {
-				got = append(got, l.Port.Name)
+		t.Run(c.what, func(t *testing.T) {
+			var got []string
+			for _, l := range Find(ways(c.ways...)) {
+				if l.Port != (plan.PortID{}) {
+					got = append(got, l.Port.Name)
+				}
 			}
-		}
-		slices.Sort(got)
-		if strings.Join(got, " ") != c.want {
-			t.Errorf("%s: %v are blocked, want %q", c.what, got, c.want)
-		}
+			slices.Sort(got)
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("%s: %v are blocked, want %q", c.what, got, c.want)
+			}
+		})
 	}
 }
 

@@ -41,16 +41,18 @@ func TestConn_CarriesFramesOfItsTypeInEveryVLAN(t *testing.T) {
 		{"untagged", nil},
 		{"VLAN 100", []byte{0x81, 0, 0, 100}},
 	} {
-		source := [6]byte{2, 0, 0, 0, 0, byte(i)}
-		got := untilHeard(t, heard, source, func() error {
-			return from.Send(slices.Concat(head, source[:], c.tag, []byte{testType >> 8, testType & 0xff}, payload))
+		t.Run(c.what, func(t *testing.T) {
+			source := [6]byte{2, 0, 0, 0, 0, byte(i)}
+			got := untilHeard(t, heard, source, func() error {
+				return from.Send(slices.Concat(head, source[:], c.tag, []byte{testType >> 8, testType & 0xff}, payload))
+			})
+			if got.Destination != [6]byte(head) || got.Tagged != (c.tag != nil) {
+				t.Errorf("%s: got %+v", c.what, got)
+			}
+			if !bytes.HasPrefix(got.Payload, payload) || len(got.Payload)+len(c.tag)+14 != 60 {
+				t.Errorf("%s: payload of %d bytes %q", c.what, len(got.Payload), got.Payload)
+			}
 		})
-		if got.Destination != [6]byte(head) || got.Tagged != (c.tag != nil) {
-			t.Errorf("%s: got %+v", c.what, got)
-		}
-		if !bytes.HasPrefix(got.Payload, payload) || len(got.Payload)+len(c.tag)+14 != 60 {
-			t.Errorf("%s: payload of %d bytes %q", c.what, len(got.Payload), got.Payload)
-		}
 	}
 	if err := to.Close(); err != nil {
 		t.Fatal(err)

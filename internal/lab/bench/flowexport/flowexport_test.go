@@ -49,11 +49,13 @@ func TestSelections(t *testing.T) {
 		"no configuration": func(o *Options) { o.Configurations = []string{"off"} }, "resolution": func(o *Options) { o.Resolution = -1 }, "positive": func(o *Options) { o.Rounds = 0 },
 		"warm-up": func(o *Options) { o.Warmup = 0 }, "background": func(o *Options) { o.FlowRate = 0 },
 	} {
-		bad := defaults()
-		spoil(&bad)
-		if err := bad.Check(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("want an error with %q, got %v", want, err)
-		}
+		t.Run(want, func(t *testing.T) {
+			bad := defaults()
+			spoil(&bad)
+			if err := bad.Check(); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("want an error with %q, got %v", want, err)
+			}
+		})
 	}
 }
 
@@ -97,10 +99,12 @@ func TestEndsThatTakeTurnsShareACPU(t *testing.T) {
 		{"udp-18", 1, 0, []int{0}, []int{1}}, {"stream", 1, 0, []int{0}, []int{1}}, {"crr-1", 1, 0, []int{0}, []int{0}},
 		{"crr-4", 1, 0, []int{0, 1}, []int{0, 1}}, {"udp-18", 8, 3, []int{1}, []int{1}}, {"crr-4", 8, 2, []int{0}, []int{0}},
 	} {
-		c, s := cell{by[tt.load], tt.pairs}.cpus(tt.pair, []int{0, 1})
-		if !slices.Equal(c, tt.client) || !slices.Equal(s, tt.server) {
-			t.Errorf("%s ×%d, pair %d: CPUs %v and %v", tt.load, tt.pairs, tt.pair, c, s)
-		}
+		t.Run(tt.load, func(t *testing.T) {
+			c, s := cell{by[tt.load], tt.pairs}.cpus(tt.pair, []int{0, 1})
+			if !slices.Equal(c, tt.client) || !slices.Equal(s, tt.server) {
+				t.Errorf("%s ×%d, pair %d: CPUs %v and %v", tt.load, tt.pairs, tt.pair, c, s)
+			}
+		})
 	}
 }
 
@@ -309,10 +313,12 @@ func TestArticlesFigures(t *testing.T) {
 		{"udp-18", 1, configuration{off, true}, "", 0},
 		{"udp-18", 8, configuration{uni, true}, "", 0},
 	} {
-		got := article(cell{by[tt.load], tt.pairs}, tt.cfg)
-		if (got.loss == nil) != (tt.loss == "") || got.loss != nil && got.loss.String() != tt.loss || got.tx != tt.tx {
-			t.Errorf("%s ×%d, %s: %v, %+v", tt.load, tt.pairs, tt.cfg.name(), got.loss, got)
-		}
+		t.Run(tt.load, func(t *testing.T) {
+			got := article(cell{by[tt.load], tt.pairs}, tt.cfg)
+			if (got.loss == nil) != (tt.loss == "") || got.loss != nil && got.loss.String() != tt.loss || got.tx != tt.tx {
+				t.Errorf("%s ×%d, %s: %v, %+v", tt.load, tt.pairs, tt.cfg.name(), got.loss, got)
+			}
+		})
 	}
 	if more := (&lossRange{2, 8, true}).percent(); more != nil {
 		t.Errorf("what is in addition has no place of its own: %v", more)

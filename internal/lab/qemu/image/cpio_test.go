@@ -42,15 +42,17 @@ func TestArchive_UnpacksWithBusybox(t *testing.T) {
 	}{
 		"etc/deep/odd": {0o640, "12345"}, "empty": {0o600, ""}, "bin/tool": {0o750, "from the host"}, "bin/link": {0o640, "12345"},
 	} {
-		info, err := os.Stat(filepath.Join(dir, name))
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		data, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil || string(data) != want.data || info.Mode().Perm() != want.mode {
-			t.Errorf("%s: %q %v %v, want %q %v", name, data, info.Mode(), err, want.data, want.mode)
-		}
+		t.Run(name, func(t *testing.T) {
+			info, err := os.Stat(filepath.Join(dir, name))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			data, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil || string(data) != want.data || info.Mode().Perm() != want.mode {
+				t.Errorf("%s: %q %v %v, want %q %v", name, data, info.Mode(), err, want.data, want.mode)
+			}
+		})
 	}
 	if info, err := os.Stat(filepath.Join(dir, "run")); err != nil || !info.IsDir() {
 		t.Errorf("run is not a directory: %v", err)

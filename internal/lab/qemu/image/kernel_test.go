@@ -65,8 +65,10 @@ func TestUnpackKernel(t *testing.T) {
 		"damaged notes":  {pack("xz", elfWithNotes(t, "\xff\xff\xff\xff\xff\xff\xff\xff\x12\x00\x00\x00Xen\x00")), "entry point"},
 		"no ELF":         {pack("xz", []byte("this is text and no ELF file")), "magic number"},
 	} {
-		if _, err := unpackKernel(t.Context(), c.kernel); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %q", name, err, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if _, err := unpackKernel(t.Context(), c.kernel); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: got %v, want %q", name, err, c.want)
+			}
+		})
 	}
 }

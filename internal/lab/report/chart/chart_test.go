@@ -55,9 +55,11 @@ func TestCurves(t *testing.T) {
 		`aria-label="a &lt;title&gt;"`: 1, "ours &amp; theirs</text>": 1, "<polyline": 2, `class="curve sr reference"`: 2, `class="mark sr"`: 3,
 		`class="mark s0"`: 4, `class="spread s0"`: 3, ">65536</text>": 1, ">1e+06</text>": 1, ">1e+11</text>": 1,
 	} {
-		if got := strings.Count(svg, want); got != n {
-			t.Errorf("%d times %s, want %d:\n%s", got, want, n, svg)
-		}
+		t.Run(want, func(t *testing.T) {
+			if got := strings.Count(svg, want); got != n {
+				t.Errorf("%d times %s, want %d:\n%s", got, want, n, svg)
+			}
+		})
 	}
 	// Points are joined from left to right, whatever their order.
 	line := regexp.MustCompile(`points="([^"]+)"/>`).FindStringSubmatch(svg)[1]
@@ -76,12 +78,14 @@ func TestCurvesOfLittle(t *testing.T) {
 		"one": {at(1, 5)}, "zero": {{1, Value{}}, {2, Value{}}}, "zero and more": {{1, Value{}}, at(10, 1e6)}, "flat": {at(1, 3), at(2, 3)},
 		"tiny": {at(1, 1e-9), at(2, 3e-9)},
 	} {
-		svg := Curves{Title: name, X: plain, Y: plain, Series: []Curve{{Name: name, Points: points}}}.SVG()
-		wellFormed(t, svg)
-		inside(t, svg)
-		if n := strings.Count(svg, "mark s0"); n != len(points)+1 {
-			t.Errorf("%s: %d marks for %d points and the legend", name, n, len(points))
-		}
+		t.Run(name, func(t *testing.T) {
+			svg := Curves{Title: name, X: plain, Y: plain, Series: []Curve{{Name: name, Points: points}}}.SVG()
+			wellFormed(t, svg)
+			inside(t, svg)
+			if n := strings.Count(svg, "mark s0"); n != len(points)+1 {
+				t.Errorf("%s: %d marks for %d points and the legend", name, n, len(points))
+			}
+		})
 	}
 	if svg := (Curves{X: plain, Y: plain, Series: []Curve{{Name: "nothing"}}}).SVG(); svg != "" {
 		t.Errorf("a picture of nothing: %s", svg)
@@ -100,9 +104,11 @@ func TestBars(t *testing.T) {
 	for want, n := range map[string]int{
 		`<rect class="bar s0"`: 4, `<rect class="bar s1"`: 3, `class="whisker"`: 6, "&lt;none&gt;</text>": 1, `class="value"`: 5, "…</text>": 1,
 	} {
-		if got := strings.Count(svg, want); got != n {
-			t.Errorf("%d times %s, want %d:\n%s", got, want, n, svg)
-		}
+		t.Run(want, func(t *testing.T) {
+			if got := strings.Count(svg, want); got != n {
+				t.Errorf("%d times %s, want %d:\n%s", got, want, n, svg)
+			}
+		})
 	}
 	width := regexp.MustCompile(`width="([^"]+)" height="12"><title>(\S+), (in|out): (\S+)</title>`)
 	lengths := map[string]float64{}

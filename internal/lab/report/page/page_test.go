@@ -77,20 +77,22 @@ func render(t *testing.T, r *report.Report, command string) string {
 
 func TestPagesAreAsTheyWere(t *testing.T) {
 	for name, r := range map[string]*report.Report{"curves": curvesReport(), "bars": barsReport(), "empty": {Name: "empty"}} {
-		got := render(t, r, "heddle lab run "+name+" --quick")
-		file := filepath.Join("testdata", name+".html")
-		if *update {
-			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+		t.Run(name, func(t *testing.T) {
+			got := render(t, r, "heddle lab run "+name+" --quick")
+			file := filepath.Join("testdata", name+".html")
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
 				t.Fatal(err)
 			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got != string(want) {
-			t.Errorf("%s differs; look at it in a browser and, when it is right, run the test with -update", file)
-		}
+			if got != string(want) {
+				t.Errorf("%s differs; look at it in a browser and, when it is right, run the test with -update", file)
+			}
+		})
 	}
 }
 

@@ -54,9 +54,11 @@ func TestS42_S43_S44_S45_WhatAPortUses(t *testing.T) {
 		{"load-based: given to what is not active", Team{Policy: spec.LoadBased, Active: list("1 2"), Standby: list("3"), Assigned: "3", Failback: true},
 			[]string{"1 2 3"}, []string{"1"}},
 	} {
-		if got := follow(c.team, c.states...); !slices.Equal(got, c.want) {
-			t.Errorf("%s: used %q, want %q", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := follow(c.team, c.states...); !slices.Equal(got, c.want) {
+				t.Errorf("%s: used %q, want %q", c.name, got, c.want)
+			}
+		})
 	}
 }
 

@@ -83,16 +83,18 @@ func TestS47_TheBusiestPortOfALoadedUplinkMovesToTheLeastLoaded(t *testing.T) {
 		{"received traffic counts as well", []Port{{Name: "p1", Uplink: "a", Choices: []string{"a", "b"}, In: 5e8}, {Name: "p2", Uplink: "a", Choices: []string{"b"}, In: 4e8}}, speeds, []string{"p1 a b"}},
 		{"a port that is busy the other way is of no help", []Port{{Name: "p1", Uplink: "a", Choices: []string{"b"}, In: 7e8}, {Name: "p2", Uplink: "a", Choices: []string{"a"}, Out: 8e8}}, speeds, nil},
 	} {
-		s := &scene{speed: c.speed, ports: c.ports}
-		var got []string
-		for range 10 {
-			for _, m := range s.window() {
-				got = append(got, fmt.Sprint(m.Port, " ", m.From, " ", m.To))
+		t.Run(c.name, func(t *testing.T) {
+			s := &scene{speed: c.speed, ports: c.ports}
+			var got []string
+			for range 10 {
+				for _, m := range s.window() {
+					got = append(got, fmt.Sprint(m.Port, " ", m.From, " ", m.To))
+				}
 			}
-		}
-		if !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+			if !reflect.DeepEqual(got, c.want) {
+				t.Errorf("%s: %q, want %q", c.name, got, c.want)
+			}
+		})
 	}
 }
 
