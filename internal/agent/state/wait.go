@@ -26,8 +26,8 @@ type Wait struct {
 	// Why is the evidence that it began by.
 	Why   string    `json:"why"`
 	Since time.Time `json:"since"`
-	// MAC is the port's MAC, and Monitor its monitor, which needs one. They are kept here while another port of the switch is
-	// configured with the same MAC.
+	// MAC is the port's MAC, and Monitor its monitor, which needs one. They are kept here while another port of the
+	// switch is configured with the same MAC.
 	MAC     plan.MAC     `json:"mac,omitzero"`
 	Monitor spec.Monitor `json:"monitor,omitzero"`
 	// InPlaceOf is the name of the port whose guest is to arrive at this one, which then takes that name.

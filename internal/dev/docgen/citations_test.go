@@ -29,8 +29,9 @@ func facts(text string) map[string]bool {
 	return found
 }
 
-// strayCitations are the pages and facts that text cites and that do not exist, among them sections of notes outside the repository. A page is cited by its path from the repository's
-// root, by one from the citing file's folder, or by its name alone.
+// strayCitations are the pages and facts that text cites and that do not exist, among them sections of notes outside
+// the repository. A page is cited by its path from the repository's root, by one from the citing file's folder, or by
+// its name alone.
 func strayCitations(text, folder string, pages, facts map[string]bool) []string {
 	var stray []string
 	for _, name := range citedPage.FindAllString(text, -1) {

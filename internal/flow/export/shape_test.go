@@ -13,7 +13,8 @@ import (
 	"heddle/internal/plan"
 )
 
-// The template message of the vds shape, byte by byte: field order, lengths and enterprise numbers of docs/reference/ipfix.md.
+// The template message of the vds shape, byte by byte: field order, lengths and enterprise numbers of
+// docs/reference/ipfix.md.
 func TestS69_VDSTemplatesAreThoseOfVSphere(t *testing.T) {
 	const (
 		counts  = "00010008 00020008 00980008 00990008 "
