@@ -50,7 +50,7 @@ func (o *output) print(d Deps, v any, table func(w io.Writer) error) error {
 	return err
 }
 
-// tableWidth is what a table has room for.
+// tableWidth is the largest width of a table.
 const tableWidth = 100
 
 // minColumn is how narrow a long column may be made.
