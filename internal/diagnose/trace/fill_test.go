@@ -109,7 +109,7 @@ func TestMistakesInARequestAreTold(t *testing.T) {
 		"VLAN ids are 0–4094; 0 is a priority tag, which belongs to no VLAN":                   {From: "vm1", To: "vm3", Frame: &diagnose.Fields{VLAN: ptr(uint16(4095))}},
 		"type 0x8100 is that of a VLAN tag: give it with --vlan or --qinq":                     {From: "vm1", To: "vm3", Frame: &diagnose.Fields{EtherType: ptr(uint16(0x8100))}},
 		"type 0x0010: Ethernet types begin at 0x0600":                                          {From: "vm1", To: "vm3", Frame: &diagnose.Fields{EtherType: ptr(uint16(0x10))}},
-		"a frame of 40 bytes has no room for its headers: they take 42":                        {From: "vm1", To: "vm3", Frame: ip4(diagnose.Fields{Length: 40})},
+		"a frame of 40 bytes is too short for its headers: they take 42":                       {From: "vm1", To: "vm3", Frame: ip4(diagnose.Fields{Length: 40})},
 		"a frame of 9201 bytes: frames have up to 9200":                                        {From: "vm1", To: "vm3", Frame: &diagnose.Fields{Length: 9201}},
 		"packet 3: there are 1":                                                                {From: "vm1", Frames: [][]byte{make([]byte, 14)}, Packet: 3},
 		"frame 1 has 9201 bytes: the longest that can be traced has 9200":                      {From: "vm1", Frames: [][]byte{make([]byte, 9201)}},
