@@ -12,6 +12,7 @@ import (
 	"heddle/internal/agent/adopt"
 	"heddle/internal/api"
 	"heddle/internal/host/hostnet"
+	"heddle/internal/observe"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -34,9 +35,9 @@ func (ad *adoptions) HostPorts(ctx context.Context) (out []api.HostPort, err err
 }
 
 func (ad *adoptions) viewHostPort(sw *plan.Switch, p *plan.Port) api.HostPort {
-	v := ad.answers.source().Port(sw, p, "")
+	v := ad.answers.source().Port(sw, p, observe.Violation{})
 	h := api.HostPort{Switch: v.Switch, Name: v.Name, PortGroup: v.PortGroup, Origin: v.Origin, Device: v.Device, MAC: v.MAC, MTU: v.MTU,
-		State: v.State, Reason: v.Reason, Addresses: append([]string{}, v.Addresses...)}
+		State: v.State, Reason: v.Reason, ReasonCode: v.ReasonCode, Addresses: append([]string{}, v.Addresses...)}
 	if r := ad.records.adopted(p.ID.Name); r != nil {
 		now := ad.viewAdoption(r)
 		h.Adoption = &now

@@ -13,6 +13,7 @@ import (
 	"heddle/internal/model"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -88,12 +89,12 @@ func (an *answers) traceHost() (*trace.Host, error) {
 		return nil, errors.New("nothing is active yet")
 	}
 	h := &trace.Host{Plan: copied(an.effect.applied.Plan), Facts: maps.Clone(an.effect.applied.Facts), NewModel: model.New, File: an.state.Config.File,
-		RunTime: map[string]spec.Port{}, Groups: an.ports.traceGroups(), Waiting: map[plan.PortID]string{}}
+		RunTime: map[string]spec.Port{}, Groups: an.ports.traceGroups(), Waiting: map[plan.PortID]problem.Problem{}}
 	for _, p := range an.state.Ports {
 		h.RunTime[p.Name] = p
 	}
 	an.effect.eachMember(func(id plan.PortID) {
-		if why := an.attaching.whyNotAttached(id); why != "" {
+		if why := an.attaching.whyNotAttached(id); !why.None() {
 			h.Waiting[id] = why
 		} else if _, connected := an.effect.applied.Facts[id]; !connected {
 			h.Waiting[id] = an.effect.problems[id]

@@ -58,8 +58,8 @@ func (c *commands) ConnectIncoming(ctx context.Context, q api.Connect) (*api.App
 			return err
 		}
 		out.Changes = changes
-		if why := c.attaching.whyNotServed(w.ID); why != "" {
-			out.Warnings = append(out.Warnings, fmt.Sprintf("port %s: %s", p.Name, why))
+		if why := c.attaching.whyNotServed(w.ID); !why.None() {
+			out.Warnings = append(out.Warnings, fmt.Sprintf("port %s: %s", p.Name, why.Text()))
 		}
 		return nil
 	})

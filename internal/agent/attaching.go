@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 )
 
 // Attaching a device takes the kernel some 10 ms. So that a thousand of them do not keep commands and failures waiting, it is
@@ -79,26 +80,26 @@ func (t *attaching) moreToAttach() <-chan struct{} {
 	return ready
 }
 
-// whyNotAttached says why frames of the port do not reach the switch yet, "" when they do.
-func (t *attaching) whyNotAttached(id plan.PortID) string {
+// whyNotAttached says why frames of the port do not reach the switch yet, none when they do.
+func (t *attaching) whyNotAttached(id plan.PortID) problem.Problem {
 	at, connected := t.effect.applied.Attachments[id]
 	if !connected {
-		return ""
+		return problem.Problem{}
 	}
 	err, waits := t.missing[at.Ifindex]
 	switch {
 	case !waits:
-		return ""
+		return problem.Problem{}
 	case err != nil:
-		return err.Error()
+		return problem.Failed(problem.AttachFailed, "", err)
 	}
-	return "its device waits to be attached; each takes the kernel some 10 ms"
+	return problem.Of(problem.AttachQueued)
 }
 
-// whyNotServed is what stands against a port that is in the plan, "" for nothing.
-func (t *attaching) whyNotServed(id plan.PortID) string {
+// whyNotServed is what stands against a port that is in the plan, none for nothing.
+func (t *attaching) whyNotServed(id plan.PortID) problem.Problem {
 	if err := t.missing[t.effect.applied.Attachments[id].Ifindex]; err != nil {
-		return err.Error()
+		return problem.Failed(problem.AttachFailed, "", err)
 	}
 	return t.effect.problems[id]
 }

@@ -1,11 +1,10 @@
 package agent
 
 import (
-	"fmt"
-
 	"heddle/internal/agent/devices"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -28,7 +27,7 @@ func (hd *holding) bind(fresh bool) ([]bound, error) {
 				return nil, err
 			}
 			if ok && d.MTU < sw.MTU {
-				hd.effect.problems[u.ID] = fmt.Sprintf("device %s has MTU %d, below the %d of switch %s: raise it (ip link set %s mtu %d)", d.Name, d.MTU, sw.MTU, sw.Name, d.Name, sw.MTU)
+				hd.effect.problems[u.ID] = problem.Problem{Code: problem.LowMTU, Device: d.Name, Have: d.MTU, Want: sw.MTU, Peer: sw.Name}
 			}
 			if ok {
 				all = append(all, bound{id: u.ID, device: d, uplink: u})
@@ -56,7 +55,7 @@ func (hd *holding) bindPort(p *plan.Port, fresh bool) (hostdev.Device, bool, err
 	}
 	d, err := hd.hostInterface(p, fresh)
 	if err != nil {
-		hd.effect.problems[p.ID] = err.Error()
+		hd.effect.problems[p.ID] = problem.Failed(problem.HostInterface, p.Device, err)
 		return hostdev.Device{}, false, nil
 	}
 	return d, true, nil
@@ -65,7 +64,7 @@ func (hd *holding) bindPort(p *plan.Port, fresh bool) (hostdev.Device, bool, err
 // find is the device of that name if it can serve; otherwise why not goes into the port's problems.
 func (hd *holding) find(id plan.PortID, name string, role spec.Role) (hostdev.Device, bool, error) {
 	if name == "" {
-		hd.effect.problems[id] = "no device is bound to it on this host"
+		hd.effect.problems[id] = problem.Of(problem.NoDevice)
 		return hostdev.Device{}, false, nil
 	}
 	d, ok, err := hd.dev.Device(name)
@@ -73,10 +72,10 @@ func (hd *holding) find(id plan.PortID, name string, role spec.Role) (hostdev.De
 	case err != nil:
 		return d, false, err
 	case !ok:
-		hd.effect.problems[id] = fmt.Sprintf("there is no device %s; it is connected when it appears", name)
+		hd.effect.problems[id] = problem.Problem{Code: problem.DeviceMissing, Device: name}
 		return d, false, nil
 	}
-	if why := devices.Unusable(d, role); why != "" {
+	if why := devices.Unusable(d, role); !why.None() {
 		hd.effect.problems[id] = why
 		return d, false, nil
 	}

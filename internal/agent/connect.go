@@ -63,8 +63,8 @@ func (c *commands) connect(ctx context.Context, q api.Connect, with func(spec.Po
 		if err != nil {
 			return err
 		}
-		if why := c.attaching.whyNotServed(plan.PortID{Switch: p.Switch, Name: p.Name}); why != "" {
-			out.Warnings = append(out.Warnings, fmt.Sprintf("port %s: %s", p.Name, why))
+		if why := c.attaching.whyNotServed(plan.PortID{Switch: p.Switch, Name: p.Name}); !why.None() {
+			out.Warnings = append(out.Warnings, fmt.Sprintf("port %s: %s", p.Name, why.Text()))
 		}
 		c.chains.warnBefore(out, plan.PortID{Switch: p.Switch, Name: p.Name})
 		return nil

@@ -11,6 +11,7 @@ import (
 	"heddle/internal/host/hostdev"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -149,7 +150,7 @@ func (hd *holding) inHand(bounds []bound, why error) (have []bound) {
 			have = append(have, b)
 			continue
 		}
-		hd.effect.problems[b.id] = fmt.Sprintf("device %s cannot be taken: %v", b.device.Name, why)
+		hd.effect.problems[b.id] = problem.Failed(problem.DeviceNotTaken, b.device.Name, why)
 	}
 	return have
 }
@@ -225,7 +226,7 @@ func (hd *holding) prepareAll(bounds []bound) error {
 			continue
 		}
 		if err := hd.prepare(b, h); err != nil {
-			hd.effect.problems[b.id] = err.Error()
+			hd.effect.problems[b.id] = problem.Failed(problem.DeviceFailed, b.device.Name, err)
 			errs = append(errs, fmt.Errorf("port %s: %w", b.id, err))
 			continue
 		}

@@ -10,11 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 )
 
 func TestDeviceThatAppearsIsConnectedAndGivenBack(t *testing.T) {
 	r := newRig(t, strings.Replace(base, "name: lab", "name: lab\n    upDelay: 0s", 1)) // or the uplink comes to be used when 100 ms have passed
-	if len(r.kernel.last().Attachments) != 0 || r.effect.problems[id("a")] == "" {
+	if len(r.kernel.last().Attachments) != 0 || r.effect.problems[id("a")].Code != problem.DeviceMissing {
 		t.Fatalf("without devices: %+v, %v", r.kernel.last(), r.effect.problems)
 	}
 	r.dev.nic("eno1", 1500)
@@ -108,7 +109,7 @@ func TestS3_InitialMACIsTheOneTheAdapterHadWhenItCameUp(t *testing.T) {
 	if mac := planned(r.kernel.last().Plan, "b").InitialMAC.String(); mac != "02:00:00:00:00:0b" {
 		t.Errorf("a change became the initial MAC: %s", mac)
 	}
-	if r.reporter.last[id("b")].violation == "" {
+	if r.reporter.last[id("b")].violation.None() {
 		t.Error("no violation")
 	}
 	d.Index = 99 // another adapter
@@ -126,8 +127,8 @@ func TestD2_MACOfAnotherPortIsNotTakenOver(t *testing.T) {
 		t.Errorf("b has a's MAC %s", mac)
 	}
 	r.settler.settle()
-	if !strings.Contains(r.effect.problems[id("b")], "port a") {
-		t.Errorf("problem: %q", r.effect.problems[id("b")])
+	if p := r.effect.problems[id("b")]; p.Code != problem.DuplicateMAC || p.Peer != "a" {
+		t.Errorf("problem: %q", p)
 	}
 }
 
@@ -152,7 +153,7 @@ func TestHostPortOfAnotherNameOfOursIsReplacedAndAForeignDeviceIsNot(t *testing.
 	if err := r.apply(file + "  - {name: foreign, switch: lab, portGroup: web, role: host}\n"); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(r.effect.problems[id("foreign")], "did not make") || slices.Contains(r.dev.changes, "delete foreign") {
+	if !strings.Contains(r.effect.problems[id("foreign")].Text(), "did not make") || slices.Contains(r.dev.changes, "delete foreign") {
 		t.Errorf("problem %q, changes %v", r.effect.problems[id("foreign")], r.dev.changes)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"heddle/internal/binding"
 	"heddle/internal/dataplane"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 )
 
 // effect is what the kernel does.
@@ -23,7 +24,7 @@ type effect struct {
 	flip      dataplane.Instant // when applied came into force
 	littered  bool              // by a change since the last tick
 	commanded bool              // the reconcile at hand is a command's, which is refused when it cannot be remembered
-	problems  map[plan.PortID]string
+	problems  map[plan.PortID]problem.Problem
 }
 
 // putInForce makes the kernel do what is desired, for all ports at one instant, and the state file say so. The file is written

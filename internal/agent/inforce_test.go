@@ -225,7 +225,7 @@ func TestAFullDiskDoesNotKeepLinksFromBeingFollowed(t *testing.T) {
 	if _, there := facts[other]; there || facts[uplink].Up || !facts[port].Up {
 		t.Errorf("with a device that cannot be written down: %+v", facts)
 	}
-	if why := r.effect.problems[other]; !strings.Contains(why, "pb cannot be taken") {
+	if why := r.effect.problems[other]; !strings.Contains(why.Text(), "pb cannot be taken") {
 		t.Errorf("b: %q", why)
 	}
 	delete(r.dev.byName, "pa")

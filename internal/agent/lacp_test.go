@@ -11,6 +11,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/uplinks"
 	"heddle/internal/uplinks/lacp"
 	"heddle/internal/uplinks/linkproto"
@@ -129,7 +130,7 @@ func (r *rig) loopUntil(what string, holds func() bool) {
 	}
 }
 
-func (r *rig) out(name string) string { return r.kernel.last().Facts[id(name)].Out }
+func (r *rig) out(name string) problem.Code { return r.kernel.last().Facts[id(name)].Out.Value().Code }
 
 // agree plays a partner on both members until they are used.
 func (r *rig) agree(s *sockets) {
@@ -164,11 +165,11 @@ func TestS53_MembersAreOutBeforeTheyHaveAPartner(t *testing.T) {
 	r, _ := bundleRig(t)
 	for _, d := range r.kernel.applied {
 		for _, name := range []string{"u1", "u2"} {
-			if f, ok := d.Facts[id(name)]; ok && f.Out == "" {
+			if f, ok := d.Facts[id(name)]; ok && f.Out == nil {
 				t.Fatalf("%s was used before it had a partner", name)
 			}
 		}
-		if f := d.Facts[id("u3")]; f.Out != "" {
+		if f := d.Facts[id("u3")]; f.Out != nil {
 			t.Fatalf("u3 is out: %s", f.Out)
 		}
 	}
@@ -193,7 +194,7 @@ func TestS52_WhatLACPFindsOutIsInForceAndSurvivesARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, d := range r.kernel.applied[applied:] {
-		if d.Facts[id("u1")].Out != "" || d.Facts[id("u2")].Out != "" {
+		if d.Facts[id("u1")].Out != nil || d.Facts[id("u2")].Out != nil {
 			t.Fatal("a restart took the members out")
 		}
 	}

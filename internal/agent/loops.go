@@ -11,6 +11,7 @@ import (
 	"heddle/internal/host/hostdev"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 	"heddle/internal/uplinks/loops"
 )
@@ -38,11 +39,11 @@ func (l *looping) begin(blocks []loops.Block, p *prober) {
 	_, _ = rand.Read(l.sender.Key[:])
 }
 
-func (l *looping) why(id plan.PortID) string {
+func (l *looping) blocked(id plan.PortID) (loops.Block, bool) {
 	if l.machine == nil {
-		return ""
+		return loops.Block{}, false
 	}
-	return l.machine.Why(id)
+	return l.machine.Blocked(id)
 }
 
 func (l *looping) changes() []loops.Change {
@@ -52,18 +53,16 @@ func (l *looping) changes() []loops.Change {
 	return l.machine.Changes()
 }
 
-// problem describes why a port is blocked.
-func (l *looping) problem(id plan.PortID) string {
-	for _, b := range l.machine.Blocks() {
-		if b.Port == id && b.Seen {
-			return fmt.Sprintf("blocked since %s because of a loop: %s. It comes back when one of these devices is gone",
-				b.Since.Format(time.DateTime), b.Why)
-		} else if b.Port == id {
-			return fmt.Sprintf("blocked since %s because of a loop: %s. It is tried again by itself; at once with \"heddle port unblock %s\"",
-				b.Since.Format(time.DateTime), b.Why, id.Name)
-		}
+// problem is the state of a port that is blocked because of a loop; none of others.
+func (l *looping) problem(id plan.PortID) problem.Problem {
+	b, blocked := l.blocked(id)
+	switch {
+	case !blocked:
+		return problem.Problem{}
+	case b.Seen:
+		return problem.Problem{Code: problem.LoopSeen, Peer: id.Name, Since: b.Since, Detail: b.Why}
 	}
-	return ""
+	return problem.Problem{Code: problem.LoopProbed, Peer: id.Name, Since: b.Since, Detail: b.Why}
 }
 
 // loopsDue is ready when it is time for the next step of a search.
@@ -108,14 +107,12 @@ func (l *looping) closesLoop(cfg *spec.Config) (lines []string) {
 	if len(closed) == 0 {
 		return nil
 	}
-	before := map[string]bool{}
+	var before []loops.Loop
 	if l.ports.cfg != nil {
-		for _, loop := range l.closedBy(l.ports.cfg) {
-			before[loop.String()] = true
-		}
+		before = l.closedBy(l.ports.cfg)
 	}
 	for _, loop := range closed {
-		if loop.Port != (plan.PortID{}) && l.why(loop.Port) == "" && !before[loop.String()] {
+		if _, blocked := l.blocked(loop.Port); loop.Port != (plan.PortID{}) && !blocked && !slices.ContainsFunc(before, loop.Same) {
 			lines = append(lines, fmt.Sprintf("port %s would close a loop: %s. Leave it out, or take one of the veth pairs away; "+
 				"where the guests open it themselves, set security: {loopDetection: false} on their port group", loop.Port.Name, loop))
 		}
@@ -293,15 +290,15 @@ func (l *looping) endOf(p loops.Probe) (loops.End, bool) {
 // retryLoop tries a port at once that was blocked because of a loop, and reports it; it does nothing if there was no
 // loop.
 func (l *looping) retryLoop(id plan.PortID) []string {
-	switch why := l.why(id); {
-	case why == "":
+	switch b, blocked := l.blocked(id); {
+	case !blocked:
 		return nil
 	case l.machine.Retry(id, time.Now()):
 		l.goOnWithLoops()
 		return []string{fmt.Sprintf("port %s was blocked because of a loop (%s): it is being tried now, and comes back if no loop goes through it any more; "+
-			"see heddle port show %s", id.Name, why, id.Name)}
+			"see heddle port show %s", id.Name, b.Why, id.Name)}
 	default:
 		return []string{fmt.Sprintf("port %s stays blocked because of a loop that its devices make (%s): take one of them away, "+
-			"or set security: {loopDetection: false} on its port group", id.Name, why)}
+			"or set security: {loopDetection: false} on its port group", id.Name, b.Why)}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"heddle/internal/host/hostdev"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -31,8 +32,8 @@ func TestS110_OnlyTheChangeThatClosesALoopIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	join() // and the agent has not looked yet
-	if why := r.looping.why(id("x")) + r.looping.why(id("y")); why != "" {
-		t.Fatalf("blocked already: %s", why)
+	if p := problem.First(r.looping.problem(id("x")), r.looping.problem(id("y"))); !p.None() {
+		t.Fatalf("blocked already: %s", p)
 	}
 	if err := r.block("a", true); err != nil {
 		t.Errorf("a change that has nothing to do with the loop: %v", err)

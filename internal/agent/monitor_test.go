@@ -13,6 +13,7 @@ import (
 
 	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -160,13 +161,13 @@ func (r *rig) fact(port string) plan.Fact { return r.effect.applied.Facts[id(por
 func TestD1_D2_AMonitorShowsTheAdapterBehindATap(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "qmp")
 	r := monitoredPort(t, path)
-	r.until("why nothing is known", func() bool { return strings.Contains(r.effect.problems[id("vm")], "is not there") })
+	r.until("why nothing is known", func() bool { return r.effect.problems[id("vm")].Code == problem.MonitorMissing })
 	if f := r.fact("vm"); !f.Up || !f.SeenMAC.IsZero() || f.Promiscuous != plan.AsksUnknown {
 		t.Errorf("without a monitor: %+v", f)
 	}
 	q := newFakeQEMU(t, path, nicFilter("52:54:00:00:00:01", false))
 	r.until("seen", func() bool { return r.fact("vm").SeenMAC.String() == "52:54:00:00:00:01" })
-	if f := r.fact("vm"); f.Promiscuous != plan.AsksNo || r.effect.problems[id("vm")] != "" {
+	if f := r.fact("vm"); f.Promiscuous != plan.AsksNo || !r.effect.problems[id("vm")].None() {
 		t.Errorf("%+v, problem %q", f, r.effect.problems[id("vm")])
 	}
 	q.becomes(nicFilter("52:54:00:00:00:99", true))
@@ -202,7 +203,7 @@ func TestD1_D2_TheAdaptersOfAGuestShareItsMonitor(t *testing.T) {
 	}
 	q := newFakeQEMU(t, path, nicFilter("52:54:00:00:00:01", true))
 	r.until("one is seen", func() bool { return r.fact("vm").SeenMAC.String() == "52:54:00:00:00:01" })
-	if p := r.effect.problems[id("vm/1")]; !strings.Contains(p, "does not show the adapter") {
+	if p := r.effect.problems[id("vm/1")]; p.Code != problem.AdapterUnknown {
 		t.Errorf("%q", p)
 	}
 	q.becomes(strings.Replace(nicFilter("52:54:00:00:00:01", true), "[", strings.Replace(strings.Trim(nicFilter("52:54:00:00:00:11", false), "]"), "net0", "net1", 1)+",", 1))
@@ -212,7 +213,7 @@ func TestD1_D2_TheAdaptersOfAGuestShareItsMonitor(t *testing.T) {
 	if _, err := r.reconnect(spec.Port{Name: "vm", PortGroup: "web", Device: "tap0", MAC: "52:54:00:00:00:01", Monitor: spec.Monitor{Socket: path}}); err != nil {
 		t.Fatal(err)
 	}
-	if p := r.effect.problems[id("vm")]; !strings.Contains(p, "several adapters") || !r.fact("vm").SeenMAC.IsZero() {
+	if p := r.effect.problems[id("vm")]; p.Code != problem.AdapterAmbiguous || !r.fact("vm").SeenMAC.IsZero() {
 		t.Errorf("without nic: %q, %+v", p, r.fact("vm"))
 	}
 	q.mu.Lock()
@@ -232,8 +233,8 @@ func TestBrokenMonitorIsToldInOurOwnWords(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "qmp")
 		newFakeQEMU(t, path, answer)
 		r := monitoredPort(t, path)
-		r.until(want, func() bool { return strings.Contains(r.effect.problems[id("vm")], want) })
-		if p := r.effect.problems[id("vm")]; strings.Contains(p, "malici") || !strings.Contains(p, path) {
+		r.until(want, func() bool { return strings.Contains(r.effect.problems[id("vm")].Text(), want) })
+		if p := r.effect.problems[id("vm")].Text(); strings.Contains(p, "malici") || !strings.Contains(p, path) {
 			t.Errorf("%q", p)
 		}
 	}

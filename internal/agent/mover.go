@@ -154,11 +154,11 @@ func (ad *adoptions) connectAdopted(r *adopt.Record) error {
 		ad.attaching.attach(nextTurn)
 	}
 	id := portID(r)
-	if why := ad.effect.problems[id]; why != "" {
-		return errors.New(why)
+	if why := ad.effect.problems[id]; !why.None() {
+		return errors.New(why.Text())
 	}
-	if why := ad.attaching.whyNotAttached(id); why != "" {
-		return errors.New(why)
+	if why := ad.attaching.whyNotAttached(id); !why.None() {
+		return errors.New(why.Text())
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func TestMembersOfABondOrBridgeAreRefused(t *testing.T) {
 	}
 	for name, want := range map[string]string{"u1": "member of bond bond0: use bond0 as the uplink's device", "a": "in bridge br0: take it out (ip link set pa nomaster)"} {
 		t.Run(name, func(t *testing.T) {
-			if got := r.effect.problems[id(name)]; !strings.Contains(got, want) {
+			if got := r.effect.problems[id(name)]; !strings.Contains(got.Text(), want) {
 				t.Errorf("%s: %q does not say %q", name, got, want)
 			}
 		})

@@ -82,7 +82,7 @@ func TestADeviceWithTheNameAndAliasOfAHostPortIsNotOurs(t *testing.T) {
 	if err := r.apply(withVMK); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(r.effect.problems[id("vmk0")], "did not make") || r.state.Of(id("vmk0")) != nil || len(r.dev.changes) > 0 {
+	if !strings.Contains(r.effect.problems[id("vmk0")].Text(), "did not make") || r.state.Of(id("vmk0")) != nil || len(r.dev.changes) > 0 {
 		t.Errorf("%q, %v", r.effect.problems[id("vmk0")], r.dev.changes)
 	}
 }

@@ -2,13 +2,13 @@ package agent
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 
 	"heddle/internal/agent/devices"
 	"heddle/internal/binding"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/uplinks/teaming/teams"
 )
 
@@ -50,7 +50,7 @@ func (rc *reconciler) reconcile() error {
 		rc.ports.stale = true
 		return rc.reconcile()
 	}
-	rc.effect.problems = map[plan.PortID]string{}
+	rc.effect.problems = map[plan.PortID]problem.Problem{}
 	bounds, err := rc.holding.bind(fresh)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (rc *reconciler) adoptMACs() {
 				continue
 			}
 			if other, dup := taken[h.MAC]; dup {
-				rc.effect.problems[p.ID] = fmt.Sprintf("its adapter has the MAC %s of port %s: give one of them another, or set mac", h.MAC, other)
+				rc.effect.problems[p.ID] = problem.Problem{Code: problem.DuplicateMAC, MAC: h.MAC.String(), Peer: other}
 				continue
 			}
 			p.InitialMAC = h.MAC
@@ -128,21 +128,21 @@ func (rc *reconciler) desired(bounds []bound) binding.Desired {
 	for _, b := range bounds {
 		if b.uplink != nil {
 			f := devices.UplinkFact(b.device)
-			f.Out = rc.teaming.whyOut(b.id)
+			f.Out = rc.teaming.whyOut(b.id).Ref()
 			d.Facts[b.id] = f
 			d.Attachments[b.id] = binding.Attachment{Ifindex: b.device.Index}
 			continue
 		}
 		f := devices.PortFact(b.device)
-		if why := rc.waiting.adapters.Onto(b.port, &f); why != "" && rc.effect.problems[b.id] == "" {
+		if why := rc.waiting.adapters.Onto(b.port, &f); !why.None() && rc.effect.problems[b.id].None() {
 			rc.effect.problems[b.id] = why
 		}
-		if why := rc.waiting.waitFact(b.id, &f); why != "" && rc.effect.problems[b.id] == "" {
+		if why := rc.waiting.waitFact(b.id, &f); !why.None() && rc.effect.problems[b.id].None() {
 			rc.effect.problems[b.id] = why
 		}
 		f.Assigned = rc.state.AssignedTo(b.port)
-		if f.LoopBlocked = rc.looping.why(b.id); f.LoopBlocked != "" {
-			rc.effect.problems[b.id] = rc.looping.problem(b.id)
+		if why := rc.looping.problem(b.id); !why.None() {
+			f.LoopBlocked, rc.effect.problems[b.id] = why.Ref(), why
 		}
 		d.Facts[b.id] = f
 		d.Attachments[b.id] = devices.Attachment(b.device)

@@ -2,12 +2,15 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"heddle/internal/api"
 	"heddle/internal/dataplane"
+	"heddle/internal/observe"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 )
 
 // The rate limit of reports, in the log and as events, about the changes of one port or uplink and of what is at its
@@ -34,9 +37,14 @@ type reporter struct {
 type observation struct {
 	up        bool
 	blocked   bool
-	problem   string
-	before    string // what runs before the switch on its device
-	violation string
+	problem   problem.Problem
+	before    []api.ProgramBefore // what runs before the switch on its device
+	violation observe.Violation
+}
+
+// same says whether nothing changed, whatever the words.
+func (o observation) same(old observation) bool {
+	return o.up == old.up && o.blocked == old.blocked && o.problem.Same(old.problem) && slices.Equal(o.before, old.before) && o.violation == old.violation
 }
 
 // report logs what changed for each port: up and down, blocked (S41), violations (S3, D2), and why one is not connected.
@@ -46,13 +54,13 @@ func (rp *reporter) report() {
 	for _, sw := range rp.ports.plan.Switches {
 		for _, u := range sw.Uplinks {
 			f, ok := rp.effect.applied.Facts[u.ID]
-			o := observation{up: ok && f.Up, blocked: u.Blocked, problem: rp.effect.problems[u.ID], before: api.Before(rp.chains.before[u.ID])}
+			o := observation{up: ok && f.Up, blocked: u.Blocked, problem: rp.effect.problems[u.ID], before: rp.chains.before[u.ID]}
 			now[u.ID] = rp.logChange("uplink", u.ID, o)
 		}
 		own := dataplane.EffectiveMACs(sw, rp.effect.applied.Facts)
 		for i, p := range sw.Ports {
 			f, ok := rp.effect.applied.Facts[p.ID]
-			o := observation{up: ok && f.Up, blocked: p.Policy.Blocked.V, problem: rp.effect.problems[p.ID], before: api.Before(rp.chains.before[p.ID])}
+			o := observation{up: ok && f.Up, blocked: p.Policy.Blocked.V, problem: rp.effect.problems[p.ID], before: rp.chains.before[p.ID]}
 			if ok {
 				o.violation = own[i].Violation
 			}
@@ -72,7 +80,7 @@ func (rp *reporter) report() {
 // reported at once.
 func (rp *reporter) logChange(what string, id plan.PortID, o observation) observation {
 	old, known := rp.last[id]
-	if known && old == o {
+	if known && o.same(old) {
 		return o
 	}
 	if !rp.limit.Allow(id, time.Now()) && known && old.blocked == o.blocked {
@@ -84,7 +92,7 @@ func (rp *reporter) logChange(what string, id plan.PortID, o observation) observ
 	if !known || old.up != o.up {
 		if o.up {
 			log.Info("up")
-		} else if known || o.problem == "" {
+		} else if known || o.problem.None() {
 			log.Info("down")
 		}
 	}
@@ -95,19 +103,19 @@ func (rp *reporter) logChange(what string, id plan.PortID, o observation) observ
 			log.Warn("unblocked")
 		}
 	}
-	if o.problem != "" && old.problem != o.problem {
-		log.Warn("not in full service", "why", o.problem)
+	if !o.problem.None() && !o.problem.Same(old.problem) {
+		log.Warn("not in full service", "why", o.problem.Text())
 	}
 	switch {
-	case o.before != "" && old.before != o.before:
-		log.Warn("not in full service", "why", o.before)
-	case o.before == "" && old.before != "":
+	case len(o.before) > 0 && !slices.Equal(old.before, o.before):
+		log.Warn("not in full service", "why", api.Before(o.before))
+	case len(o.before) == 0 && len(old.before) > 0:
 		log.Info("nothing runs before the switch any more")
 	}
 	switch {
-	case o.violation != "" && old.violation != o.violation:
-		log.Warn("security violation", "what", o.violation)
-	case o.violation == "" && old.violation != "":
+	case !o.violation.None() && old.violation != o.violation:
+		log.Warn("security violation", "what", o.violation.Text())
+	case o.violation.None() && !old.violation.None():
 		log.Info("security violation over")
 	}
 	return o
@@ -129,15 +137,15 @@ func (rp *reporter) publishChange(what string, id plan.PortID, old, o observatio
 		say(event.Blocked, word[old.blocked], word[o.blocked], "%s is %s", subject, word[o.blocked])
 	}
 	switch {
-	case o.before != "" && old.before != o.before:
-		say(event.Program, "", "", "%s: %s", subject, o.before)
-	case o.before == "" && old.before != "":
+	case len(o.before) > 0 && !slices.Equal(old.before, o.before):
+		say(event.Program, "", "", "%s: %s", subject, api.Before(o.before))
+	case len(o.before) == 0 && len(old.before) > 0:
 		say(event.Program, "", "", "%s: no program runs before the switch any more", subject)
 	}
 	switch {
-	case o.violation != "" && old.violation != o.violation:
-		say(event.Violation, "", "", "%s: %s", subject, o.violation)
-	case o.violation == "" && old.violation != "":
+	case !o.violation.None() && old.violation != o.violation:
+		say(event.Violation, "", "", "%s: %s", subject, o.violation.Text())
+	case o.violation.None() && !old.violation.None():
 		say(event.Violation, "", "", "%s: the violation is over", subject)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"heddle/internal/agent/state"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/observe/event"
+	"heddle/internal/uplinks/teaming/teams"
 )
 
 // shared is what every owner has: the way into the loop, the host, and what is remembered. Of the state each owner changes its own parts.
@@ -89,19 +90,19 @@ func (s *shared) lookup(device string) (mtu int, ok bool) {
 }
 
 // linkState says what is wrong with the link of an uplink's device.
-func (s *shared) linkState(device string) string {
+func (s *shared) linkState(device string) teams.Link {
 	d, ok, err := s.dev.Device(device)
 	switch {
 	case device == "":
-		return "no device is bound to it"
+		return teams.LinkUnbound
 	case err != nil || !ok:
-		return "its device " + device + " is gone"
+		return teams.LinkGone
 	case !d.AdminUp:
-		return "its device " + device + " was set down"
+		return teams.LinkSetDown
 	case !d.Carrier || d.Kind == hostdev.Veth && d.Peer.Seen && !d.Peer.AdminUp:
-		return "its device " + device + " has no link"
+		return teams.LinkNoCarrier
 	}
-	return "its device " + device + " does not serve it"
+	return teams.LinkUnserved
 }
 
 // publishDevice says that a device serves a port now, or no longer does.

@@ -1,12 +1,12 @@
 package agent
 
 import (
-	"cmp"
 	"maps"
 	"time"
 
 	"heddle/internal/agent/devices"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/uplinks"
 	"heddle/internal/uplinks/announce"
 	"heddle/internal/uplinks/linkproto"
@@ -52,8 +52,8 @@ func (t *teaming) watchLinks() {
 }
 
 // whyOut is why an uplink is not used though its link is up.
-func (t *teaming) whyOut(uplink plan.PortID) string {
-	return cmp.Or(t.links.Out(uplink, time.Now()), t.verdicts.Why(uplink))
+func (t *teaming) whyOut(uplink plan.PortID) problem.Problem {
+	return problem.First(t.links.Out(uplink, time.Now()), t.verdicts.Why(uplink))
 }
 
 // woken is ready when an up-delay has passed.
@@ -111,7 +111,7 @@ func (t *teaming) failOver() {
 	d.Facts = maps.Clone(d.Facts)
 	for _, id := range lost {
 		f := d.Facts[id]
-		f.Up, f.Out = false, t.whyOut(id)
+		f.Up, f.Out = false, t.whyOut(id).Ref()
 		d.Facts[id] = f
 	}
 	now := teams.Form(&d, t.formed())

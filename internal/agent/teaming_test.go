@@ -15,6 +15,7 @@ import (
 	"heddle/internal/observe"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/uplinks/announce"
 )
 
@@ -172,7 +173,7 @@ func TestS43_TheUpDelayIsWaitedFor(t *testing.T) {
 	r.link("eno1", false)
 	r.link("eno1", true)
 	r.expectUse("back for an instant", "u2")
-	if why := r.kernel.last().Facts[id("u1")].Out; !strings.Contains(why, "50ms") {
+	if why := r.kernel.last().Facts[id("u1")].Out; why.Value().Code != problem.UpDelay || why.For != 50*time.Millisecond {
 		t.Errorf("u1 is out because %q", why)
 	}
 	select {

@@ -11,6 +11,7 @@ import (
 	"heddle/internal/host/guest"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/uplinks/teaming/teams"
 )
 
@@ -40,18 +41,17 @@ type waiting struct {
 	overdue  map[plan.PortID]uint32 // waits that were told to be long, by their numbers
 }
 
-// waitFact adds to a port's fact whether it waits, and gives what is wrong with that; "" for nothing.
-func (wt *waiting) waitFact(id plan.PortID, f *plan.Fact) string {
+// waitFact adds to a port's fact whether it waits, and gives what is wrong with that; none for nothing.
+func (wt *waiting) waitFact(id plan.PortID, f *plan.Fact) problem.Problem {
 	w := wt.state.WaitOf(id)
 	if w == nil || wt.waitEndsWith(w, f.Up) {
-		return ""
+		return problem.Problem{}
 	}
 	f.Wait, f.Awake = w.Number, w.Awake
 	if !w.Overdue(time.Now()) {
-		return ""
+		return problem.Problem{}
 	}
-	return fmt.Sprintf("%s. Nothing has come from it since %s; when it runs here, say so: heddle port activate %q",
-		w.Text(), w.Since.Format(time.TimeOnly), id.Name)
+	return problem.Problem{Code: problem.GuestOverdue, Peer: id.Name, Since: w.Since, Detail: w.Why}
 }
 
 // waitEndsWith forgets the wait of a port whose device shows that it is another guest's now: it went down when the wait was over, or came
@@ -314,7 +314,6 @@ func (wt *waiting) rivals(sw *plan.Switch, facts plan.Facts) {
 			winner, loser = p, other
 			by[p.InitialMAC] = p
 		}
-		wt.effect.problems[loser.ID] = fmt.Sprintf("the guest of port %s runs with the same MAC %s, and gets what is sent to it: stop one of the two guests",
-			winner.ID.Name, p.InitialMAC)
+		wt.effect.problems[loser.ID] = problem.Problem{Code: problem.RivalGuest, Peer: winner.ID.Name, MAC: p.InitialMAC.String()}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -125,7 +126,9 @@ func TestS99_AWaitOutlivesTheAgent(t *testing.T) {
 	for range 2 { // it is told once
 		r.waiting.watchWaits()
 	}
-	r.until("shown as a problem", func() bool { return strings.Contains(r.effect.problems[id("vm")], "heddle port activate") })
+	r.until("shown as a problem", func() bool {
+		return r.effect.problems[id("vm")].Code == problem.GuestOverdue && strings.Contains(r.effect.problems[id("vm")].Text(), "heddle port activate")
+	})
 	if told := r.told(event.Overdue); len(told) != 1 || told[0].Port != "vm" || !strings.Contains(told[0].Text, "its guest is to arrive by a migration: who connected it says so; nothing has come from it for 1m0s") {
 		t.Errorf("events %+v", told)
 	}
@@ -202,7 +205,7 @@ func TestS99_APortStandsBesideTheOneThatItsGuestLeaves(t *testing.T) {
 	r.kernel.awake[id("vm:left")] = r.wait("vm:left").Number
 	r.waiting.watchWaits()
 	r.until("a conflict", func() bool {
-		return strings.Contains(r.effect.problems[id("vm")]+r.effect.problems[id("vm:left")], "runs with the same MAC")
+		return r.effect.problems[id("vm")].Code == problem.RivalGuest || r.effect.problems[id("vm:left")].Code == problem.RivalGuest
 	})
 	if err := r.disconnect(api.Disconnect{Device: "tap0"}); err != nil {
 		t.Fatal(err)

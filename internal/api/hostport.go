@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"time"
+
+	"heddle/internal/plan/problem"
 )
 
 // HostPort is a host port: an interface of the host itself on a switch.
@@ -16,7 +18,9 @@ type HostPort struct {
 	MTU       int       `json:"mtu"`
 	State     PortState `json:"state"`
 	Reason    string    `json:"reason,omitempty"`
-	Addresses []string  `json:"addresses"`
+	// ReasonCode is the reason for programs.
+	ReasonCode problem.Code `json:"reasonCode,omitempty"`
+	Addresses  []string     `json:"addresses"`
 	// Adoption says whose place the port has taken; nil for one that was made by itself.
 	Adoption *Adoption `json:"adoption,omitempty"`
 }

@@ -1,6 +1,10 @@
 package api
 
-import "time"
+import (
+	"time"
+
+	"heddle/internal/plan/problem"
+)
 
 // LAGMember is an uplink as a member of a LAG (S52, S53).
 type LAGMember struct {
@@ -9,6 +13,8 @@ type LAGMember struct {
 	Used   bool   `json:"used"`
 	Single bool   `json:"single,omitempty"`
 	Reason string `json:"reason,omitempty"` // why it is not used
+	// ReasonCode is the reason for programs.
+	ReasonCode problem.Code `json:"reasonCode,omitempty"`
 	// Receive and Mux are the states of the protocol's machines (IEEE 802.1AX 6.4.12, 6.4.15).
 	Receive string    `json:"receive"`
 	Mux     string    `json:"mux"`

@@ -6,7 +6,9 @@ package api
 import (
 	"time"
 
+	"heddle/internal/observe"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -86,14 +88,16 @@ const (
 
 // Uplink is one uplink.
 type Uplink struct {
-	Switch string       `json:"switch"`
-	Name   string       `json:"name"`
-	Device string       `json:"device"`
-	State  PortState    `json:"state"`
-	Reason string       `json:"reason,omitempty"`
-	MAC    string       `json:"mac,omitempty"`
-	MTU    int          `json:"mtu,omitempty"`
-	VLANs  plan.VLANSet `json:"vlans"`
+	Switch string    `json:"switch"`
+	Name   string    `json:"name"`
+	Device string    `json:"device"`
+	State  PortState `json:"state"`
+	Reason string    `json:"reason,omitempty"`
+	// ReasonCode is the reason for programs; Reason says it to people.
+	ReasonCode problem.Code `json:"reasonCode,omitempty"`
+	MAC        string       `json:"mac,omitempty"`
+	MTU        int          `json:"mtu,omitempty"`
+	VLANs      plan.VLANSet `json:"vlans"`
 	// Number is the uplink's id on the host, out of the numbers that ports have.
 	Number uint32 `json:"number"`
 	// Monitoring is what is metered: "off", "ingress", "egress" or "ingress and egress".
@@ -128,8 +132,9 @@ type Port struct {
 	Number    uint32    `json:"number"`
 	Device    string    `json:"device"`
 	State     PortState `json:"state"`
-	// Reason says why the port is not up.
-	Reason string `json:"reason,omitempty"`
+	// Reason says to people why the port is not up, ReasonCode to programs.
+	Reason     string       `json:"reason,omitempty"`
+	ReasonCode problem.Code `json:"reasonCode,omitempty"`
 	// Owner is the guest that the port belongs to, Siblings its other ports whose MACs it may use (S111).
 	Owner    string   `json:"owner,omitempty"`
 	Siblings []string `json:"siblings,omitempty"`
@@ -140,7 +145,8 @@ type Port struct {
 	// SeenMAC is the MAC the owner's adapter is seen to use, where it can be seen (D2).
 	SeenMAC string `json:"seenMac,omitempty"`
 	// Violation says what the owner does that the policy rejects (S3).
-	Violation string `json:"violation,omitempty"`
+	Violation     string                `json:"violation,omitempty"`
+	ViolationCode observe.ViolationCode `json:"violationCode,omitempty"`
 	// Promiscuous is what the owner asks for: "yes", "no" or "unknown" (D1).
 	Promiscuous string `json:"promiscuous"`
 	// Uplinks are those the port's frames may leave by at present: one, none, or all that a hashing policy spreads over.

@@ -37,6 +37,8 @@ func TestTheSchemaHasEveryWord(t *testing.T) {
 		{"../diagnose", "Verdict", "TraceVerdict"},
 		{"../observe/event", "Kind", "EventKind"},
 		{"../host/reach", "Kind", "WitnessKind"},
+		{"../plan/problem", "Code", "ProblemCode"},
+		{"../observe", "ViolationCode", "ViolationCode"},
 	} {
 		t.Run(c.enum, func(t *testing.T) {
 			known := texts(t, c.enum)

@@ -134,7 +134,7 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a bi
 		flag uint32
 	}{
 		{f.Up, abi.PortUp},
-		{pol.Blocked.V || f.LoopBlocked != "", abi.PortBlocked},
+		{pol.Blocked.V || f.LoopBlocked != nil, abi.PortBlocked},
 		{a.PeerRedirect, abi.PortPeerRedirect},
 		{pol.Learning.Enabled.V, abi.PortLearns},
 		{pol.Learning.Enabled.V && pol.Learning.UnicastFlooding.V, abi.PortFloods},
@@ -142,7 +142,7 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a bi
 		{listens(p, f), abi.PortPromiscuous},
 		{pol.ForgedTransmits.V, abi.PortForgedOk},
 		{p.TxUplink, abi.PortTxUplink},
-		{own.Violation != "", abi.PortViolation},
+		{!own.Violation.None(), abi.PortViolation},
 		{pol.VLAN.V.AD, abi.PortOuterAD},
 	} {
 		if b.on {
@@ -150,7 +150,7 @@ func (c *compiler) compilePort(sw *plan.Switch, p *plan.Port, f *plan.Fact, a bi
 		}
 	}
 	rec.Rules = linkControlRules(pol.GuestLinkControl.V)
-	if f.LoopBlocked != "" && !pol.Blocked.V { // the policy's reason goes before
+	if f.LoopBlocked != nil && !pol.Blocked.V { // the policy's reason goes before
 		rec.Rules |= abi.RuleLoopBlocked
 	}
 	if f.Waits() {

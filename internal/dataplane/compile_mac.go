@@ -3,22 +3,25 @@ package dataplane
 import (
 	"cmp"
 	"encoding/binary"
-	"fmt"
 	"slices"
 
 	"heddle/internal/abi"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
 
-// OwnMAC is the address a port answers to, its effective MAC, and what its owner does that the port may not; "" when nothing
+// OwnMAC is the address a port answers to, its effective MAC, and what its owner does that the port may not; none when nothing
 // (S3, S4, D2).
 type OwnMAC struct {
 	MAC       plan.MAC
-	Violation string
+	Violation observe.Violation
 }
 
-// taker is the port or uplink that has a MAC. family is that of the ports that have it, where they are siblings.
-type taker struct{ kind, name, owner, family string }
+// taker is who has a MAC. family is that of the ports that have it, where they are siblings.
+type taker struct {
+	uplink              bool
+	name, owner, family string
+}
 
 // EffectiveMACs are the effective MACs of a switch's ports, in their order (docs/reference/frame-rules.md section 1), as the kernel
 // enforces them. Facts holds the connected ports and uplinks.
@@ -50,7 +53,7 @@ func effectiveMACs(sw *plan.Switch, fact func(plan.PortID) (plan.Fact, bool)) []
 func takes(taken map[plan.MAC]taker, m plan.MAC, p *plan.Port) {
 	t, shared := taken[m]
 	if !shared {
-		t = taker{"port", p.ID.Name, p.Owner, p.Family()}
+		t = taker{name: p.ID.Name, owner: p.Owner, family: p.Family()}
 	} else if t.family != p.Family() {
 		t.family = ""
 	}
@@ -62,7 +65,7 @@ func takenMACs(sw *plan.Switch, fact func(plan.PortID) (plan.Fact, bool)) map[pl
 	taken := make(map[plan.MAC]taker, len(sw.Uplinks)+len(sw.Ports))
 	for _, u := range sw.Uplinks {
 		if f, ok := fact(u.ID); ok && !f.DeviceMAC.IsZero() {
-			taken[f.DeviceMAC] = taker{kind: "uplink", name: u.ID.Name}
+			taken[f.DeviceMAC] = taker{uplink: true, name: u.ID.Name}
 		}
 	}
 	for _, p := range sw.Ports {
@@ -78,21 +81,17 @@ func effectiveMAC(p *plan.Port, seen plan.MAC, taken map[plan.MAC]taker) OwnMAC 
 	other, dup := taken[seen]
 	switch {
 	case seen.IsGroup():
-		return OwnMAC{p.InitialMAC, fmt.Sprintf("the adapter uses the group address %s", seen)}
+		return OwnMAC{p.InitialMAC, observe.Violation{Code: observe.GroupAddress, Uses: seen}}
 	case dup && (other.family == "" || other.family != p.Family()):
-		return OwnMAC{p.InitialMAC, fmt.Sprintf("the adapter uses %s, the MAC of %s %s%s", seen, other.kind, other.name, mayShare(p, other))}
+		v := observe.Violation{Code: observe.AddressInUse, Uses: seen, Whose: other.name, Uplink: other.uplink}
+		if other.owner == p.Owner {
+			v.Owner = p.Owner
+		}
+		return OwnMAC{p.InitialMAC, v}
 	case !p.InitialMAC.IsZero() && !p.Policy.MACChanges.V:
-		return OwnMAC{p.InitialMAC, fmt.Sprintf("the adapter uses %s instead of %s, and the policy rejects MAC changes", seen, p.InitialMAC)}
+		return OwnMAC{p.InitialMAC, observe.Violation{Code: observe.AddressChanged, Uses: seen, Has: p.InitialMAC}}
 	}
 	return OwnMAC{MAC: seen}
-}
-
-// mayShare says what would let a port use the MAC of another of its owner.
-func mayShare(p *plan.Port, other taker) string {
-	if p.Owner == "" || other.owner != p.Owner {
-		return ""
-	}
-	return ", which is " + p.Owner + "'s too: it may where the policies of both ports accept forged transmits and MAC changes"
 }
 
 // owner is a MAC of a switch that belongs to one of its ports or uplink devices.

@@ -2,9 +2,9 @@ package dataplane
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
 
@@ -28,15 +28,19 @@ func TestS3_S4_D2_WhoseMACIsWhose(t *testing.T) {
 	got := EffectiveMACs(sw, facts)
 	for name, want := range map[string]struct {
 		mac plan.MAC
-		why string
+		why observe.Violation
 	}{
-		"same": {m(1), ""}, "rejected": {m(2), "rejects MAC changes"}, "accepted": {m(0x13), ""}, "late": {m(4), "port accepted"}, "thief": {m(5), "port same"},
-		"unknown": {m(0x16), ""}, "uplinks": {m(6), "uplink u1"}, "group": {m(7), "group address"},
+		"same": {m(1), observe.Violation{}}, "accepted": {m(0x13), observe.Violation{}}, "unknown": {m(0x16), observe.Violation{}},
+		"rejected": {m(2), observe.Violation{Code: observe.AddressChanged, Uses: m(0x12), Has: m(2)}},
+		"late":     {m(4), observe.Violation{Code: observe.AddressInUse, Uses: m(0x13), Whose: "accepted"}},
+		"thief":    {m(5), observe.Violation{Code: observe.AddressInUse, Uses: m(1), Whose: "same"}},
+		"uplinks":  {m(6), observe.Violation{Code: observe.AddressInUse, Uses: m(0xf1), Whose: "u1", Uplink: true}},
+		"group":    {m(7), observe.Violation{Code: observe.GroupAddress, Uses: plan.MAC{1, 0, 0x5e, 0, 0, 1}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := slices.IndexFunc(sw.Ports, func(p *plan.Port) bool { return p.ID == id(name) })
-			if o := got[i]; o.MAC != want.mac || (want.why == "") != (o.Violation == "") || !strings.Contains(o.Violation, want.why) {
-				t.Errorf("%s: %s %q, want %s %q", name, o.MAC, o.Violation, want.mac, want.why)
+			if o := got[i]; o.MAC != want.mac || o.Violation != want.why {
+				t.Errorf("%s: %s %+v, want %s %+v", name, o.MAC, o.Violation, want.mac, want.why)
 			}
 		})
 	}

@@ -27,7 +27,7 @@ func admitFromPort(r *run) abi.Reason {
 	if p.Policy.Blocked.V { // S41
 		return abi.ReasonPortBlocked
 	}
-	if p.fact.LoopBlocked != "" { // S110
+	if p.fact.LoopBlocked != nil { // S110
 		return abi.ReasonLoopBlocked
 	}
 	if reason := sourceFault(f); reason != abi.ReasonNone {

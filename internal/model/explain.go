@@ -146,7 +146,7 @@ func (w why) whyRefused(at place, reason abi.Reason) string {
 		}
 		return "the uplink is blocked"
 	case abi.ReasonLoopBlocked:
-		return "Heddle has blocked it: " + at.port.fact.LoopBlocked
+		return "Heddle has blocked it: " + at.port.fact.LoopBlocked.Cause()
 	case abi.ReasonReceiverDown:
 		return "its device is down"
 	case abi.ReasonMACChange:
@@ -228,10 +228,10 @@ func (w why) whyPortDropped(reason abi.Reason) (Stage, string) {
 	case abi.ReasonPortBlocked:
 		return StageAdmit, fmt.Sprintf("port %s is blocked, as set by the %s", p.ID, words(pol.Blocked.From))
 	case abi.ReasonLoopBlocked:
-		if p.fact.LoopBlocked == "" {
+		if p.fact.LoopBlocked == nil {
 			return StageAdmit, probeWords
 		}
-		return StageAdmit, fmt.Sprintf("Heddle has blocked port %s: %s", p.ID, p.fact.LoopBlocked)
+		return StageAdmit, fmt.Sprintf("Heddle has blocked port %s: %s", p.ID, p.fact.LoopBlocked.Cause())
 	case abi.ReasonGuestBPDU:
 		return StageAdmit, fmt.Sprintf("switch %s blocks spanning-tree frames of guests (checks.blockGuestBPDU)", p.ID.Switch)
 	case abi.ReasonGuestLinkControl:

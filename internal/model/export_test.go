@@ -337,7 +337,7 @@ var faults = map[string]func(*stages){
 			for _, u := range g.members {
 				if u != nil {
 					v := *u
-					v.fact.Out = ""
+					v.fact.Out = nil
 					u = &v
 				}
 				other.members = append(other.members, u)

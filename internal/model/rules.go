@@ -10,7 +10,7 @@ func portRules(r *run, to *port) abi.Reason {
 	switch {
 	case to.Policy.Blocked.V: // S41
 		return abi.ReasonReceiverBlocked
-	case to.fact.LoopBlocked != "": // S110
+	case to.fact.LoopBlocked != nil: // S110
 		return abi.ReasonLoopBlocked
 	case !to.fact.Up:
 		return abi.ReasonReceiverDown

@@ -5,6 +5,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 )
 
 func TestS1_ForgedTransmitRejectedIsDropped(t *testing.T) {
@@ -111,7 +112,7 @@ func TestS41_BlockedPassesNothingEitherWay(t *testing.T) {
 }
 
 func TestS110_APortThatALoopGoesThroughPassesNothingAndProbesGoNowhere(t *testing.T) {
-	loop := fact(func(f *plan.Fact) { f.LoopBlocked = "for the test" })
+	loop := fact(func(f *plan.Fact) { f.LoopBlocked = &problem.Problem{Code: problem.LoopProbed} })
 	r := newRig(t, vnic("a", loop), vnic("b"), vnic("c", blocked, loop))
 	r.dropped(r.send("a", eth(all, portMAC(1))), abi.ReasonLoopBlocked)
 	r.dropped(r.send("c", eth(all, portMAC(3))), abi.ReasonPortBlocked)

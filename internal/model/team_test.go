@@ -7,6 +7,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -189,7 +190,9 @@ func TestS52_ALAGSpreadsOverItsUsableMembers(t *testing.T) {
 	if use := count(); len(use) != 3 || min(use["u1"], use["u2"], use["u3"]) < 15 {
 		t.Errorf("90 addresses are spread as %v", use)
 	}
-	r.change(func(r *rig) { r.fact("u2", func(f *plan.Fact) { f.Out = "not bundled" }) })
+	r.change(func(r *rig) {
+		r.fact("u2", func(f *plan.Fact) { f.Out = &problem.Problem{Code: problem.LACPNotInSync} })
+	})
 	if use := count(); len(use) != 2 || min(use["u1"], use["u3"]) < 25 {
 		t.Errorf("over two members: %v", use)
 	}

@@ -6,6 +6,7 @@ package plan
 import (
 	"time"
 
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -216,13 +217,13 @@ type Fact struct {
 	// Awake: that wait is known to be over.
 	Awake bool `json:"awake,omitzero"`
 	// Out says why an uplink is not used though it is up: it has to stay up first, its beacons get lost, LACP has not
-	// bundled it. "" = it is used. What arrives on it counts all the same.
-	Out string `json:"out,omitzero"`
+	// bundled it. nil = it is used. What arrives on it counts all the same.
+	Out *problem.Problem `json:"out,omitzero"`
 	// Resting names uplinks and LAGs that came back and that this port does not return to while another is usable
 	// (failback off, S44).
 	Resting []string `json:"resting,omitzero"`
-	// LoopBlocked says why Heddle has blocked the port for the time being: a loop goes through it. "" = it has not.
-	LoopBlocked string `json:"loopBlocked,omitzero"`
+	// LoopBlocked says why Heddle has blocked the port for the time being: a loop goes through it. nil = it has not.
+	LoopBlocked *problem.Problem `json:"loopBlocked,omitzero"`
 	// Assigned is the uplink that load-based teaming has moved this port to (S47); "" = the one its number gives.
 	Assigned string `json:"assigned,omitzero"`
 }
@@ -231,7 +232,7 @@ type Fact struct {
 func (f Fact) Waits() bool { return f.Wait != 0 && !f.Awake }
 
 // Usable says whether frames may leave by the uplink of that fact.
-func (f Fact) Usable() bool { return f.Up && f.Out == "" }
+func (f Fact) Usable() bool { return f.Up && f.Out == nil }
 
 // Asks is what can be seen of a request.
 type Asks uint8

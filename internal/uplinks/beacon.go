@@ -3,6 +3,7 @@ package uplinks
 import (
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/uplinks/beacon"
 	"heddle/internal/uplinks/linkproto"
 )
@@ -53,8 +54,8 @@ func (p *Beacons) Settled(now InForce) {
 func (p *Beacons) reported(r linkproto.BeaconReport) {
 	changed := false
 	for id := range p.host.Verdicts {
-		if r.Out[id] == "" {
-			changed = p.host.Verdicts.Set(id, byBeacon, "") || changed
+		if r.Out[id].None() {
+			changed = p.host.Verdicts.Set(id, byBeacon, problem.Problem{}) || changed
 		}
 	}
 	for id, why := range r.Out {
@@ -65,7 +66,7 @@ func (p *Beacons) reported(r linkproto.BeaconReport) {
 		switch {
 		case c.Uplink == plan.PortID{}:
 			e.To = string(c.State)
-		case c.Why != "":
+		case !c.Why.None():
 			e.From, e.To = "in use", "out"
 		default:
 			e.From, e.To = "out", "in use"

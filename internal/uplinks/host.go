@@ -10,6 +10,7 @@ import (
 	"heddle/internal/host/hostdev"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/uplinks/linkproto"
 	"heddle/internal/uplinks/memory"
 )
@@ -55,28 +56,27 @@ type Host struct {
 }
 
 // Verdicts are why uplinks are not used though their links are up, by who says so.
-type Verdicts map[plan.PortID]map[string]string
+type Verdicts map[plan.PortID]map[string]problem.Problem
 
-// Why is the reason not to use the uplink, "" for none; the first by the name of who says so.
-func (v Verdicts) Why(uplink plan.PortID) string {
+// Why is the reason not to use the uplink, none for none; the first by the name of who says so.
+func (v Verdicts) Why(uplink plan.PortID) problem.Problem {
 	for _, by := range slices.Sorted(maps.Keys(v[uplink])) {
 		return v[uplink][by]
 	}
-	return ""
+	return problem.Problem{}
 }
 
-// Set changes what one part reports against an uplink, "" for nothing, and returns whether that is new.
-func (v Verdicts) Set(uplink plan.PortID, by, why string) bool {
-	if v[uplink][by] == why {
-		return false
-	}
-	if why == "" {
+// Set changes what one part says about an uplink, none for nothing against it, and tells whether that is new. The same with another
+// detail is not.
+func (v Verdicts) Set(uplink plan.PortID, by string, why problem.Problem) bool {
+	isNew := !v[uplink][by].Same(why)
+	if why.None() {
 		delete(v[uplink], by)
-		return true
+		return isNew
 	}
 	if v[uplink] == nil {
-		v[uplink] = map[string]string{}
+		v[uplink] = map[string]problem.Problem{}
 	}
 	v[uplink][by] = why
-	return true
+	return isNew
 }

@@ -7,6 +7,7 @@ import (
 
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/uplinks/lacp"
 	"heddle/internal/uplinks/linkproto"
 	"heddle/internal/uplinks/memory"
@@ -62,7 +63,7 @@ func (p *LAGs) Judge(pl *plan.Plan, devices map[plan.PortID]memory.LAGDevice) {
 	p.host.Memory.KeepLAGs(pl, devices)
 	for _, sw := range pl.Switches {
 		for _, u := range sw.Uplinks {
-			why := ""
+			why := problem.Problem{}
 			if g := sw.LAGOf(u.ID.Name); g != nil {
 				why = p.reason(sw, g, u.ID, devices)
 			}
@@ -71,8 +72,8 @@ func (p *LAGs) Judge(pl *plan.Plan, devices map[plan.PortID]memory.LAGDevice) {
 	}
 }
 
-// reason is why a member is out, "" when it is in use.
-func (p *LAGs) reason(sw *plan.Switch, g *plan.LAG, id plan.PortID, devices map[plan.PortID]memory.LAGDevice) string {
+// reason is why a member is out, none when it is in use.
+func (p *LAGs) reason(sw *plan.Switch, g *plan.LAG, id plan.PortID, devices map[plan.PortID]memory.LAGDevice) problem.Problem {
 	lagID := plan.PortID{Switch: sw.Name, Name: g.Name}
 	var status lacp.Status
 	if r, ok := p.reports[lagID]; ok {
@@ -88,7 +89,7 @@ func (p *LAGs) reason(sw *plan.Switch, g *plan.LAG, id plan.PortID, devices map[
 			return m.Reason
 		}
 	}
-	return "lacp: no partner yet"
+	return problem.Of(problem.LACPNoPartnerYet)
 }
 
 // Settled hands LACP the LAGs of the active plan.
@@ -160,7 +161,7 @@ func (p *LAGs) publish(r linkproto.LACPReport) {
 	for _, m := range r.Status.Members {
 		id := plan.PortID{Switch: r.ID.Switch, Name: m.Name}
 		was, known := p.told[id]
-		if known && was.Partner.System == m.Partner.System && was.Usable == m.Usable && was.Reason == m.Reason {
+		if known && was.Partner.System == m.Partner.System && was.Usable == m.Usable && was.Reason.Same(m.Reason) {
 			continue
 		}
 		if !p.limit.Allow(id, time.Now()) {
@@ -183,8 +184,8 @@ func (p *LAGs) tell(lag, uplink plan.PortID, was lacp.MemberStatus, known bool, 
 	switch {
 	case m.Usable && (!known || !was.Usable):
 		say(event.Link, "out", "in use", fmt.Sprintf("uplink %s is used in LAG %s", m.Name, lag.Name))
-	case !m.Usable && known && (was.Usable || was.Reason != m.Reason):
-		say(event.Link, usedText(was), "out", fmt.Sprintf("uplink %s is not used in LAG %s: %s", m.Name, lag.Name, m.Reason))
+	case !m.Usable && known && (was.Usable || !was.Reason.Same(m.Reason)):
+		say(event.Link, usedText(was), "out", fmt.Sprintf("uplink %s is not used in LAG %s: %s", m.Name, lag.Name, m.Reason.Text()))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"heddle/internal/binding"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -49,42 +50,41 @@ func Attachment(d hostdev.Device) binding.Attachment {
 	return binding.Attachment{Ifindex: d.Index, PeerRedirect: d.Kind == hostdev.Veth && d.Peer.Elsewhere}
 }
 
-// Unusable says why a device cannot be what it is meant to be; "" when it can.
-func Unusable(d hostdev.Device, role spec.Role) string {
+// Unusable says why a device cannot be what it is meant to be; none when it can.
+func Unusable(d hostdev.Device, role spec.Role) problem.Problem {
 	switch {
 	case d.Name == "lo":
-		return "lo is the loopback device: it has no wire to switch"
+		return problem.Of(problem.Loopback)
 	case strings.HasPrefix(d.Alias, "heddle/") && strings.HasPrefix(d.Name, switchEndPrefix):
-		return fmt.Sprintf("device %s is the switch's end of a host port's interface (%s): it is connected already", d.Name, d.Alias)
-	case memberOf(d) != "":
+		return problem.Problem{Code: problem.SwitchEnd, Device: d.Name, Peer: d.Alias}
+	case !memberOf(d).None():
 		return memberOf(d)
 	case role == spec.VNIC && d.Kind == hostdev.Other && d.Driver == "vlan":
-		return fmt.Sprintf("device %s is a VLAN interface: make the device under it an uplink, and set the VLAN at the port group (vlan: {access: ID}); "+
-			"a vNIC is a veth or a tap (docs/how-to/uplinks.md)", d.Name)
+		return problem.Problem{Code: problem.VLANDevice, Device: d.Name}
 	case role == spec.VNIC && d.Kind == hostdev.Other:
 		kind := d.Driver
 		if kind == "" {
 			kind = "physical"
 		}
-		return fmt.Sprintf("device %s is a %s device: a vNIC is a veth or a tap; a physical device is an uplink", d.Name, kind)
+		return problem.Problem{Code: problem.WrongDevice, Device: d.Name, Kind: kind}
 	}
-	return ""
+	return problem.Problem{}
 }
 
 // memberOf says why a device that belongs to another cannot be used: the other takes its frames. A VRF does not.
-func memberOf(d hostdev.Device) string {
+func memberOf(d hostdev.Device) problem.Problem {
 	m := d.Master
 	if m == (hostdev.Master{}) || m.Driver == "vrf" {
-		return ""
+		return problem.Problem{}
 	}
+	is := problem.Problem{Code: problem.DeviceMember, Device: d.Name, Peer: m.Name, Kind: m.Driver}
 	switch m.Driver {
 	case "bond", "team":
-		return fmt.Sprintf("device %s is a member of %s %s: use %s as the uplink's device, or take %s out of it (ip link set %s nomaster)", d.Name, m.Driver, m.Name, m.Name, d.Name, d.Name)
+		is.Code = problem.BondMember
 	case "bridge":
-		return fmt.Sprintf("device %s is in bridge %s: take it out (ip link set %s nomaster), a device has one switch", d.Name, m.Name, d.Name)
-	default:
-		return fmt.Sprintf("device %s is a member of device %s: take it out, a device has one switch", d.Name, m.Name)
+		is.Code = problem.BridgeMember
 	}
+	return is
 }
 
 // DerivedMAC is a host interface's address where none is configured: locally administered, and the same for the same port at

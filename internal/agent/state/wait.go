@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -34,18 +35,21 @@ type Wait struct {
 	InPlaceOf string `json:"inPlaceOf,omitzero"`
 }
 
-// Text says what the port waits for.
-func (w *Wait) Text() string {
+// Problem is the state in which the port is; none without a wait.
+func (w *Wait) Problem() problem.Problem {
 	switch {
 	case w == nil:
-		return ""
+		return problem.Problem{}
 	case w.Doubt:
-		return w.Why
+		return problem.Problem{Code: problem.GuestUnsure, Detail: w.Why}
 	case w.Left:
-		return "its guest has left by a migration: " + w.Why
+		return problem.Problem{Code: problem.GuestLeft, Detail: w.Why}
 	}
-	return "its guest is to arrive by a migration: " + w.Why
+	return problem.Problem{Code: problem.GuestArrives, Detail: w.Why}
 }
+
+// Text says what the port waits for.
+func (w *Wait) Text() string { return w.Problem().Text() }
 
 // longWait is how long a port may wait for its guest to arrive before that is a problem to be shown. It goes on waiting.
 const longWait = time.Minute

@@ -3,6 +3,7 @@ package view
 import (
 	"heddle/internal/api"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/uplinks/lacp"
 	"heddle/internal/uplinks/linkproto"
 	"heddle/internal/uplinks/lldp"
@@ -10,8 +11,8 @@ import (
 
 // Links are what is known of the physical network at the uplinks.
 type Links struct {
-	// Out is why an uplink is not used though its link is up, "" for nothing.
-	Out func(uplink plan.PortID) string
+	// Out is why an uplink is not used though its link is up, none for nothing.
+	Out func(uplink plan.PortID) problem.Problem
 	// LAG and LLDP are what is known of a LAG and of an uplink's neighbours; false where the protocol is not spoken.
 	LAG  func(lag plan.PortID) (lacp.Status, bool)
 	LLDP func(uplink plan.PortID) (linkproto.LLDPStatus, bool)
@@ -21,7 +22,8 @@ type Links struct {
 func (l Links) add(sw *plan.Switch, v *api.Uplink) {
 	id := plan.PortID{Switch: v.Switch, Name: v.Name}
 	if g := sw.LAGOf(v.Name); g != nil {
-		v.LAG = &api.LAGMember{Name: g.Name, Reason: l.Out(id)}
+		why := l.Out(id)
+		v.LAG = &api.LAGMember{Name: g.Name, Reason: why.Text(), ReasonCode: why.Code}
 		l.member(plan.PortID{Switch: sw.Name, Name: g.Name}, v.Name, v.LAG)
 	}
 	if s, ok := l.LLDP(id); ok {
@@ -41,7 +43,8 @@ func (l Links) member(lag plan.PortID, name string, v *api.LAGMember) {
 		if m.Name != name {
 			continue
 		}
-		v.Used, v.Single, v.Reason, v.Receive, v.Mux = m.Usable, m.Single, m.Reason, m.Receive, m.Mux
+		v.Used, v.Single, v.Receive, v.Mux = m.Usable, m.Single, m.Receive, m.Mux
+		v.Reason, v.ReasonCode = m.Reason.Text(), m.Reason.Code
 		v.Actor = info(m.Actor)
 		if !m.Partner.System.MAC.IsZero() {
 			p := info(m.Partner)

@@ -11,7 +11,9 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/binding"
 	"heddle/internal/dataplane"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -22,9 +24,9 @@ type Source struct {
 	Plan       *plan.Plan   // of Config
 	Applied    *binding.Desired
 	Remembered *state.State
-	Problems   map[plan.PortID]string
-	// Unattached says why frames of a port do not reach the switch yet, "" when they do.
-	Unattached func(plan.PortID) string
+	Problems   map[plan.PortID]problem.Problem
+	// Unattached says why frames of a port do not reach the switch yet, none when they do.
+	Unattached func(plan.PortID) problem.Problem
 	// Before is what runs before the switch on the devices of ports and uplinks.
 	Before map[plan.PortID][]api.ProgramBefore
 	// Device says what is wrong with an uplink's device, and what the agent has set on it.
@@ -71,43 +73,49 @@ func one(b bool) int {
 }
 
 // StateOf is what has become of a port or uplink, and why where it is not up.
-func (src Source) StateOf(id plan.PortID, blocked bool) (api.PortState, string) {
+func (src Source) StateOf(id plan.PortID, blocked bool) (api.PortState, problem.Problem) {
 	f, connected := src.Applied.Facts[id]
 	why, waits := src.Problems[id], src.Unattached(id)
 	switch {
 	case !connected:
 		return api.Pending, why
-	case waits != "":
+	case !waits.None():
 		return api.Pending, waits
-	case blocked || f.LoopBlocked != "":
+	case blocked || f.LoopBlocked != nil:
 		return api.Blocked, why
-	case !f.Up && why == "":
-		return api.Down, "its device, or its owner's end, is down or has no carrier"
+	case !f.Up && why.None():
+		return api.Down, problem.Of(problem.LinkDown)
 	case !f.Up:
 		return api.Down, why
-	case f.Waits() && why == "":
-		return api.Waiting, src.Remembered.WaitOf(id).Text()
+	case f.Waits() && why.None():
+		return api.Waiting, src.Remembered.WaitOf(id).Problem()
 	case f.Waits():
 		return api.Waiting, why
-	case f.Out != "":
-		return api.Out, f.Out
+	case f.Out != nil:
+		return api.Out, f.Out.Value()
 	}
 	return api.Up, why
 }
 
-// withBefore adds what runs before the switch to the reason why a port is not in full service.
-func withBefore(reason string, list []api.ProgramBefore) string {
-	if before := api.Before(list); reason == "" || before == "" {
-		return reason + before
+// reason is why a port is not in full service, as a sentence and as a code. What runs before the switch is added to the sentence, and is
+// the code where there is no other.
+func reason(why problem.Problem, list []api.ProgramBefore) (string, problem.Code) {
+	switch before := api.Before(list); {
+	case len(list) == 0:
+		return why.Text(), why.Code
+	case why.None():
+		return before, problem.RunsBefore
+	default:
+		return why.Text() + "; " + before, why.Code
 	}
-	return reason + "; " + api.Before(list)
 }
 
 func (src Source) uplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
 	v := api.Uplink{Switch: sw.Name, Name: u.ID.Name, Device: u.Device, VLANs: u.VLANs, Number: u.Number, Monitoring: u.Monitoring.String()}
-	v.State, v.Reason = src.StateOf(u.ID, u.Blocked)
+	var why problem.Problem
+	v.State, why = src.StateOf(u.ID, u.Blocked)
 	v.RunsBefore = src.Before[u.ID]
-	v.Reason = withBefore(v.Reason, v.RunsBefore)
+	v.Reason, v.ReasonCode = reason(why, v.RunsBefore)
 	if f, ok := src.Applied.Facts[u.ID]; ok {
 		v.MAC, v.MTU = f.DeviceMAC.String(), f.MTU
 	}
@@ -116,8 +124,8 @@ func (src Source) uplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
 	return v
 }
 
-// Port is one port; violation says what its owner does against its policy, "" for nothing.
-func (src Source) Port(sw *plan.Switch, p *plan.Port, violation string) api.Port {
+// Port is one port; violation is what its owner does against its policy, none for nothing.
+func (src Source) Port(sw *plan.Switch, p *plan.Port, violation observe.Violation) api.Port {
 	v := api.Port{
 		Switch: p.ID.Switch, Name: p.ID.Name, PortGroup: p.PortGroup, Role: p.Role, Origin: api.FromFile, Number: p.Number,
 		Device: p.Device, VLAN: p.Policy.VLAN.V, Addresses: p.Addresses, Promiscuous: "unknown",
@@ -126,9 +134,10 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation string) api.Port
 	if slices.ContainsFunc(src.Remembered.Ports, func(o spec.Port) bool { return o.Name == p.ID.Name }) {
 		v.Origin = api.FromRun
 	}
-	v.State, v.Reason = src.StateOf(p.ID, p.Policy.Blocked.V)
+	var why problem.Problem
+	v.State, why = src.StateOf(p.ID, p.Policy.Blocked.V)
 	v.RunsBefore = src.Before[p.ID]
-	v.Reason = withBefore(v.Reason, v.RunsBefore)
+	v.Reason, v.ReasonCode = reason(why, v.RunsBefore)
 	if !p.InitialMAC.IsZero() {
 		v.MAC = p.InitialMAC.String()
 	}
@@ -142,7 +151,7 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation string) api.Port
 		v.Wait = &api.Wait{Left: w.Left, Overdue: w.Overdue(src.Now), Why: w.Why, Since: w.Since}
 	}
 	v.Uplinks = dataplane.UplinksInUse(*src.Applied, sw, p)
-	v.Violation = violation
+	v.Violation, v.ViolationCode = violation.Text(), violation.Code
 	v.Promiscuous = map[plan.Asks]string{plan.AsksYes: "yes", plan.AsksNo: "no", plan.AsksUnknown: "unknown"}[f.Promiscuous]
 	if !f.SeenMAC.IsZero() {
 		v.SeenMAC = f.SeenMAC.String()

@@ -51,7 +51,7 @@ func rules() map[string]Rule {
 	}
 	stand(Words, true, "api", "api/heddle/agent/v1", "api/heddle/agent/v1/agentv1connect", "api/heddle/options/v1", "internal/spec", "internal/spec/known", "internal/spec/period", "internal/spec/printable", "internal/abi")
 	stand(Words, false, "internal/abi/gen", "internal/capture/dissect", "internal/capture/filter", "internal/capture/pcapng")
-	stand(Plans, true, "internal/plan", "internal/flow/ipfix")
+	stand(Plans, true, "internal/plan", "internal/plan/problem", "internal/flow/ipfix")
 	stand(Plans, false, "internal/flow/ipfix/gen", "internal/flow/udpbatch")
 	stand(Kinds, true, "internal/binding", "internal/diagnose", "internal/flow", "internal/observe", "internal/observe/accounts", "internal/observe/event",
 		"internal/host/qmp")

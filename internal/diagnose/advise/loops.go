@@ -18,7 +18,7 @@ func loopRules() []Rule {
 func looped(l *look) (found []api.Finding) {
 	for _, sw := range l.Host.Plan.Switches {
 		for _, p := range sw.Ports {
-			if l.Host.Facts[p.ID].LoopBlocked == "" {
+			if l.Host.Facts[p.ID].LoopBlocked == nil {
 				continue
 			}
 			at := onPort(p, "")

@@ -9,6 +9,7 @@ import (
 	"heddle/internal/diagnose/trace"
 	"heddle/internal/model"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -47,7 +48,7 @@ func newRig(t testing.TB, text string) *rig {
 	}
 	now := time.Unix(1_000_000, 0)
 	r := &rig{t: t, sw: p.Switches[0], Snapshot: &Snapshot{Now: now, State: &api.State{Agent: api.AgentInfo{Started: now.Add(-time.Hour)}},
-		Host: &trace.Host{Plan: p, Facts: plan.Facts{}, NewModel: model.New, File: "heddle.yaml", RunTime: map[string]spec.Port{}, Waiting: map[plan.PortID]string{}}}}
+		Host: &trace.Host{Plan: p, Facts: plan.Facts{}, NewModel: model.New, File: "heddle.yaml", RunTime: map[string]spec.Port{}, Waiting: map[plan.PortID]problem.Problem{}}}}
 	for _, g := range cfg.Switches[0].PortGroups {
 		r.Host.Groups = append(r.Host.Groups, trace.Group{Switch: "lab", Name: g.Name})
 	}

@@ -71,14 +71,14 @@ func (l *look) whyNot(k link) string {
 	for _, u := range k.members {
 		f, ok := l.Host.Facts[u.ID]
 		switch {
-		case !ok && l.Host.Waiting[u.ID] != "":
-			why = l.Host.Waiting[u.ID]
+		case !ok && !l.Host.Waiting[u.ID].None():
+			why = l.Host.Waiting[u.ID].Text()
 		case !ok:
 			why = "not connected"
 		case !f.Up:
 			why = "down"
 		default:
-			why = f.Out
+			why = f.Out.Value().Text()
 		}
 	}
 	return why

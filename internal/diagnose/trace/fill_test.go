@@ -13,6 +13,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 )
 
 var fillConfig = config("uplinks: [{name: u1, device: p1}]",
@@ -95,30 +96,30 @@ func TestMistakesInARequestAreTold(t *testing.T) {
 		return &f
 	}
 	for want, q := range map[string]diagnose.Request{
-		"say where the frame enters: a port or an uplink":                                      {},
-		"there is no port or uplink vm9; there are u1, vm1, vm2, vm3, vmk4":                    {From: "vm9"},
-		"there is no port or uplink lab/vm9; there are u1, vm1, vm2, vm3, vmk4":                {From: "lab/vm9"},
-		"say what frame (--ip, --arp, --dst-mac, --hex, --pcap), or with --to whom to talk to": {From: "vm1"},
-		"from vm1 to lab/vm1: that is the same port":                                           {From: "vm1", To: "lab/vm1"},
-		"port vm2 is not connected: there is no device dev-vm2":                                {From: "vm2", Frame: ip4(diagnose.Fields{})},
-		"give a frame by its fields or by its bytes, not both":                                 {From: "vm1", Frame: &diagnose.Fields{}, Frames: [][]byte{{1}}},
-		"say whom the frame is for: --to, --dst-mac, --ip or --arp":                            {From: "vm1", Frame: &diagnose.Fields{}},
-		"a frame is ARP or IP, not both":                                                       {From: "vm1", Frame: ip4(diagnose.Fields{ARP: &diagnose.Addresses{Dst: addr("192.0.2.2")}})},
-		"a packet is one of TCP, UDP and ICMP":                                                 {From: "vm1", Frame: ip4(diagnose.Fields{ICMP: true, UDP: &diagnose.Ports{Dst: 1}})},
-		"TCP, UDP and ICMP need the packet's address: give --ip or --ip6":                      {From: "vm1", To: "vm3", Frame: &diagnose.Fields{ICMP: true}},
-		"VLAN ids are 0–4094; 0 is a priority tag, which belongs to no VLAN":                   {From: "vm1", To: "vm3", Frame: &diagnose.Fields{VLAN: ptr(uint16(4095))}},
-		"type 0x8100 is that of a VLAN tag: give it with --vlan or --qinq":                     {From: "vm1", To: "vm3", Frame: &diagnose.Fields{EtherType: ptr(uint16(0x8100))}},
-		"type 0x0010: Ethernet types begin at 0x0600":                                          {From: "vm1", To: "vm3", Frame: &diagnose.Fields{EtherType: ptr(uint16(0x10))}},
-		"a frame of 40 bytes is too short for its headers: they take 42":                       {From: "vm1", To: "vm3", Frame: ip4(diagnose.Fields{Length: 40})},
-		"a frame of 9201 bytes: frames have up to 9200":                                        {From: "vm1", To: "vm3", Frame: &diagnose.Fields{Length: 9201}},
-		"packet 3: there are 1":                                                                {From: "vm1", Frames: [][]byte{make([]byte, 14)}, Packet: 3},
-		"frame 1 has 9201 bytes: the longest that can be traced has 9200":                      {From: "vm1", Frames: [][]byte{make([]byte, 9201)}},
-		"source and destination of a packet are both IPv4 or both IPv6":                        {From: "vm1", Frame: &diagnose.Fields{IP: &diagnose.Addresses{Src: addr("::1"), Dst: addr("192.0.2.2")}}},
+		"say where the frame enters: a port or an uplink":                                        {},
+		"there is no port or uplink vm9; there are u1, vm1, vm2, vm3, vmk4":                      {From: "vm9"},
+		"there is no port or uplink lab/vm9; there are u1, vm1, vm2, vm3, vmk4":                  {From: "lab/vm9"},
+		"say what frame (--ip, --arp, --dst-mac, --hex, --pcap), or with --to whom to talk to":   {From: "vm1"},
+		"from vm1 to lab/vm1: that is the same port":                                             {From: "vm1", To: "lab/vm1"},
+		"port vm2 is not connected: there is no device dev-vm2; it is connected when it appears": {From: "vm2", Frame: ip4(diagnose.Fields{})},
+		"give a frame by its fields or by its bytes, not both":                                   {From: "vm1", Frame: &diagnose.Fields{}, Frames: [][]byte{{1}}},
+		"say whom the frame is for: --to, --dst-mac, --ip or --arp":                              {From: "vm1", Frame: &diagnose.Fields{}},
+		"a frame is ARP or IP, not both":                                                         {From: "vm1", Frame: ip4(diagnose.Fields{ARP: &diagnose.Addresses{Dst: addr("192.0.2.2")}})},
+		"a packet is one of TCP, UDP and ICMP":                                                   {From: "vm1", Frame: ip4(diagnose.Fields{ICMP: true, UDP: &diagnose.Ports{Dst: 1}})},
+		"TCP, UDP and ICMP need the packet's address: give --ip or --ip6":                        {From: "vm1", To: "vm3", Frame: &diagnose.Fields{ICMP: true}},
+		"VLAN ids are 0–4094; 0 is a priority tag, which belongs to no VLAN":                     {From: "vm1", To: "vm3", Frame: &diagnose.Fields{VLAN: ptr(uint16(4095))}},
+		"type 0x8100 is that of a VLAN tag: give it with --vlan or --qinq":                       {From: "vm1", To: "vm3", Frame: &diagnose.Fields{EtherType: ptr(uint16(0x8100))}},
+		"type 0x0010: Ethernet types begin at 0x0600":                                            {From: "vm1", To: "vm3", Frame: &diagnose.Fields{EtherType: ptr(uint16(0x10))}},
+		"a frame of 40 bytes is too short for its headers: they take 42":                         {From: "vm1", To: "vm3", Frame: ip4(diagnose.Fields{Length: 40})},
+		"a frame of 9201 bytes: frames have up to 9200":                                          {From: "vm1", To: "vm3", Frame: &diagnose.Fields{Length: 9201}},
+		"packet 3: there are 1":                                                                  {From: "vm1", Frames: [][]byte{make([]byte, 14)}, Packet: 3},
+		"frame 1 has 9201 bytes: the longest that can be traced has 9200":                        {From: "vm1", Frames: [][]byte{make([]byte, 9201)}},
+		"source and destination of a packet are both IPv4 or both IPv6":                          {From: "vm1", Frame: &diagnose.Fields{IP: &diagnose.Addresses{Src: addr("::1"), Dst: addr("192.0.2.2")}}},
 	} {
 		t.Run(want, func(t *testing.T) {
 			h := host(t, fillConfig)
 			delete(h.Facts, id("vm2"))
-			h.Waiting[id("vm2")] = "there is no device dev-vm2"
+			h.Waiting[id("vm2")] = problem.Problem{Code: problem.DeviceMissing, Device: "dev-vm2"}
 			_, err := Run(h, q)
 			if err == nil || err.Error() != want {
 				t.Errorf("%+v: %v\nwant %s", q, err, want)

@@ -7,6 +7,7 @@ import (
 
 	"heddle/internal/model"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec/known"
 )
 
@@ -116,8 +117,8 @@ func (t *tracer) connected(p *place) error {
 		return nil
 	}
 	why := t.Waiting[p.id]
-	if why == "" {
-		why = "no device is bound to it"
+	if why.None() {
+		why = problem.Of(problem.NoDevice)
 	}
-	return fmt.Errorf("%s %s is not connected: %s", p.kind(), p.id.Name, why)
+	return fmt.Errorf("%s %s is not connected: %s", p.kind(), p.id.Name, why.Text())
 }

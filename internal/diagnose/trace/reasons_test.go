@@ -11,6 +11,7 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/model"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -171,12 +172,12 @@ func faults() []fault {
 			policy: "stormControl.unknownUnicast", setBy: "switch lab", edit: "port group web of switch lab: stormControl: {unknownUnicast: 2}", command: apply},
 		{reason: "loop-blocked", config: two, frame: to(broadcast, diagnose.Fields{}),
 			change: func(h *Host) {
-				h.Facts[id("vm1")] = plan.Fact{Up: true, MTU: 1500, LoopBlocked: "a loop goes through it"}
+				h.Facts[id("vm1")] = plan.Fact{Up: true, MTU: 1500, LoopBlocked: &problem.Problem{Code: problem.LoopProbed}}
 			},
 			policy: "security.loopDetection", setBy: "built-in default", command: "heddle port unblock vm1"},
 		{reason: "loop-blocked", name: "a receiver", config: two, frame: to(broadcast, diagnose.Fields{}), port: "vm2",
 			change: func(h *Host) {
-				h.Facts[id("vm2")] = plan.Fact{Up: true, MTU: 1500, LoopBlocked: "a loop goes through it"}
+				h.Facts[id("vm2")] = plan.Fact{Up: true, MTU: 1500, LoopBlocked: &problem.Problem{Code: problem.LoopProbed}}
 			},
 			policy: "security.loopDetection", setBy: "built-in default", command: "heddle port unblock vm2"},
 		{reason: "reverse-path", config: dual, from: "u2", frame: to(broadcast, diagnose.Fields{}), port: "vm1",

@@ -263,8 +263,8 @@ func (s *subject) noUplink(c *diagnose.Cause, at *place) {
 			state = "not connected"
 		case !f.Up:
 			state = "down"
-		case f.Out != "":
-			state = f.Out
+		case f.Out != nil:
+			state = f.Out.Text()
 		case !named:
 			unused = append(unused, u.ID.Name)
 		}
@@ -316,12 +316,12 @@ func (s *subject) loop(c *diagnose.Cause, at *place, why abi.Reason) {
 // looped: Heddle has blocked the port, or the frame is one that looks for loops.
 func (s *subject) looped(c *diagnose.Cause, at *place) {
 	why := s.Facts[at.id].LoopBlocked
-	if at.port == nil || why == "" {
+	if at.port == nil || why == nil {
 		c.Why = "the frame is a probe that looks for loops: it is for the agent alone"
 		c.Change = "Nothing: no guest needs such frames."
 		return
 	}
 	setRow(c, at.port, "security.loopDetection")
-	c.Why = fmt.Sprintf("Heddle has blocked port %s: %s", at.id.Name, why)
+	c.Why = fmt.Sprintf("Heddle has blocked port %s: %s", at.id.Name, why.Cause())
 	c.Command = "heddle port unblock " + at.id.Name
 }

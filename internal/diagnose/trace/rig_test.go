@@ -10,6 +10,7 @@ import (
 
 	"heddle/internal/model"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -29,7 +30,7 @@ func host(t testing.TB, text string) *Host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &Host{Plan: p, Facts: plan.Facts{}, Now: time.Hour, NewModel: model.New, File: "lab.yaml", RunTime: map[string]spec.Port{}, Waiting: map[plan.PortID]string{}}
+	h := &Host{Plan: p, Facts: plan.Facts{}, Now: time.Hour, NewModel: model.New, File: "lab.yaml", RunTime: map[string]spec.Port{}, Waiting: map[plan.PortID]problem.Problem{}}
 	for _, sw := range p.Switches {
 		for i, u := range sw.Uplinks {
 			h.Facts[u.ID] = plan.Fact{Up: true, MTU: 1500, DeviceMAC: mac(0xa1 + byte(i))}

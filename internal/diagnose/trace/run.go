@@ -19,8 +19,8 @@ func Run(h *Host, q diagnose.Request) (*diagnose.Report, error) {
 		return nil, err
 	}
 	r := &diagnose.Report{From: from.id.String(), Agree: true}
-	if why := h.Waiting[from.id]; why != "" {
-		r.Notes = append(r.Notes, fmt.Sprintf("frames of %s %s do not reach the switch at present: %s", from.kind(), from.id.Name, why))
+	if why := h.Waiting[from.id]; !why.None() {
+		r.Notes = append(r.Notes, fmt.Sprintf("frames of %s %s do not reach the switch at present: %s", from.kind(), from.id.Name, why.Text()))
 	}
 	if to != nil {
 		r.To = to.id.String()

@@ -10,6 +10,7 @@ import (
 	"heddle/internal/abi"
 	"heddle/internal/model"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -36,7 +37,7 @@ type Host struct {
 	// Groups are the port groups, for finding one that a port could be moved to.
 	Groups []Group
 	// Waiting says why frames of ports and uplinks do not reach the switch yet.
-	Waiting map[plan.PortID]string
+	Waiting map[plan.PortID]problem.Problem
 }
 
 // Group is a port group: what a port inherits there, and what it may set for itself.

@@ -1,10 +1,9 @@
 package guest
 
 import (
-	"fmt"
-
 	"heddle/internal/host/qmp"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 )
 
 // Adapters is what QEMU monitors showed of the adapters behind taps (D1, D2), by the monitor's socket. It is not
@@ -21,12 +20,12 @@ func (s Adapters) Take(news map[string]Sight) {
 	}
 }
 
-// Onto adds to a port's fact what its monitor shows of its adapter, and gives why nothing is known though it should be; ""
+// Onto adds to a port's fact what its monitor shows of its adapter, and gives why nothing is known though it should be; none
 // otherwise.
-func (s Adapters) Onto(p *plan.Port, f *plan.Fact) string {
+func (s Adapters) Onto(p *plan.Port, f *plan.Fact) problem.Problem {
 	shown, ok := s[p.Monitor.Socket]
 	if !ok {
-		return ""
+		return problem.Problem{}
 	}
 	why := shown.why
 	if shown.seen {
@@ -39,20 +38,20 @@ func (s Adapters) Onto(p *plan.Port, f *plan.Fact) string {
 		}
 	}
 	if why == "" {
-		return ""
+		return problem.Problem{}
 	}
-	return fmt.Sprintf("what its guest made of the adapter is not known: QEMU monitor %q %s", p.Monitor.Socket, why)
+	return problem.Problem{Code: why, Device: p.Monitor.Socket}
 }
 
 // adapter finds the adapter with that id, "" meaning the only one, or says why there is none.
-func (s Sight) adapter(nic string) (qmp.RxFilter, string) {
+func (s Sight) adapter(nic string) (qmp.RxFilter, problem.Code) {
 	if nic == "" && len(s.filters) > 1 {
-		return qmp.RxFilter{}, "shows several adapters: give the id of the one behind this port as nic"
+		return qmp.RxFilter{}, problem.AdapterAmbiguous
 	}
 	for _, f := range s.filters {
 		if nic == "" || f.Name == nic {
 			return f, ""
 		}
 	}
-	return qmp.RxFilter{}, "does not show the adapter: it must be a virtio-net card, and nic its id"
+	return qmp.RxFilter{}, problem.AdapterUnknown
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heddle/internal/host/qmp"
+	"heddle/internal/plan/problem"
 )
 
 // Times of the QEMU monitors.
@@ -38,7 +39,7 @@ type Sight struct {
 	Run     Run
 	seen    bool
 	filters []qmp.RxFilter
-	why     string // why nothing is seen; "" before the first attempt has ended
+	why     problem.Code // why nothing is seen; "" before the first attempt has ended
 }
 
 func (s Sight) equal(o Sight) bool {
@@ -303,21 +304,21 @@ func (w *watch) filters(ctx context.Context, c *qmp.Client, show func(func(*Sigh
 	}
 }
 
-// whyNot says what is wrong with a monitor, in words of this program alone: what a monitor sends has no place in a log.
-func whyNot(err error) string {
+// whyNot says what is wrong with a monitor. What the monitor sends has no place in it.
+func whyNot(err error) problem.Code {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return "is not there: start QEMU with -qmp unix:PATH,server=on,wait=off"
+		return problem.MonitorMissing
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "is not served: its QEMU has ended"
+		return problem.MonitorUnserved
 	case errors.Is(err, os.ErrPermission):
-		return "may not be opened"
+		return problem.MonitorForbidden
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		return "does not answer: a monitor serves one program at a time, so give QEMU one for Heddle alone"
+		return problem.MonitorSilent
 	case errors.Is(err, qmp.ErrFlood):
-		return "sends far more than a monitor has to say: its QEMU is broken, or not QEMU"
+		return problem.MonitorFlood
 	case errors.Is(err, qmp.ErrClosed):
-		return "closed the connection"
+		return problem.MonitorClosed
 	}
-	return "gave no answer that could be read"
+	return problem.MonitorUnreadable
 }

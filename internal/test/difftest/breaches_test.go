@@ -5,6 +5,7 @@ import (
 
 	"heddle/internal/model"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -38,8 +39,8 @@ func breaches(t *testing.T, f func(name string, at plan.PortID, frame []byte, o 
 	for _, u := range []string{"u1", "u2", "u3", "u4", "u5", "u6"} {
 		facts[plan.PortID{Switch: "s", Name: u}] = plan.Fact{Up: true}
 	}
-	facts[plan.PortID{Switch: "s", Name: "u6"}] = plan.Fact{Up: true, Out: "for the test"}
-	facts[plan.PortID{Switch: "s", Name: "looped"}] = plan.Fact{Up: true, LoopBlocked: "for the test"}
+	facts[plan.PortID{Switch: "s", Name: "u6"}] = plan.Fact{Up: true, Out: &problem.Problem{Code: problem.LACPNotInSync}}
+	facts[plan.PortID{Switch: "s", Name: "looped"}] = plan.Fact{Up: true, LoopBlocked: &problem.Problem{Code: problem.LoopProbed}}
 	g := NewIsolation(p, facts)
 	plain := append(make([]byte, 12), 8, 0, 1, 2, 3, 4)
 	tagged := func(v byte) []byte { return append(append(make([]byte, 12), 0x81, 0, 0, v), plain[12:]...) }

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -30,19 +31,19 @@ type State struct {
 
 // Member is the device behind a port or an uplink; one that is not listed has none.
 type Member struct {
-	ID          plan.PortID `yaml:"id,flow"`
-	Number      uint32      `yaml:"number,omitempty"` // of a port
-	Absent      bool        `yaml:"absent,omitempty"` // no device at present
-	Up          bool        `yaml:"up"`
-	MTU         int         `yaml:"mtu"`
-	DeviceMAC   plan.MAC    `yaml:"deviceMAC,omitempty"`
-	HostTraffic bool        `yaml:"hostTraffic,omitempty"`
-	SeenMAC     plan.MAC    `yaml:"seenMAC,omitempty"`
-	Promiscuous plan.Asks   `yaml:"promiscuous,omitempty"` // 0 unknown, 1 yes, 2 no
-	Out         string      `yaml:"out,omitempty"`
-	Resting     []string    `yaml:"resting,flow,omitempty"`
-	Assigned    string      `yaml:"assigned,omitempty"`
-	LoopBlocked string      `yaml:"loopBlocked,omitempty"`
+	ID          plan.PortID  `yaml:"id,flow"`
+	Number      uint32       `yaml:"number,omitempty"` // of a port
+	Absent      bool         `yaml:"absent,omitempty"` // no device at present
+	Up          bool         `yaml:"up"`
+	MTU         int          `yaml:"mtu"`
+	DeviceMAC   plan.MAC     `yaml:"deviceMAC,omitempty"`
+	HostTraffic bool         `yaml:"hostTraffic,omitempty"`
+	SeenMAC     plan.MAC     `yaml:"seenMAC,omitempty"`
+	Promiscuous plan.Asks    `yaml:"promiscuous,omitempty"` // 0 unknown, 1 yes, 2 no
+	Out         problem.Code `yaml:"out,omitempty"`
+	Resting     []string     `yaml:"resting,flow,omitempty"`
+	Assigned    string       `yaml:"assigned,omitempty"`
+	LoopBlocked problem.Code `yaml:"loopBlocked,omitempty"`
 	// InitialMAC is that of another port, in whose place this one comes; zero: the configuration's.
 	InitialMAC plan.MAC `yaml:"initialMAC,omitempty"`
 	Wait       uint32   `yaml:"wait,omitempty"`
@@ -80,7 +81,7 @@ func (s *State) Resolve() (*plan.Plan, plan.Facts, error) {
 			numbers[m.ID] = m.Number
 		}
 		if !m.Absent {
-			facts[m.ID] = plan.Fact{Up: m.Up, MTU: m.MTU, DeviceMAC: m.DeviceMAC, HostTraffic: m.HostTraffic, SeenMAC: m.SeenMAC, Promiscuous: m.Promiscuous, Out: m.Out, Resting: m.Resting, Assigned: m.Assigned, LoopBlocked: m.LoopBlocked, Wait: m.Wait, Awake: m.Awake}
+			facts[m.ID] = plan.Fact{Up: m.Up, MTU: m.MTU, DeviceMAC: m.DeviceMAC, HostTraffic: m.HostTraffic, SeenMAC: m.SeenMAC, Promiscuous: m.Promiscuous, Out: problem.Of(m.Out).Ref(), Resting: m.Resting, Assigned: m.Assigned, LoopBlocked: problem.Of(m.LoopBlocked).Ref(), Wait: m.Wait, Awake: m.Awake}
 		}
 	}
 	p, err := plan.Resolve(s.Config, numbers)

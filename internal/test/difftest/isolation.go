@@ -147,7 +147,7 @@ func (g *Isolation) CheckFromHost(at plan.PortID, frame []byte, o Outcome) strin
 // entered says whether a frame of a domain may come into the switch there.
 func (g *Isolation) entered(at plan.PortID, from *plan.Port, sent domain) bool {
 	if from != nil {
-		return !from.Policy.Blocked.V && g.facts[at].LoopBlocked == "" && member(from.Policy.VLAN.V, sent)
+		return !from.Policy.Blocked.V && g.facts[at].LoopBlocked == nil && member(from.Policy.VLAN.V, sent)
 	}
 	u := g.uplinks[at]
 	return u != nil && !u.Blocked && u.VLANs.Has(sent.vid)
@@ -166,7 +166,7 @@ func member(v plan.VLAN, d domain) bool {
 }
 
 func (g *Isolation) checkPort(to *plan.Port, sent domain, frame []byte) string {
-	if to.Policy.Blocked.V || g.facts[to.ID].LoopBlocked != "" {
+	if to.Policy.Blocked.V || g.facts[to.ID].LoopBlocked != nil {
 		return "it is blocked"
 	}
 	if !member(to.Policy.VLAN.V, sent) {
@@ -192,7 +192,7 @@ func (g *Isolation) checkUplink(from *plan.Port, to *plan.Uplink, sent domain, f
 	if t := from.Policy.Teaming; !slices.Contains(t.Active.V, entry) && !slices.Contains(t.Standby.V, entry) {
 		return "the sender's team does not have this uplink"
 	}
-	if f := g.facts[to.ID]; !f.Up || f.Out != "" {
+	if f := g.facts[to.ID]; !f.Up || f.Out != nil {
 		return "the uplink is down, or out of use"
 	}
 	if !to.VLANs.Has(sent.vid) {

@@ -3,6 +3,7 @@ package difftest
 import (
 	"fmt"
 
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -67,9 +68,9 @@ func (g *generator) setTeamFacts(m *Member, s *State) {
 }
 
 // out is why an uplink is not used, "" mostly.
-func (g *generator) out(percent int) string {
+func (g *generator) out(percent int) problem.Code {
 	if g.chance(percent) {
-		return "for the test"
+		return problem.LACPNotInSync
 	}
 	return ""
 }

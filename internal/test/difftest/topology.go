@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 )
 
@@ -197,7 +198,7 @@ func (g *generator) setFacts(id plan.PortID, m *Member, s *State) {
 	m.Promiscuous = pick(g, plan.AsksUnknown, plan.AsksYes, plan.AsksNo)
 	m.LoopBlocked = ""
 	if g.rare.IntN(100) < 4 {
-		m.LoopBlocked = "a loop goes through it"
+		m.LoopBlocked = problem.LoopProbed
 	}
 	g.setTeamFacts(m, s)
 	m.SeenMAC = plan.MAC{}

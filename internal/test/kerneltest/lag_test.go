@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 )
 
 const lagged = `
@@ -100,7 +101,7 @@ func TestS52_AFailedMembersShareGoesToTheOthersAndNothingElseMoves(t *testing.T)
 	if min(all["u1"], all["u2"], all["u3"]) < conversations/5 {
 		t.Errorf("%d conversations are spread as %v", conversations, all)
 	}
-	r.fact("u1", func(f *plan.Fact) { f.Out = "LACP has not bundled it" })
+	r.fact("u1", func(f *plan.Fact) { f.Out = &problem.Problem{Code: problem.LACPNotInSync} })
 	_, after := spread("u2", "u3")
 	share := map[string]int{}
 	for n := range conversations {
@@ -117,7 +118,7 @@ func TestS52_AFailedMembersShareGoesToTheOthersAndNothingElseMoves(t *testing.T)
 	spread("u3")
 	r.fact("u3", down)
 	r.send("vm1", "ext1 vm1 0800", to("u4")) // S45
-	r.fact("u1", func(f *plan.Fact) { f.Out = "" })
+	r.fact("u1", func(f *plan.Fact) { f.Out = nil })
 	spread("u1")
 }
 
@@ -127,7 +128,7 @@ func TestS52_S38_EveryMemberIsTheReceiversOwn(t *testing.T) {
 		r.send(u, "all ext1 0806", to("vm1 host"), refused("vm2", "reverse-path"))
 	}
 	r.send("u4", "all ext1 0806", to("vm2 host"), refused("vm1", "reverse-path"))
-	r.fact("u1", func(f *plan.Fact) { f.Out = "LACP has not bundled it" })
+	r.fact("u1", func(f *plan.Fact) { f.Out = &problem.Problem{Code: problem.LACPNotInSync} })
 	r.send("u1", "all ext1 0806", to("vm1 host"), refused("vm2", "reverse-path"))
 	r.fact("u2", down)
 	r.fact("u3", down)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 )
 
 // looped is a port group whose guests send from any address, on a switch with an uplink.
@@ -17,7 +18,10 @@ const looped = `
 func (r *rig) loopBlock(port, why string) {
 	id := plan.PortID{Switch: "s", Name: port}
 	f := r.facts[id]
-	f.LoopBlocked = why
+	f.LoopBlocked = nil
+	if why != "" {
+		f.LoopBlocked = &problem.Problem{Code: problem.LoopProbed, Detail: why}
+	}
 	r.facts[id] = f
 	r.apply()
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 )
 
 const team = `
@@ -82,7 +83,7 @@ func TestS45_AnUplinkThatIsOutIsNotUsed(t *testing.T) {
 	r := newRig(t, team, "vm1 order", "vm2 order")
 	for _, u := range []string{"u2", "u1", "u3"} {
 		r.send("vm1", "ext1 vm1 0800", to(u))
-		r.fact(u, func(f *plan.Fact) { f.Out = "three beacons lost" })
+		r.fact(u, func(f *plan.Fact) { f.Out = &problem.Problem{Code: problem.BeaconsLost, Want: 3} })
 	}
 	r.send("vm1", "ext1 vm1 0800", noUplink, dropped("no-uplink"))
 	r.send("u2", "vm1 ext1 0800", to("vm1")) // what comes in on it is taken all the same

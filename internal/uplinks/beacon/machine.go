@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 )
 
 // Interval is the time between two beacons of an uplink.
@@ -35,9 +36,9 @@ type uplink struct {
 	up bool
 	// hears and heardBy hold, for each other uplink, the last round in which a beacon of it arrived here. Absent: never.
 	hears map[plan.PortID]uint64
-	since uint64    // the first whole round that its link is up
-	well  time.Time // heard again without a break since; zero: not
-	out   string    // why it is out of use
+	since uint64          // the first whole round that its link is up
+	well  time.Time       // heard again without a break since; zero: not
+	out   problem.Problem // why it is out of use
 }
 
 // State is how a group is.
@@ -57,8 +58,8 @@ const (
 // Change is what a cycle found: an uplink that is out of use from now on, or used again, or a group in another state.
 type Change struct {
 	Uplink plan.PortID // zero for one of the group
-	// Why the uplink is out of use; "" when it is used again.
-	Why   string
+	// Why the uplink is out of use; none when it is used again.
+	Why   problem.Problem
 	State State // of the group, for one of the group
 	Text  string
 }
@@ -94,7 +95,7 @@ func (m *Machine) Link(id plan.PortID, up bool) []Change {
 	if u == nil || u.up == up {
 		return nil
 	}
-	u.up, u.out, u.since, u.well = up, "", m.round+1, time.Time{}
+	u.up, u.out, u.since, u.well = up, problem.Problem{}, m.round+1, time.Time{}
 	clear(u.hears)
 	return m.rescue(m.linked())
 }
@@ -112,12 +113,12 @@ func (m *Machine) Heard(on plan.PortID, b Beacon) {
 	u.hears[b.Uplink] = m.round
 }
 
-// Out says why an uplink is out of use, "" when it is used.
-func (m *Machine) Out(id plan.PortID) string {
+// Out says why an uplink is out of use, none when it is used.
+func (m *Machine) Out(id plan.PortID) problem.Problem {
 	if u := m.by[id]; u != nil {
 		return u.out
 	}
-	return ""
+	return problem.Problem{}
 }
 
 // State is how the group is.
@@ -157,8 +158,8 @@ func (m *Machine) reaches(from, to plan.PortID, rounds uint64) bool {
 	return ok && last+rounds > m.round
 }
 
-// cutOff says in words what is wrong with an uplink, "" when it hears one of the others and is heard by one.
-func (m *Machine) cutOff(id plan.PortID, up []Member, rounds uint64) string {
+// cutOff says what is wrong with an uplink, "" when it hears one of the others and is heard by one.
+func (m *Machine) cutOff(id plan.PortID, up []Member, rounds uint64) problem.Code {
 	hears, heard := false, false
 	for _, o := range up {
 		if o.ID != id {
@@ -168,11 +169,11 @@ func (m *Machine) cutOff(id plan.PortID, up []Member, rounds uint64) string {
 	}
 	switch {
 	case !hears && !heard:
-		return "no beacon of another uplink arrives on it, and none of its own on another"
+		return problem.BeaconsLost
 	case !hears:
-		return "no beacon of another uplink arrives on it"
+		return problem.BeaconsDeaf
 	case !heard:
-		return "its beacons arrive on no other uplink"
+		return problem.BeaconsUnheard
 	}
 	return ""
 }
@@ -213,16 +214,16 @@ func (m *Machine) judge(up []Member, now time.Time) (changes []Change) {
 }
 
 func (m *Machine) judgeOne(id plan.PortID, u *uplink, up []Member, now time.Time) (c Change, changed bool) {
-	if u.out == "" {
-		why := m.cutOff(id, up, missedRounds)
-		if why == "" || !m.othersHear(id, up, missedRounds) {
+	if u.out.None() {
+		cut := m.cutOff(id, up, missedRounds)
+		if cut == "" || !m.othersHear(id, up, missedRounds) {
 			return c, false
 		}
-		why = fmt.Sprintf("%d rounds of beacons lost: %s", missedRounds, why)
+		why := problem.Problem{Code: cut, Want: missedRounds}
 		u.out, u.well = why, time.Time{}
 		return Change{Uplink: id, Why: why, Text: fmt.Sprintf("uplink %s is taken out of use: %s", id.Name, why)}, true
 	}
-	inUse := slices.DeleteFunc(slices.Clone(up), func(o Member) bool { return m.by[o.ID].out != "" })
+	inUse := slices.DeleteFunc(slices.Clone(up), func(o Member) bool { return !m.by[o.ID].out.None() })
 	if m.cutOff(id, inUse, 1) != "" {
 		u.well = time.Time{}
 		return c, false
@@ -233,17 +234,17 @@ func (m *Machine) judgeOne(id plan.PortID, u *uplink, up []Member, now time.Time
 	if now.Sub(u.well) < m.delay {
 		return c, false
 	}
-	u.out = ""
+	u.out = problem.Problem{}
 	return Change{Uplink: id, Text: fmt.Sprintf("uplink %s is used again: its beacons are heard", id.Name)}, true
 }
 
 // rescue brings every uplink back into use when beacons speak against all that have a link: a bad one is better than none.
 func (m *Machine) rescue(up []Member) (changes []Change) {
-	if len(up) == 0 || slices.ContainsFunc(up, func(u Member) bool { return m.by[u.ID].out == "" }) {
+	if len(up) == 0 || slices.ContainsFunc(up, func(u Member) bool { return m.by[u.ID].out.None() }) {
 		return nil
 	}
 	for _, u := range up {
-		m.by[u.ID].out = ""
+		m.by[u.ID].out = problem.Problem{}
 		changes = append(changes, Change{Uplink: u.ID, Text: fmt.Sprintf("uplink %s is used again: no other one is left", u.ID.Name)})
 	}
 	return changes
@@ -251,7 +252,7 @@ func (m *Machine) rescue(up []Member) (changes []Change) {
 
 // stateOf looks at the uplinks in use.
 func (m *Machine) stateOf(up []Member) (State, string) {
-	parts := m.parts(slices.DeleteFunc(slices.Clone(up), func(u Member) bool { return m.by[u.ID].out != "" }))
+	parts := m.parts(slices.DeleteFunc(slices.Clone(up), func(u Member) bool { return !m.by[u.ID].out.None() }))
 	if len(parts) < 2 {
 		return Fine, fmt.Sprintf("no uplink in use of switch %s is cut off from another any more", m.group.Switch)
 	}

@@ -69,7 +69,7 @@ func (n *network) take(changes []Change) {
 		switch {
 		case c.Uplink == plan.PortID{}:
 			n.events = append(n.events, string(c.State))
-		case c.Why != "":
+		case !c.Why.None():
 			n.events = append(n.events, c.Uplink.Name+" out")
 		default:
 			n.events = append(n.events, c.Uplink.Name+" in")
@@ -81,7 +81,7 @@ func (n *network) take(changes []Change) {
 func (n *network) out() string {
 	var list []string
 	for _, u := range n.group.Members {
-		if n.m.Out(u.ID) != "" {
+		if !n.m.Out(u.ID).None() {
 			list = append(list, u.ID.Name)
 		}
 	}
@@ -302,7 +302,7 @@ func TestS51_Property(t *testing.T) {
 
 func (n *network) someIsUsed(t *rapid.T) {
 	up := n.m.linked()
-	if len(up) > 0 && !slices.ContainsFunc(up, func(u Member) bool { return n.m.Out(u.ID) == "" }) {
+	if len(up) > 0 && !slices.ContainsFunc(up, func(u Member) bool { return n.m.Out(u.ID).None() }) {
 		t.Fatalf("all of %d uplinks with a link are out", len(up))
 	}
 }
@@ -321,16 +321,16 @@ func (n *network) judged(t *rapid.T, reach map[string]bool) {
 			}
 			sends = sends || reach[u.ID.Name+">"+o.ID.Name]
 			receives = receives || reach[o.ID.Name+">"+u.ID.Name]
-			used = used || both(u, o) && n.m.Out(o.ID) == ""
+			used = used || both(u, o) && n.m.Out(o.ID).None()
 			for _, p := range up {
 				others = others || p.ID != u.ID && both(o, p)
 			}
 		}
 		cut := !sends || !receives
-		if n.m.Out(u.ID) != "" && used {
+		if !n.m.Out(u.ID).None() && used {
 			t.Fatalf("%s is out though it hears one in use, and that hears it", u.ID.Name)
 		}
-		if n.m.Out(u.ID) == "" && cut && others {
+		if n.m.Out(u.ID).None() && cut && others {
 			t.Fatalf("%s is used though it is cut off (sends %v, receives %v) and others hear each other", u.ID.Name, sends, receives)
 		}
 	}

@@ -68,7 +68,7 @@ func TestS52_FailedMemberLeavesTheOthersAlone(t *testing.T) {
 	if got := b.usable(); !slices.Equal(got, []string{"a", "c"}) {
 		t.Fatalf("after the loss of b: %v", got)
 	}
-	if r := b.status("b").Reason; r != "lacp: no carrier" {
+	if r := b.status("b").Reason.Text(); r != "lacp: no carrier" {
 		t.Errorf("reason %q", r)
 	}
 	b.up("b")
@@ -90,7 +90,7 @@ func TestS52_SilentMemberLeavesAfterItsTimeout(t *testing.T) {
 	if got := b.usable(); !slices.Equal(got, []string{"a"}) {
 		t.Fatalf("three seconds later: %v", got)
 	}
-	if r := b.status("b").Reason; r != "lacp: partner silent" {
+	if r := b.status("b").Reason.Text(); r != "lacp: partner silent" {
 		t.Errorf("reason %q", r)
 	}
 }
@@ -144,7 +144,7 @@ func TestFallback_FirstMemberWithCarrierAlone(t *testing.T) {
 	expect("before the timeout")
 	b.pass(shortTimeout)
 	expect("silent", "b")
-	if r := b.status("c").Reason; r != "lacp: no partner; b is used as a single link" {
+	if r := b.status("c").Reason.Text(); r != "lacp: no partner; b is used as a single link" {
 		t.Errorf("reason %q", r)
 	}
 	b.up("a")
@@ -178,7 +178,7 @@ func TestSelection_OtherPartnersStayOut(t *testing.T) {
 	if got := b.usable(); !slices.Equal(got, []string{"b", "c"}) {
 		t.Fatalf("usable %v: the partner of most members counts", got)
 	}
-	if r := b.status("a").Reason; !strings.Contains(r, "partner 32768,02:00:00:00:00:03 key 3 is not that of the LAG (32768,02:00:00:00:00:02 key 3)") {
+	if r := b.status("a").Reason.Text(); !strings.Contains(r, "partner 32768,02:00:00:00:00:03 key 3 is not that of the LAG (32768,02:00:00:00:00:02 key 3)") {
 		t.Errorf("reason %q", r)
 	}
 	// A majority that comes later does not break what is in use.
@@ -212,7 +212,7 @@ func TestSelection_OneIndividualLinkAtATime(t *testing.T) {
 	if got := b.usable(); !slices.Equal(got, []string{"a"}) {
 		t.Fatalf("usable %v", got)
 	}
-	if r := b.status("b").Reason; r != "lacp: the partner takes the link as an individual one" {
+	if r := b.status("b").Reason.Text(); r != "lacp: the partner takes the link as an individual one" {
 		t.Errorf("reason %q", r)
 	}
 }
@@ -231,7 +231,7 @@ func TestSelection_ALoopIsNoPartner(t *testing.T) {
 	if got := b.usable(); len(got) != 0 {
 		t.Fatalf("usable %v", got)
 	}
-	if r := b.status("a").Reason; !strings.Contains(r, "loop") {
+	if r := b.status("a").Reason.Text(); !strings.Contains(r, "loop") {
 		t.Errorf("reason %q", r)
 	}
 }
@@ -244,7 +244,7 @@ func TestS98_OurOwnWordPutsNoPartnerOut(t *testing.T) {
 	before := b.status("a")
 	b.hear(1, "a", allGood)
 	after := b.status("a")
-	if !after.Usable || after.Partner != before.Partner || after.Reason != "" || after.Counters.In != before.Counters.In+1 {
+	if !after.Usable || after.Partner != before.Partner || !after.Reason.None() || after.Counters.In != before.Counters.In+1 {
 		t.Errorf("before %+v\nafter %+v", before, after)
 	}
 }

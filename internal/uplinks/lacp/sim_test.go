@@ -99,7 +99,7 @@ func (b *bench) usable() []string {
 		if m.Usable {
 			names = append(names, m.Name)
 		}
-		if m.Usable != (m.Reason == "") {
+		if m.Usable != m.Reason.None() {
 			b.t.Fatalf("member %s: usable %v for the reason %q", m.Name, m.Usable, m.Reason)
 		}
 	}

@@ -1,6 +1,6 @@
 package lacp
 
-import "fmt"
+import "heddle/internal/plan/problem"
 
 // Counters count one member's frames since the agent started.
 type Counters struct {
@@ -25,8 +25,8 @@ type MemberStatus struct {
 	Usable bool
 	// Single: it is usable alone, as a link without a partner (FallbackSingle).
 	Single bool
-	// Reason says why it is not usable; "" when it is.
-	Reason   string
+	// Reason says why it is not usable; none when it is.
+	Reason   problem.Problem
 	Receive  string // state of the receive machine: disabled, expired, defaulted or current
 	Mux      string // state of the mux machine: detached, waiting, attached, collecting or distributing
 	Actor    Info
@@ -67,40 +67,40 @@ func (l *LAG) single() *member {
 	return first
 }
 
-// reason says in the operator's words why a member is not usable.
-func (l *LAG) reason(m, single *member) string {
+// reason says why a member is not usable, none when it is.
+func (l *LAG) reason(m, single *member) problem.Problem {
 	switch {
 	case m == single || m.mux == muxDistributing:
-		return ""
+		return problem.Problem{}
 	case !m.up:
-		return "lacp: no carrier"
+		return problem.Of(problem.LACPNoCarrier)
 	case m.actor.has(Defaulted) && single != nil:
-		return "lacp: no partner; " + single.Name + " is used as a single link"
+		return problem.Problem{Code: problem.LACPSingleOther, Peer: single.Name}
 	case m.rx == rxExpired && m.actor.has(Defaulted):
-		return "lacp: no partner yet"
+		return problem.Of(problem.LACPNoPartnerYet)
 	case m.actor.has(Defaulted):
-		return "lacp: no partner"
+		return problem.Of(problem.LACPNoPartner)
 	case m.partner.System.MAC == l.cfg.System.MAC:
-		return "lacp: it hears this host itself: the link is a loop"
+		return problem.Of(problem.LACPLoop)
 	case !m.selected:
 		return l.unlike(m)
 	case m.rx == rxExpired:
-		return "lacp: partner silent"
+		return problem.Of(problem.LACPSilent)
 	case m.mux == muxWaiting:
-		return "lacp: waiting for the other members"
+		return problem.Of(problem.LACPWaiting)
 	case m.mux == muxAttached:
-		return "lacp: partner not in sync"
+		return problem.Of(problem.LACPNotInSync)
 	}
-	return "lacp: partner takes no frames yet"
+	return problem.Of(problem.LACPNotReady)
 }
 
 // unlike says how a member's partner differs from the LAG's.
-func (l *LAG) unlike(m *member) string {
+func (l *LAG) unlike(m *member) problem.Problem {
 	switch {
 	case l.choice == nil:
-		return "lacp: no partner"
+		return problem.Of(problem.LACPNoPartner)
 	case m.partner.System == l.choice.system && m.partner.Key == l.choice.key:
-		return "lacp: the partner takes the link as an individual one"
+		return problem.Of(problem.LACPIndividual)
 	}
-	return fmt.Sprintf("lacp: partner %s key %d is not that of the LAG (%s key %d)", m.partner.System, m.partner.Key, l.choice.system, l.choice.key)
+	return problem.Problem{Code: problem.LACPOtherPartner, Peer: m.partner.System.String(), Have: int(m.partner.Key), Other: l.choice.system.String(), Want: int(l.choice.key)}
 }

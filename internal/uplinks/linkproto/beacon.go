@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/uplinks/beacon"
 )
 
@@ -24,7 +25,7 @@ type BeaconGroup struct {
 
 // BeaconReport is what beacons say at present, and what changed since the report before.
 type BeaconReport struct {
-	Out     map[plan.PortID]string // why uplinks are out of use
+	Out     map[plan.PortID]problem.Problem // why uplinks are out of use
 	Changes []BeaconChange
 }
 
@@ -52,7 +53,7 @@ type Beacons struct {
 	want    []BeaconGroup
 	running []*watched
 	next    time.Time // of the cycle to come, zero without a group
-	out     map[plan.PortID]string
+	out     map[plan.PortID]problem.Problem
 	changes []BeaconChange // not yet handed over
 }
 
@@ -63,7 +64,7 @@ type watched struct {
 
 // StartBeacons begins on no uplink. What is found is handed to report, one call at a time, from a goroutine of its own.
 func StartBeacons(open Opener, log *slog.Logger, report func(BeaconReport)) *Beacons {
-	b := &Beacons{log: log, report: report, out: map[plan.PortID]string{}}
+	b := &Beacons{log: log, report: report, out: map[plan.PortID]problem.Problem{}}
 	// Never fails (crypto/rand).
 	_, _ = rand.Read(b.sender.ID[:])
 	_, _ = rand.Read(b.sender.Key[:])
@@ -102,7 +103,7 @@ func (b *Beacons) note(w *watched, changes []beacon.Change) {
 		if len(b.changes) < mostChanges {
 			b.changes = append(b.changes, BeaconChange{w.Switch, c})
 		}
-		if c.Why != "" {
+		if !c.Why.None() {
 			b.log.Warn(c.Text, "switch", w.Switch)
 		} else {
 			b.log.Info(c.Text, "switch", w.Switch)
@@ -112,15 +113,15 @@ func (b *Beacons) note(w *watched, changes []beacon.Change) {
 
 // tell reports which uplinks are out, if that changed or if something else must be reported.
 func (b *Beacons) tell() {
-	out := map[plan.PortID]string{}
+	out := map[plan.PortID]problem.Problem{}
 	for _, w := range b.running {
 		for _, m := range w.Members {
-			if why := w.Out(m.ID); why != "" {
+			if why := w.Out(m.ID); !why.None() {
 				out[m.ID] = why
 			}
 		}
 	}
-	if !maps.Equal(out, b.out) || len(b.changes) > 0 {
+	if !maps.EqualFunc(out, b.out, problem.Problem.Same) || len(b.changes) > 0 {
 		b.out = out
 		signal(b.engine.ripe)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/uplinks/beacon"
 	"heddle/internal/uplinks/lacp"
 	"heddle/internal/uplinks/wire"
@@ -152,14 +153,14 @@ func TestS98_ABeaconComesFromItsUplink(t *testing.T) {
 				synctest.Wait()
 			}
 		}
-		out := func() string {
+		out := func() problem.Problem {
 			if all := reports.list(); len(all) > 0 {
 				return all[len(all)-1].Out[uplinkID("up2")]
 			}
-			return ""
+			return problem.Problem{}
 		}
 		seconds(10, func(*wire.Frame) {})
-		if why := out(); why != "" {
+		if why := out(); !why.None() {
 			t.Fatalf("with all beacons: %s", why)
 		}
 		for what, forge := range map[string]func(*wire.Frame){
@@ -168,7 +169,7 @@ func TestS98_ABeaconComesFromItsUplink(t *testing.T) {
 			"the uplink's, but unicast": func(f *wire.Frame) { f.Destination = [6]byte{2, 0, 0, 0, 0, 1} },
 		} {
 			seconds(10, forge)
-			if why := out(); why != "3 rounds of beacons lost: its beacons arrive on no other uplink" {
+			if why := out(); why.Code != problem.BeaconsUnheard {
 				t.Errorf("%s: up2 is out for %q", what, why)
 			}
 			seconds(10, func(*wire.Frame) {})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/uplinks/lacp"
 )
 
@@ -45,7 +46,7 @@ type runningLAG struct {
 	config  lacp.Config
 	devices map[string]Uplink
 	next    time.Time
-	faults  map[string]string // members on which no socket could be opened, and why
+	faults  map[string]problem.Problem // members on which no socket could be opened, and why
 }
 
 // StartLACP begins with no LAG. Changes are handed to report, one call at a time, from a goroutine of its own.
@@ -106,7 +107,7 @@ func (r *runningLAG) status() lacp.Status {
 	s := r.lag.Status()
 	for i := range s.Members {
 		if why, ok := r.faults[s.Members[i].Name]; ok {
-			s.Members[i].Reason = "lacp: " + why
+			s.Members[i].Reason = why
 		}
 	}
 	return s
@@ -253,17 +254,17 @@ func (l *LACP) adoptLAG(now time.Time, w LAG) {
 		}
 		l.after(w.ID, r, r.lag.Step(now, lacp.Carrier{Member: m.Name, Up: ok && u.Up}))
 	}
-	if !maps.Equal(r.faults, faultsBefore) {
+	if !maps.EqualFunc(r.faults, faultsBefore, problem.Problem.Same) {
 		l.after(w.ID, r, lacp.Effects{Changed: true, Next: r.next})
 	}
 }
 
 // openAll opens the members' sockets; members without one are as if they had no device.
 func (l *LACP) openAll(r *runningLAG, devices map[string]Uplink) {
-	r.devices, r.faults = maps.Clone(devices), map[string]string{}
+	r.devices, r.faults = maps.Clone(devices), map[string]problem.Problem{}
 	for name, u := range devices {
 		if err := l.engine.wires.use(u.Ifindex); err != nil {
-			r.faults[name] = err.Error()
+			r.faults[name] = problem.Failed(problem.LACPNoSocket, "", err)
 			delete(r.devices, name)
 		}
 	}

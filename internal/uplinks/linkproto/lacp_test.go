@@ -141,13 +141,13 @@ func TestLACP_DevicesThatChange(t *testing.T) {
 		want.Devices = map[string]Uplink{"a": want.Devices["a"], "b": {Ifindex: 4, Up: true}}
 		l.Want([]LAG{want})
 		synctest.Wait()
-		if s, _ := l.Status(lagID); s.Members[1].Reason != "lacp: no sockets today" || s.Members[1].Usable {
+		if s, _ := l.Status(lagID); s.Members[1].Reason.Text() != "lacp: no sockets today" || s.Members[1].Usable {
 			t.Errorf("%+v", s.Members[1])
 		}
 		delete(n.broken, 4)
 		l.Want([]LAG{want})
 		synctest.Wait()
-		if s, _ := l.Status(lagID); s.Members[1].Reason != "lacp: partner silent" && s.Members[1].Reason != "lacp: no partner yet" {
+		if s, _ := l.Status(lagID); s.Members[1].Reason.Text() != "lacp: partner silent" && s.Members[1].Reason.Text() != "lacp: no partner yet" {
 			t.Errorf("%+v", s.Members[1])
 		}
 	})

@@ -55,7 +55,7 @@ type Sign struct {
 // Block is a port that is blocked because of a loop.
 type Block struct {
 	Port plan.PortID `json:"port"`
-	// Why says how the loop goes.
+	// Why says how the loop goes, for people.
 	Why   string    `json:"why"`
 	Since time.Time `json:"since"`
 	// Seen: the loop is seen by its devices, and is gone when they are. Otherwise the port is tried by probes in Segments at Retry.
@@ -145,12 +145,12 @@ func (m *Machine) Blocks() []Block {
 	return list
 }
 
-// Why says why the port is blocked, "" when it is not.
-func (m *Machine) Why(port plan.PortID) string {
+// Blocked is the block of a port; false when the port is not blocked.
+func (m *Machine) Blocked(port plan.PortID) (Block, bool) {
 	if b := m.blocks[port]; b != nil {
-		return b.Why
+		return *b, true
 	}
-	return ""
+	return Block{}, false
 }
 
 // Signed processes a sign of a loop. A sign that was seen before and turned out to be none starts probes only after a

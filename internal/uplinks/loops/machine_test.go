@@ -182,7 +182,7 @@ func TestS110_ABlockOutlivesARestart(t *testing.T) {
 	w.run(time.Second)
 	after := newWorld(t, w.m.Blocks()...)
 	after.ways, after.now = w.ways, w.now
-	if after.m.Why(end("2:a").ID) == "" {
+	if _, blocked := after.m.Blocked(end("2:a").ID); !blocked {
 		t.Fatal("not blocked any more")
 	}
 	after.run(time.Minute)

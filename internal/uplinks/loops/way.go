@@ -183,6 +183,12 @@ func (l Loop) outside() bool {
 	return slices.ContainsFunc(l.Ways, func(w Way) bool { return w.Out.Uplink || w.In.Uplink })
 }
 
+// Same says whether two loops go through the same ports, uplinks and segments.
+func (l Loop) Same(o Loop) bool {
+	at := func(a, b End) bool { return a.ID == b.ID && a.Uplink == b.Uplink && a.Segment == b.Segment }
+	return slices.EqualFunc(l.Ways, o.Ways, func(a, b Way) bool { return at(a.Out, b.Out) && at(a.In, b.In) })
+}
+
 // String says how the loop goes.
 func (l Loop) String() string {
 	parts := make([]string, len(l.Ways))

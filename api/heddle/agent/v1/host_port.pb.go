@@ -624,7 +624,9 @@ type HostPort struct {
 	Reason    string                 `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`
 	Addresses []string               `protobuf:"bytes,10,rep,name=addresses,proto3" json:"addresses,omitempty"`
 	// adoption says whose place the port has taken; absent for one that was made by itself.
-	Adoption      *Adoption `protobuf:"bytes,11,opt,name=adoption,proto3" json:"adoption,omitempty"`
+	Adoption *Adoption `protobuf:"bytes,11,opt,name=adoption,proto3" json:"adoption,omitempty"`
+	// reason_code is the reason for programs.
+	ReasonCode    ProblemCode `protobuf:"varint,12,opt,name=reason_code,json=reasonCode,proto3,enum=heddle.agent.v1.ProblemCode" json:"reason_code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -734,6 +736,13 @@ func (x *HostPort) GetAdoption() *Adoption {
 		return x.Adoption
 	}
 	return nil
+}
+
+func (x *HostPort) GetReasonCode() ProblemCode {
+	if x != nil {
+		return x.ReasonCode
+	}
+	return ProblemCode_PROBLEM_CODE_UNSPECIFIED
 }
 
 // Adoption is how a host port took the place of a device (S81).
@@ -863,7 +872,7 @@ var File_heddle_agent_v1_host_port_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_host_port_proto_rawDesc = "" +
 	"\n" +
-	"\x1fheddle/agent/v1/host_port.proto\x12\x0fheddle.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"\x16\n" +
+	"\x1fheddle/agent/v1/host_port.proto\x12\x0fheddle.agent.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dheddle/agent/v1/problem.proto\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"\x16\n" +
 	"\x14ListHostPortsRequest\"Q\n" +
 	"\x15ListHostPortsResponse\x128\n" +
 	"\n" +
@@ -892,7 +901,7 @@ const file_heddle_agent_v1_host_port_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\"P\n" +
 	"\x17ReleaseAdoptionResponse\x125\n" +
-	"\badoption\x18\x01 \x01(\v2\x19.heddle.agent.v1.AdoptionR\badoption\"\xe1\x02\n" +
+	"\badoption\x18\x01 \x01(\v2\x19.heddle.agent.v1.AdoptionR\badoption\"\xa0\x03\n" +
 	"\bHostPort\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
@@ -906,7 +915,9 @@ const file_heddle_agent_v1_host_port_proto_rawDesc = "" +
 	"\x06reason\x18\t \x01(\tR\x06reason\x12\x1c\n" +
 	"\taddresses\x18\n" +
 	" \x03(\tR\taddresses\x125\n" +
-	"\badoption\x18\v \x01(\v2\x19.heddle.agent.v1.AdoptionR\badoption\"\xb1\x02\n" +
+	"\badoption\x18\v \x01(\v2\x19.heddle.agent.v1.AdoptionR\badoption\x12=\n" +
+	"\vreason_code\x18\f \x01(\x0e2\x1c.heddle.agent.v1.ProblemCodeR\n" +
+	"reasonCode\"\xb1\x02\n" +
 	"\bAdoption\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06device\x18\x02 \x01(\tR\x06device\x124\n" +
@@ -968,6 +979,7 @@ var file_heddle_agent_v1_host_port_proto_goTypes = []any{
 	(*durationpb.Duration)(nil),     // 13: google.protobuf.Duration
 	(Origin)(0),                     // 14: heddle.agent.v1.Origin
 	(PortState)(0),                  // 15: heddle.agent.v1.PortState
+	(ProblemCode)(0),                // 16: heddle.agent.v1.ProblemCode
 }
 var file_heddle_agent_v1_host_port_proto_depIdxs = []int32{
 	11, // 0: heddle.agent.v1.ListHostPortsResponse.host_ports:type_name -> heddle.agent.v1.HostPort
@@ -980,22 +992,23 @@ var file_heddle_agent_v1_host_port_proto_depIdxs = []int32{
 	14, // 7: heddle.agent.v1.HostPort.origin:type_name -> heddle.agent.v1.Origin
 	15, // 8: heddle.agent.v1.HostPort.state:type_name -> heddle.agent.v1.PortState
 	12, // 9: heddle.agent.v1.HostPort.adoption:type_name -> heddle.agent.v1.Adoption
-	0,  // 10: heddle.agent.v1.Adoption.state:type_name -> heddle.agent.v1.AdoptionState
-	1,  // 11: heddle.agent.v1.HostPortService.ListHostPorts:input_type -> heddle.agent.v1.ListHostPortsRequest
-	3,  // 12: heddle.agent.v1.HostPortService.GetAdoption:input_type -> heddle.agent.v1.GetAdoptionRequest
-	5,  // 13: heddle.agent.v1.HostPortService.Adopt:input_type -> heddle.agent.v1.AdoptRequest
-	7,  // 14: heddle.agent.v1.HostPortService.ConfirmAdoption:input_type -> heddle.agent.v1.ConfirmAdoptionRequest
-	9,  // 15: heddle.agent.v1.HostPortService.ReleaseAdoption:input_type -> heddle.agent.v1.ReleaseAdoptionRequest
-	2,  // 16: heddle.agent.v1.HostPortService.ListHostPorts:output_type -> heddle.agent.v1.ListHostPortsResponse
-	4,  // 17: heddle.agent.v1.HostPortService.GetAdoption:output_type -> heddle.agent.v1.GetAdoptionResponse
-	6,  // 18: heddle.agent.v1.HostPortService.Adopt:output_type -> heddle.agent.v1.AdoptResponse
-	8,  // 19: heddle.agent.v1.HostPortService.ConfirmAdoption:output_type -> heddle.agent.v1.ConfirmAdoptionResponse
-	10, // 20: heddle.agent.v1.HostPortService.ReleaseAdoption:output_type -> heddle.agent.v1.ReleaseAdoptionResponse
-	16, // [16:21] is the sub-list for method output_type
-	11, // [11:16] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	16, // 10: heddle.agent.v1.HostPort.reason_code:type_name -> heddle.agent.v1.ProblemCode
+	0,  // 11: heddle.agent.v1.Adoption.state:type_name -> heddle.agent.v1.AdoptionState
+	1,  // 12: heddle.agent.v1.HostPortService.ListHostPorts:input_type -> heddle.agent.v1.ListHostPortsRequest
+	3,  // 13: heddle.agent.v1.HostPortService.GetAdoption:input_type -> heddle.agent.v1.GetAdoptionRequest
+	5,  // 14: heddle.agent.v1.HostPortService.Adopt:input_type -> heddle.agent.v1.AdoptRequest
+	7,  // 15: heddle.agent.v1.HostPortService.ConfirmAdoption:input_type -> heddle.agent.v1.ConfirmAdoptionRequest
+	9,  // 16: heddle.agent.v1.HostPortService.ReleaseAdoption:input_type -> heddle.agent.v1.ReleaseAdoptionRequest
+	2,  // 17: heddle.agent.v1.HostPortService.ListHostPorts:output_type -> heddle.agent.v1.ListHostPortsResponse
+	4,  // 18: heddle.agent.v1.HostPortService.GetAdoption:output_type -> heddle.agent.v1.GetAdoptionResponse
+	6,  // 19: heddle.agent.v1.HostPortService.Adopt:output_type -> heddle.agent.v1.AdoptResponse
+	8,  // 20: heddle.agent.v1.HostPortService.ConfirmAdoption:output_type -> heddle.agent.v1.ConfirmAdoptionResponse
+	10, // 21: heddle.agent.v1.HostPortService.ReleaseAdoption:output_type -> heddle.agent.v1.ReleaseAdoptionResponse
+	17, // [17:22] is the sub-list for method output_type
+	12, // [12:17] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_host_port_proto_init() }
@@ -1003,6 +1016,7 @@ func file_heddle_agent_v1_host_port_proto_init() {
 	if File_heddle_agent_v1_host_port_proto != nil {
 		return
 	}
+	file_heddle_agent_v1_problem_proto_init()
 	file_heddle_agent_v1_word_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

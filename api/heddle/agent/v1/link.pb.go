@@ -232,10 +232,12 @@ type LagMember struct {
 	// absent: none is heard
 	Partner *LacpInfo `protobuf:"bytes,8,opt,name=partner,proto3" json:"partner,omitempty"`
 	// PDUs received, sent, and received but not readable; markers received.
-	PdusIn        uint64 `protobuf:"varint,9,opt,name=pdus_in,json=pdusIn,proto3" json:"pdus_in,omitempty"`
-	PdusOut       uint64 `protobuf:"varint,10,opt,name=pdus_out,json=pdusOut,proto3" json:"pdus_out,omitempty"`
-	PdusBad       uint64 `protobuf:"varint,11,opt,name=pdus_bad,json=pdusBad,proto3" json:"pdus_bad,omitempty"`
-	MarkersIn     uint64 `protobuf:"varint,12,opt,name=markers_in,json=markersIn,proto3" json:"markers_in,omitempty"`
+	PdusIn    uint64 `protobuf:"varint,9,opt,name=pdus_in,json=pdusIn,proto3" json:"pdus_in,omitempty"`
+	PdusOut   uint64 `protobuf:"varint,10,opt,name=pdus_out,json=pdusOut,proto3" json:"pdus_out,omitempty"`
+	PdusBad   uint64 `protobuf:"varint,11,opt,name=pdus_bad,json=pdusBad,proto3" json:"pdus_bad,omitempty"`
+	MarkersIn uint64 `protobuf:"varint,12,opt,name=markers_in,json=markersIn,proto3" json:"markers_in,omitempty"`
+	// reason_code is the reason for programs.
+	ReasonCode    ProblemCode `protobuf:"varint,13,opt,name=reason_code,json=reasonCode,proto3,enum=heddle.agent.v1.ProblemCode" json:"reason_code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -352,6 +354,13 @@ func (x *LagMember) GetMarkersIn() uint64 {
 		return x.MarkersIn
 	}
 	return 0
+}
+
+func (x *LagMember) GetReasonCode() ProblemCode {
+	if x != nil {
+		return x.ReasonCode
+	}
+	return ProblemCode_PROBLEM_CODE_UNSPECIFIED
 }
 
 // LacpInfo is one side of a link, as LACP tells it.
@@ -672,7 +681,7 @@ var File_heddle_agent_v1_link_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_link_proto_rawDesc = "" +
 	"\n" +
-	"\x1aheddle/agent/v1/link.proto\x12\x0fheddle.agent.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fheddle/options/v1/options.proto\"\xa5\x03\n" +
+	"\x1aheddle/agent/v1/link.proto\x12\x0fheddle.agent.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dheddle/agent/v1/problem.proto\x1a\x1fheddle/options/v1/options.proto\"\xe4\x03\n" +
 	"\tLagMember\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04used\x18\x02 \x01(\bR\x04used\x12\x16\n" +
@@ -687,7 +696,9 @@ const file_heddle_agent_v1_link_proto_rawDesc = "" +
 	" \x01(\x04R\apdusOut\x12\x19\n" +
 	"\bpdus_bad\x18\v \x01(\x04R\apdusBad\x12\x1d\n" +
 	"\n" +
-	"markers_in\x18\f \x01(\x04R\tmarkersIn\"\xc7\x01\n" +
+	"markers_in\x18\f \x01(\x04R\tmarkersIn\x12=\n" +
+	"\vreason_code\x18\r \x01(\x0e2\x1c.heddle.agent.v1.ProblemCodeR\n" +
+	"reasonCode\"\xc7\x01\n" +
 	"\bLacpInfo\x12'\n" +
 	"\x0fsystem_priority\x18\x01 \x01(\rR\x0esystemPriority\x12\x16\n" +
 	"\x06system\x18\x02 \x01(\fR\x06system\x12\x10\n" +
@@ -775,22 +786,24 @@ var file_heddle_agent_v1_link_proto_goTypes = []any{
 	(*LacpInfo)(nil),              // 4: heddle.agent.v1.LacpInfo
 	(*Lldp)(nil),                  // 5: heddle.agent.v1.Lldp
 	(*Neighbour)(nil),             // 6: heddle.agent.v1.Neighbour
-	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
+	(ProblemCode)(0),              // 7: heddle.agent.v1.ProblemCode
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
 }
 var file_heddle_agent_v1_link_proto_depIdxs = []int32{
 	1, // 0: heddle.agent.v1.LagMember.receive:type_name -> heddle.agent.v1.LacpReceiveState
 	2, // 1: heddle.agent.v1.LagMember.mux:type_name -> heddle.agent.v1.LacpMuxState
 	4, // 2: heddle.agent.v1.LagMember.actor:type_name -> heddle.agent.v1.LacpInfo
 	4, // 3: heddle.agent.v1.LagMember.partner:type_name -> heddle.agent.v1.LacpInfo
-	0, // 4: heddle.agent.v1.LacpInfo.state:type_name -> heddle.agent.v1.LacpFlag
-	6, // 5: heddle.agent.v1.Lldp.neighbours:type_name -> heddle.agent.v1.Neighbour
-	7, // 6: heddle.agent.v1.Neighbour.since:type_name -> google.protobuf.Timestamp
-	7, // 7: heddle.agent.v1.Neighbour.heard:type_name -> google.protobuf.Timestamp
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	7, // 4: heddle.agent.v1.LagMember.reason_code:type_name -> heddle.agent.v1.ProblemCode
+	0, // 5: heddle.agent.v1.LacpInfo.state:type_name -> heddle.agent.v1.LacpFlag
+	6, // 6: heddle.agent.v1.Lldp.neighbours:type_name -> heddle.agent.v1.Neighbour
+	8, // 7: heddle.agent.v1.Neighbour.since:type_name -> google.protobuf.Timestamp
+	8, // 8: heddle.agent.v1.Neighbour.heard:type_name -> google.protobuf.Timestamp
+	9, // [9:9] is the sub-list for method output_type
+	9, // [9:9] is the sub-list for method input_type
+	9, // [9:9] is the sub-list for extension type_name
+	9, // [9:9] is the sub-list for extension extendee
+	0, // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_link_proto_init() }
@@ -798,6 +811,7 @@ func file_heddle_agent_v1_link_proto_init() {
 	if File_heddle_agent_v1_link_proto != nil {
 		return
 	}
+	file_heddle_agent_v1_problem_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

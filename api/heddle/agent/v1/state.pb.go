@@ -1203,8 +1203,10 @@ type Uplink struct {
 	// runs_before are programs of somebody else that see the device's frames before the switch does.
 	RunsBefore []*ProgramBefore `protobuf:"bytes,13,rep,name=runs_before,json=runsBefore,proto3" json:"runs_before,omitempty"`
 	// changed is what the agent has set on the device and gives back, warnings what the device does not let be changed.
-	Changed       []string `protobuf:"bytes,14,rep,name=changed,proto3" json:"changed,omitempty"`
-	Warnings      []string `protobuf:"bytes,15,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Changed  []string `protobuf:"bytes,14,rep,name=changed,proto3" json:"changed,omitempty"`
+	Warnings []string `protobuf:"bytes,15,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// reason_code is the reason for programs.
+	ReasonCode    ProblemCode `protobuf:"varint,16,opt,name=reason_code,json=reasonCode,proto3,enum=heddle.agent.v1.ProblemCode" json:"reason_code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1344,6 +1346,13 @@ func (x *Uplink) GetWarnings() []string {
 	return nil
 }
 
+func (x *Uplink) GetReasonCode() ProblemCode {
+	if x != nil {
+		return x.ReasonCode
+	}
+	return ProblemCode_PROBLEM_CODE_UNSPECIFIED
+}
+
 // Port is one port.
 type Port struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -1377,8 +1386,11 @@ type Port struct {
 	// wait is that of a port whose guest runs elsewhere.
 	Wait *Wait `protobuf:"bytes,21,opt,name=wait,proto3" json:"wait,omitempty"`
 	// owner is the guest that the port belongs to, siblings its other ports whose MACs it may use (S111).
-	Owner         string   `protobuf:"bytes,22,opt,name=owner,proto3" json:"owner,omitempty"`
-	Siblings      []string `protobuf:"bytes,23,rep,name=siblings,proto3" json:"siblings,omitempty"`
+	Owner    string   `protobuf:"bytes,22,opt,name=owner,proto3" json:"owner,omitempty"`
+	Siblings []string `protobuf:"bytes,23,rep,name=siblings,proto3" json:"siblings,omitempty"`
+	// reason_code and violation_code are reason and violation for programs.
+	ReasonCode    ProblemCode   `protobuf:"varint,24,opt,name=reason_code,json=reasonCode,proto3,enum=heddle.agent.v1.ProblemCode" json:"reason_code,omitempty"`
+	ViolationCode ViolationCode `protobuf:"varint,25,opt,name=violation_code,json=violationCode,proto3,enum=heddle.agent.v1.ViolationCode" json:"violation_code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1574,6 +1586,20 @@ func (x *Port) GetSiblings() []string {
 	return nil
 }
 
+func (x *Port) GetReasonCode() ProblemCode {
+	if x != nil {
+		return x.ReasonCode
+	}
+	return ProblemCode_PROBLEM_CODE_UNSPECIFIED
+}
+
+func (x *Port) GetViolationCode() ViolationCode {
+	if x != nil {
+		return x.ViolationCode
+	}
+	return ViolationCode_VIOLATION_CODE_UNSPECIFIED
+}
+
 // Wait is a port's wait for a guest that runs elsewhere (S99).
 type Wait struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1713,7 +1739,7 @@ var File_heddle_agent_v1_state_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\n" +
-	"\x1bheddle/agent/v1/state.proto\x12\x0fheddle.agent.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cheddle/agent/v1/change.proto\x1a\x1aheddle/agent/v1/flow.proto\x1a\x1aheddle/agent/v1/link.proto\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"\x11\n" +
+	"\x1bheddle/agent/v1/state.proto\x12\x0fheddle.agent.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cheddle/agent/v1/change.proto\x1a\x1aheddle/agent/v1/flow.proto\x1a\x1aheddle/agent/v1/link.proto\x1a\x1dheddle/agent/v1/problem.proto\x1a\x1aheddle/agent/v1/word.proto\x1a\x1fheddle/options/v1/options.proto\"\x11\n" +
 	"\x0fGetStateRequest\"@\n" +
 	"\x10GetStateResponse\x12,\n" +
 	"\x05state\x18\x01 \x01(\v2\x16.heddle.agent.v1.StateR\x05state\"\x14\n" +
@@ -1800,7 +1826,7 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\bports_up\x18\x05 \x01(\x05R\aportsUp\x12\x1c\n" +
 	"\toverrides\x18\x06 \x03(\tR\toverrides\x12.\n" +
 	"\x13reset_at_disconnect\x18\a \x01(\bR\x11resetAtDisconnect\x122\n" +
-	"\x06policy\x18\b \x03(\v2\x1a.heddle.agent.v1.PolicyRowR\x06policy\"\x8f\x04\n" +
+	"\x06policy\x18\b \x03(\v2\x1a.heddle.agent.v1.PolicyRowR\x06policy\"\xce\x04\n" +
 	"\x06Uplink\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -1820,7 +1846,9 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\vruns_before\x18\r \x03(\v2\x1e.heddle.agent.v1.ProgramBeforeR\n" +
 	"runsBefore\x12\x18\n" +
 	"\achanged\x18\x0e \x03(\tR\achanged\x12\x1a\n" +
-	"\bwarnings\x18\x0f \x03(\tR\bwarnings\"\xa3\x06\n" +
+	"\bwarnings\x18\x0f \x03(\tR\bwarnings\x12=\n" +
+	"\vreason_code\x18\x10 \x01(\x0e2\x1c.heddle.agent.v1.ProblemCodeR\n" +
+	"reasonCode\"\xa9\a\n" +
 	"\x04Port\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
@@ -1847,7 +1875,10 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\teffective\x18\x14 \x03(\v2\x1a.heddle.agent.v1.PolicyRowR\teffective\x12)\n" +
 	"\x04wait\x18\x15 \x01(\v2\x15.heddle.agent.v1.WaitR\x04wait\x12\x14\n" +
 	"\x05owner\x18\x16 \x01(\tR\x05owner\x12\x1a\n" +
-	"\bsiblings\x18\x17 \x03(\tR\bsiblings\"x\n" +
+	"\bsiblings\x18\x17 \x03(\tR\bsiblings\x12=\n" +
+	"\vreason_code\x18\x18 \x01(\x0e2\x1c.heddle.agent.v1.ProblemCodeR\n" +
+	"reasonCode\x12E\n" +
+	"\x0eviolation_code\x18\x19 \x01(\x0e2\x1e.heddle.agent.v1.ViolationCodeR\rviolationCode\"x\n" +
 	"\x04Wait\x12\x12\n" +
 	"\x04left\x18\x01 \x01(\bR\x04left\x12\x18\n" +
 	"\aoverdue\x18\x02 \x01(\bR\aoverdue\x12\x10\n" +
@@ -1923,9 +1954,11 @@ var file_heddle_agent_v1_state_proto_goTypes = []any{
 	(*LagMember)(nil),             // 29: heddle.agent.v1.LagMember
 	(*Lldp)(nil),                  // 30: heddle.agent.v1.Lldp
 	(*ProgramBefore)(nil),         // 31: heddle.agent.v1.ProgramBefore
-	(Role)(0),                     // 32: heddle.agent.v1.Role
-	(Origin)(0),                   // 33: heddle.agent.v1.Origin
-	(*Trial)(nil),                 // 34: heddle.agent.v1.Trial
+	(ProblemCode)(0),              // 32: heddle.agent.v1.ProblemCode
+	(Role)(0),                     // 33: heddle.agent.v1.Role
+	(Origin)(0),                   // 34: heddle.agent.v1.Origin
+	(ViolationCode)(0),            // 35: heddle.agent.v1.ViolationCode
+	(*Trial)(nil),                 // 36: heddle.agent.v1.Trial
 }
 var file_heddle_agent_v1_state_proto_depIdxs = []int32{
 	10, // 0: heddle.agent.v1.GetStateResponse.state:type_name -> heddle.agent.v1.State
@@ -1950,29 +1983,32 @@ var file_heddle_agent_v1_state_proto_depIdxs = []int32{
 	29, // 19: heddle.agent.v1.Uplink.lag:type_name -> heddle.agent.v1.LagMember
 	30, // 20: heddle.agent.v1.Uplink.lldp:type_name -> heddle.agent.v1.Lldp
 	31, // 21: heddle.agent.v1.Uplink.runs_before:type_name -> heddle.agent.v1.ProgramBefore
-	32, // 22: heddle.agent.v1.Port.role:type_name -> heddle.agent.v1.Role
-	33, // 23: heddle.agent.v1.Port.origin:type_name -> heddle.agent.v1.Origin
-	27, // 24: heddle.agent.v1.Port.state:type_name -> heddle.agent.v1.PortState
-	25, // 25: heddle.agent.v1.Port.vlan:type_name -> heddle.agent.v1.VlanPolicy
-	1,  // 26: heddle.agent.v1.Port.promiscuous:type_name -> heddle.agent.v1.Promiscuity
-	31, // 27: heddle.agent.v1.Port.runs_before:type_name -> heddle.agent.v1.ProgramBefore
-	26, // 28: heddle.agent.v1.Port.effective:type_name -> heddle.agent.v1.PolicyRow
-	19, // 29: heddle.agent.v1.Port.wait:type_name -> heddle.agent.v1.Wait
-	21, // 30: heddle.agent.v1.Wait.since:type_name -> google.protobuf.Timestamp
-	34, // 31: heddle.agent.v1.Progress.trial:type_name -> heddle.agent.v1.Trial
-	2,  // 32: heddle.agent.v1.StateService.GetState:input_type -> heddle.agent.v1.GetStateRequest
-	4,  // 33: heddle.agent.v1.StateService.GetProgress:input_type -> heddle.agent.v1.GetProgressRequest
-	6,  // 34: heddle.agent.v1.StateService.GetMetrics:input_type -> heddle.agent.v1.GetMetricsRequest
-	8,  // 35: heddle.agent.v1.StateService.StopAgent:input_type -> heddle.agent.v1.StopAgentRequest
-	3,  // 36: heddle.agent.v1.StateService.GetState:output_type -> heddle.agent.v1.GetStateResponse
-	5,  // 37: heddle.agent.v1.StateService.GetProgress:output_type -> heddle.agent.v1.GetProgressResponse
-	7,  // 38: heddle.agent.v1.StateService.GetMetrics:output_type -> heddle.agent.v1.GetMetricsResponse
-	9,  // 39: heddle.agent.v1.StateService.StopAgent:output_type -> heddle.agent.v1.StopAgentResponse
-	36, // [36:40] is the sub-list for method output_type
-	32, // [32:36] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	32, // 22: heddle.agent.v1.Uplink.reason_code:type_name -> heddle.agent.v1.ProblemCode
+	33, // 23: heddle.agent.v1.Port.role:type_name -> heddle.agent.v1.Role
+	34, // 24: heddle.agent.v1.Port.origin:type_name -> heddle.agent.v1.Origin
+	27, // 25: heddle.agent.v1.Port.state:type_name -> heddle.agent.v1.PortState
+	25, // 26: heddle.agent.v1.Port.vlan:type_name -> heddle.agent.v1.VlanPolicy
+	1,  // 27: heddle.agent.v1.Port.promiscuous:type_name -> heddle.agent.v1.Promiscuity
+	31, // 28: heddle.agent.v1.Port.runs_before:type_name -> heddle.agent.v1.ProgramBefore
+	26, // 29: heddle.agent.v1.Port.effective:type_name -> heddle.agent.v1.PolicyRow
+	19, // 30: heddle.agent.v1.Port.wait:type_name -> heddle.agent.v1.Wait
+	32, // 31: heddle.agent.v1.Port.reason_code:type_name -> heddle.agent.v1.ProblemCode
+	35, // 32: heddle.agent.v1.Port.violation_code:type_name -> heddle.agent.v1.ViolationCode
+	21, // 33: heddle.agent.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	36, // 34: heddle.agent.v1.Progress.trial:type_name -> heddle.agent.v1.Trial
+	2,  // 35: heddle.agent.v1.StateService.GetState:input_type -> heddle.agent.v1.GetStateRequest
+	4,  // 36: heddle.agent.v1.StateService.GetProgress:input_type -> heddle.agent.v1.GetProgressRequest
+	6,  // 37: heddle.agent.v1.StateService.GetMetrics:input_type -> heddle.agent.v1.GetMetricsRequest
+	8,  // 38: heddle.agent.v1.StateService.StopAgent:input_type -> heddle.agent.v1.StopAgentRequest
+	3,  // 39: heddle.agent.v1.StateService.GetState:output_type -> heddle.agent.v1.GetStateResponse
+	5,  // 40: heddle.agent.v1.StateService.GetProgress:output_type -> heddle.agent.v1.GetProgressResponse
+	7,  // 41: heddle.agent.v1.StateService.GetMetrics:output_type -> heddle.agent.v1.GetMetricsResponse
+	9,  // 42: heddle.agent.v1.StateService.StopAgent:output_type -> heddle.agent.v1.StopAgentResponse
+	39, // [39:43] is the sub-list for method output_type
+	35, // [35:39] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_state_proto_init() }
@@ -1983,6 +2019,7 @@ func file_heddle_agent_v1_state_proto_init() {
 	file_heddle_agent_v1_change_proto_init()
 	file_heddle_agent_v1_flow_proto_init()
 	file_heddle_agent_v1_link_proto_init()
+	file_heddle_agent_v1_problem_proto_init()
 	file_heddle_agent_v1_word_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

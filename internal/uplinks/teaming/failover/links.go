@@ -4,10 +4,10 @@
 package failover
 
 import (
-	"fmt"
 	"time"
 
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 )
 
 // What flapping is: more than flapLimit link-downs within flapWindow. Such an uplink is used again once its link has been up
@@ -80,17 +80,16 @@ func (k *link) ready() time.Time {
 	return k.since.Add(k.delay)
 }
 
-// Out says why an uplink whose link is up is not used, "" when it is used or its link is down. The text stays the same as long
-// as the reason does.
-func (l *Links) Out(uplink plan.PortID, now time.Time) string {
+// Out says why an uplink whose link is up is not used, none when it is used or its link is down.
+func (l *Links) Out(uplink plan.PortID, now time.Time) problem.Problem {
 	k := l.by[uplink]
 	switch {
 	case k == nil || !k.up || k.settled || !now.Before(k.ready()):
-		return ""
+		return problem.Problem{}
 	case k.flapping:
-		return fmt.Sprintf("its link went down more than %d times within a minute: it is used again once it has stayed up for %v", flapLimit, max(k.delay, flapCalm))
+		return problem.Problem{Code: problem.Flapping, Want: flapLimit, For: max(k.delay, flapCalm)}
 	}
-	return fmt.Sprintf("its link came back: it is used again once it has stayed up for %v", k.delay)
+	return problem.Problem{Code: problem.UpDelay, For: k.delay}
 }
 
 // Next is when an uplink that is out comes back into use if nothing else happens; false when none is.

@@ -23,16 +23,16 @@ func TestS43_AnUplinkThatCameBackIsUsedAfterTheUpDelay(t *testing.T) {
 	c := newClock()
 	see := func(up bool) { l.Observe(u1, up, 0, 100*time.Millisecond, c.now) }
 	see(true)
-	if why := l.Out(u1, c.now); why != "" {
+	if why := l.Out(u1, c.now); !why.None() {
 		t.Fatalf("out at the first sight: %s", why)
 	}
 	c.pass(time.Second)
 	see(false)
-	if why := l.Out(u1, c.now); why != "" {
+	if why := l.Out(u1, c.now); !why.None() {
 		t.Errorf("an uplink without link is out for %q too", why)
 	}
 	see(true)
-	if l.Out(u1, c.now) == "" {
+	if l.Out(u1, c.now).None() {
 		t.Error("used at once after it came back")
 	}
 	if at, ok := l.Next(); !ok || !at.Equal(c.now.Add(100*time.Millisecond)) {
@@ -43,12 +43,12 @@ func TestS43_AnUplinkThatCameBackIsUsedAfterTheUpDelay(t *testing.T) {
 	see(true)
 	c.pass(99 * time.Millisecond)
 	see(true)
-	if l.Out(u1, c.now) == "" {
+	if l.Out(u1, c.now).None() {
 		t.Error("used though it dropped in between")
 	}
 	c.pass(time.Millisecond)
 	see(true)
-	if why := l.Out(u1, c.now); why != "" {
+	if why := l.Out(u1, c.now); !why.None() {
 		t.Errorf("still out after the delay: %s", why)
 	}
 	if at, ok := l.Next(); ok {
@@ -63,7 +63,7 @@ func TestS43_AnotherUpDelayDoesNotTakeAnUplinkOut(t *testing.T) {
 	l.Observe(u1, true, 0, 0, c.now)
 	c.pass(time.Second)
 	l.Observe(u1, true, 0, 30*time.Minute, c.now)
-	if why := l.Out(u1, c.now); why != "" {
+	if why := l.Out(u1, c.now); !why.None() {
 		t.Errorf("out: %s", why)
 	}
 }
@@ -73,15 +73,15 @@ func TestS43_ADropThatNobodySawCountsAsOne(t *testing.T) {
 	c := newClock()
 	l.Observe(u1, true, 7, time.Second, c.now)
 	l.Observe(u1, true, 7, time.Second, c.pass(time.Minute))
-	if why := l.Out(u1, c.now); why != "" {
+	if why := l.Out(u1, c.now); !why.None() {
 		t.Fatalf("out without a drop: %s", why)
 	}
 	l.Observe(u1, true, 8, time.Second, c.pass(time.Minute))
-	if l.Out(u1, c.now) == "" {
+	if l.Out(u1, c.now).None() {
 		t.Error("used right after a drop")
 	}
 	l.Observe(u1, true, 8, time.Second, c.pass(time.Second))
-	if why := l.Out(u1, c.now); why != "" {
+	if why := l.Out(u1, c.now); !why.None() {
 		t.Errorf("still out: %s", why)
 	}
 }
@@ -92,29 +92,29 @@ func TestD23_AnUplinkThatFlapsStaysOutUntilItIsCalm(t *testing.T) {
 	see := func(up bool) { l.Observe(u1, up, 0, 0, c.now) }
 	see(true)
 	for i := range flapLimit + 1 {
-		if why := l.Out(u1, c.now); why != "" {
+		if why := l.Out(u1, c.now); !why.None() {
 			t.Fatalf("out after %d link-downs: %s", i, why)
 		}
 		see(false)
 		c.pass(500 * time.Millisecond)
 		see(true)
 	}
-	if l.Out(u1, c.now) == "" {
+	if l.Out(u1, c.now).None() {
 		t.Fatal("used after 61 link-downs in half a minute")
 	}
 	c.pass(flapCalm - time.Millisecond)
 	see(true)
-	if l.Out(u1, c.now) == "" {
+	if l.Out(u1, c.now).None() {
 		t.Error("used before it was up for a minute")
 	}
 	c.pass(time.Millisecond)
 	see(true)
-	if why := l.Out(u1, c.now); why != "" {
+	if why := l.Out(u1, c.now); !why.None() {
 		t.Errorf("still out after a minute: %s", why)
 	}
 	see(false)
 	see(true)
-	if why := l.Out(u1, c.now); why != "" {
+	if why := l.Out(u1, c.now); !why.None() {
 		t.Errorf("one link-down later it counts as flapping again: %s", why)
 	}
 	c.pass(time.Minute)
@@ -122,7 +122,7 @@ func TestD23_AnUplinkThatFlapsStaysOutUntilItIsCalm(t *testing.T) {
 		see(false)
 		see(true)
 		c.pass(time.Second)
-		if why := l.Out(u1, c.now); why != "" {
+		if why := l.Out(u1, c.now); !why.None() {
 			t.Fatalf("out for a link-down a second: %s", why)
 		}
 	}
@@ -153,7 +153,7 @@ func TestS43_UpDelayProperty(t *testing.T) {
 				}
 			}
 			l.Observe(u1, up, 0, delay, c.now)
-			out, lasted := l.Out(u1, c.now) != "", c.now.Sub(since)
+			out, lasted := !l.Out(u1, c.now).None(), c.now.Sub(since)
 			if up && !out && lasted < delay {
 				t.Fatalf("used after %v of %v", lasted, delay)
 			}

@@ -9,7 +9,10 @@ import (
 )
 
 // Move is a number of ports of one switch that changed their uplinks in the same way for the same reason.
-type Move struct{ Switch, From, To, Why string }
+type Move struct {
+	Switch, From, To string
+	Why              Why
+}
 
 // Subject is a port to announce; Moved: another uplink, and not a new port or VLAN.
 type Subject struct {
@@ -28,7 +31,7 @@ type Change struct {
 
 // Compare returns how the ports moved. inForce is what became active with now; link returns what is wrong with the
 // link of a device.
-func Compare(was, now *Teams, inForce *binding.Desired, link func(device string) string) Change {
+func Compare(was, now *Teams, inForce *binding.Desired, link func(device string) Link) Change {
 	c := Change{Ports: map[Move]int{}}
 	for _, sw := range inForce.Plan.Switches {
 		for _, p := range sw.Ports {
@@ -62,40 +65,42 @@ func (c *Change) add(sw *plan.Switch, p *plan.Port, was, now *Teams, r reasons) 
 // reasons is what the reasons of moves are found in.
 type reasons struct {
 	inForce *binding.Desired
-	link    func(device string) string
+	link    func(device string) Link
 }
 
 // whyMoved says why a port changed what it uses: what it used failed, what it prefers is back, or somebody wants it so.
-func (r reasons) whyMoved(sw *plan.Switch, old, now Use, was, is *Teams) string {
+func (r reasons) whyMoved(sw *plan.Switch, old, now Use, was, is *Teams) Why {
 	for _, e := range old.Using {
 		if !is.Usable[plan.PortID{Switch: sw.Name, Name: e}] {
-			return e + ": " + r.whyUnusable(sw, e)
+			why := r.whyUnusable(sw, e)
+			why.Entry = e
+			return why
 		}
 	}
 	for _, e := range now.Using {
 		if up, knew := was.Usable[plan.PortID{Switch: sw.Name, Name: e}]; knew && !up && !slices.Contains(old.Using, e) {
-			return e + " is back"
+			return Why{Kind: Back, Entry: e}
 		}
 	}
 	if !old.Known {
-		return "found so at the start of the agent"
+		return Why{Kind: FoundSo}
 	}
 	if old.Team.Assigned != now.Team.Assigned {
-		return "load"
+		return Why{Kind: Load}
 	}
-	return "the configuration changed"
+	return Why{Kind: Configured}
 }
 
-func (r reasons) whyUnusable(sw *plan.Switch, entry string) string {
+func (r reasons) whyUnusable(sw *plan.Switch, entry string) Why {
 	if sw.LAG(entry) != nil {
-		return "none of its members is usable"
+		return Why{Kind: NoMember}
 	}
 	u := r.inForce.Plan.Uplink(plan.PortID{Switch: sw.Name, Name: entry})
 	switch {
 	case u == nil:
-		return "it is no uplink of the switch any more"
-	case r.inForce.Facts[u.ID].Out != "":
-		return r.inForce.Facts[u.ID].Out
+		return Why{Kind: NoUplink}
+	case r.inForce.Facts[u.ID].Out != nil:
+		return Why{Kind: NotUsed, Problem: r.inForce.Facts[u.ID].Out.Value()}
 	}
-	return r.link(u.Device)
+	return Why{Kind: NoLink, Link: r.link(u.Device), Device: u.Device}
 }

@@ -9,6 +9,7 @@ import (
 	"heddle/internal/binding"
 	"heddle/internal/dataplane"
 	"heddle/internal/plan"
+	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
 	"heddle/internal/uplinks/teaming/failover"
 )
@@ -29,8 +30,8 @@ func TestS52_MembersOfALAGAreOneEntry(t *testing.T) {
 	}{
 		{plan.Fact{Up: true}, plan.Fact{Up: true}, []string{"lag1"}},
 		{plan.Fact{Up: true}, plan.Fact{}, []string{"lag1"}},
-		{plan.Fact{Up: true, Out: "not bundled"}, plan.Fact{Up: true}, []string{"lag1"}},
-		{plan.Fact{Up: true, Out: "not bundled"}, plan.Fact{}, nil},
+		{plan.Fact{Up: true, Out: &problem.Problem{Code: problem.LACPNotInSync}}, plan.Fact{Up: true}, []string{"lag1"}},
+		{plan.Fact{Up: true, Out: &problem.Problem{Code: problem.LACPNotInSync}}, plan.Fact{}, nil},
 	} {
 		d.Facts[id("u1")], d.Facts[id("u2")] = c.one, c.two
 		if got := Form(&d, Remembered(nil)).Of(p.ID).Using; !slices.Equal(got, c.want) {

@@ -1,0 +1,149 @@
+// Package problem has the states in which a port or uplink is not in full service. A state is a code with what belongs to it: the
+// device, another port, a number. Codes decide what the product does, and are what scripts read; the sentence for people is made of
+// them in one place (Text), and may be reworded without changing anything else. It is pure.
+package problem
+
+import (
+	"errors"
+	"syscall"
+	"time"
+)
+
+// Code names a state. "" is none: nothing is wrong.
+type Code string
+
+// Of devices: there is none, or it can't serve.
+const (
+	NoDevice       Code = "no-device"        // none is bound
+	DeviceMissing  Code = "device-missing"   // Device is not there
+	Loopback       Code = "loopback-device"  // lo
+	SwitchEnd      Code = "switch-end"       // Device is the switch's end of a host port's pair, with alias Peer
+	BondMember     Code = "bond-member"      // Device is a member of Peer, a Kind: bond or team
+	BridgeMember   Code = "bridge-member"    // Device is in bridge Peer
+	DeviceMember   Code = "device-member"    // Device is a member of Peer
+	VLANDevice     Code = "vlan-device"      // Device is a VLAN interface
+	WrongDevice    Code = "wrong-device"     // Device is a Kind, which can't be a vNIC
+	DeviceNotTaken Code = "device-not-taken" // Device can't be taken: Detail
+	DeviceFailed   Code = "device-failed"    // it can't be made ready: Detail
+	HostInterface  Code = "host-interface"   // a host port's interface can't be made: Detail
+	LowMTU         Code = "low-mtu"          // Device has MTU Have, below the Want of switch Peer
+	AttachQueued   Code = "attach-queued"    // its device waits to be attached
+	AttachFailed   Code = "attach-failed"    // its device can't be attached: Detail
+	LinkDown       Code = "link-down"        // the device or its owner's end
+	RunsBefore     Code = "runs-before"      // programs of somebody else see frames before the switch
+)
+
+// Of adapters and guests.
+const (
+	DuplicateMAC      Code = "duplicate-mac"      // the adapter has the address MAC of port Peer
+	RivalGuest        Code = "rival-guest"        // the guest of port Peer runs with the same MAC
+	MonitorMissing    Code = "monitor-missing"    // QEMU monitor Device is not there
+	MonitorUnserved   Code = "monitor-unserved"   // nobody listens
+	MonitorForbidden  Code = "monitor-forbidden"  // it may not be opened
+	MonitorSilent     Code = "monitor-silent"     // it does not answer
+	MonitorFlood      Code = "monitor-flood"      // it sends more than it should
+	MonitorClosed     Code = "monitor-closed"     // it closed the connection
+	MonitorUnreadable Code = "monitor-unreadable" // its answer can't be read
+	AdapterAmbiguous  Code = "adapter-ambiguous"  // it shows several adapters
+	AdapterUnknown    Code = "adapter-unknown"    // it does not show the adapter
+	GuestUnsure       Code = "guest-unsure"       // whether the guest runs here is not known yet: Detail
+	GuestArrives      Code = "guest-arrives"      // the guest is to arrive by a migration: Detail
+	GuestLeft         Code = "guest-left"         // the guest has left by a migration: Detail
+	GuestOverdue      Code = "guest-overdue"      // it was to arrive Since, and did not: port Peer, Detail
+)
+
+// Of loops.
+const (
+	// LoopSeen: the port is blocked because of a loop that devices show: Detail says how it goes.
+	LoopSeen Code = "loop-seen"
+	// LoopProbed: the port is blocked because of a loop that probes found.
+	LoopProbed Code = "loop-probed"
+)
+
+// Of uplinks whose link is up and that are not used.
+const (
+	UpDelay          Code = "up-delay"        // the link came back, and has to stay up For some time
+	Flapping         Code = "flapping"        // it went down more than Want times within a minute
+	BeaconsLost      Code = "beacons-lost"    // Want rounds: neither are others heard nor is it
+	BeaconsDeaf      Code = "beacons-deaf"    // no beacon of another uplink arrives on it
+	BeaconsUnheard   Code = "beacons-unheard" // its beacons arrive on no other uplink
+	LACPNoCarrier    Code = "lacp-no-carrier"
+	LACPNoPartner    Code = "lacp-no-partner"
+	LACPNoPartnerYet Code = "lacp-no-partner-yet"
+	LACPSingleOther  Code = "lacp-single-other" // no partner, and Peer is used as a single link
+	LACPLoop         Code = "lacp-loop"         // it hears this host
+	LACPSilent       Code = "lacp-partner-silent"
+	LACPWaiting      Code = "lacp-waiting" // for the other members
+	LACPNotInSync    Code = "lacp-not-in-sync"
+	LACPNotReady     Code = "lacp-partner-not-ready"
+	LACPIndividual   Code = "lacp-individual"    // the partner takes the link as one by itself
+	LACPOtherPartner Code = "lacp-other-partner" // partner Peer with key Have is not Other with key Want
+	LACPNoSocket     Code = "lacp-no-socket"     // LACP can't be spoken on it: Detail
+)
+
+// Problem is a state with what belongs to it; which fields those are, the codes say. The zero value is none.
+type Problem struct {
+	Code   Code
+	Device string // a device, or the socket of a QEMU monitor
+	Peer   string // another device, port, uplink, switch or partner
+	Other  string
+	Kind   string // of Device or Peer
+	MAC    string
+	Have   int // what is there
+	Want   int // what should be there, or a limit
+	For    time.Duration
+	Since  time.Time
+	// Detail is what somebody else says, such as the kernel, or words for people alone. It decides nothing.
+	Detail string
+}
+
+// Of is a state to which nothing else belongs.
+func Of(c Code) Problem { return Problem{Code: c} }
+
+// Failed is a state that an error leads to; Have is then the kernel's number of the error.
+func Failed(c Code, device string, err error) Problem {
+	p := Problem{Code: c, Device: device, Detail: err.Error()}
+	var no syscall.Errno
+	if errors.As(err, &no) {
+		p.Have = int(no)
+	}
+	return p
+}
+
+// None says that nothing is wrong.
+func (p Problem) None() bool { return p.Code == "" }
+
+// Same says whether two states are the same, whatever the words.
+func (p Problem) Same(o Problem) bool {
+	if !p.Since.Equal(o.Since) {
+		return false
+	}
+	p.Detail, o.Detail, p.Since, o.Since = "", "", time.Time{}, time.Time{}
+	return p == o
+}
+
+// Ref is the state to keep in a plan.Fact, nil for none. What it points to is not changed.
+func (p Problem) Ref() *Problem {
+	if p.None() {
+		return nil
+	}
+	return &p
+}
+
+// Value is what a Ref stands for.
+func (p *Problem) Value() Problem {
+	if p == nil {
+		return Problem{}
+	}
+	return *p
+}
+
+// First is the first that is a state.
+func First(all ...Problem) Problem {
+	for _, p := range all {
+		if !p.None() {
+			return p
+		}
+	}
+	return Problem{}
+}

@@ -1,0 +1,198 @@
+package problem
+
+import (
+	"fmt"
+	"time"
+)
+
+// Text says the state in a sentence for people, "" for none. A code that is not known here is its own text.
+func (p Problem) Text() string {
+	for _, of := range []func(Problem) string{Problem.ofDevice, Problem.ofMember, Problem.ofMonitor, Problem.ofGuest, Problem.ofLoop, Problem.ofUplink, Problem.ofLACP} {
+		if text := of(p); text != "" {
+			return text
+		}
+	}
+	return string(p.Code)
+}
+
+// String is the text, for logs.
+func (p Problem) String() string { return p.Text() }
+
+func (p Problem) ofDevice() string {
+	switch p.Code {
+	case NoDevice:
+		return "no device is bound to it on this host"
+	case DeviceMissing:
+		return fmt.Sprintf("there is no device %s; it is connected when it appears", p.Device)
+	case DeviceNotTaken:
+		return fmt.Sprintf("device %s cannot be taken", p.Device) + after(": ", p.Detail)
+	case DeviceFailed, HostInterface, AttachFailed:
+		return p.failed()
+	case LowMTU:
+		return fmt.Sprintf("device %s has MTU %d, below the %d of switch %s: raise it (ip link set %s mtu %d)",
+			p.Device, p.Have, p.Want, p.Peer, p.Device, p.Want)
+	case AttachQueued:
+		return "its device waits to be attached; each takes the kernel some 10 ms"
+	case LinkDown:
+		return "its device, or its owner's end, is down or has no carrier"
+	case RunsBefore:
+		return "programs of somebody else see its frames before the switch does" + after(": ", p.Detail)
+	}
+	return ""
+}
+
+// failed is what whoever failed says, where that is known.
+func (p Problem) failed() string {
+	if p.Detail != "" {
+		return p.Detail
+	}
+	return map[Code]string{DeviceFailed: "its device can't be made ready", HostInterface: "its interface can't be made",
+		AttachFailed: "its device can't be attached"}[p.Code]
+}
+
+// ofMember: the device can't be what it is meant to be.
+func (p Problem) ofMember() string {
+	switch p.Code {
+	case Loopback:
+		return "lo is the loopback device: it has no wire to switch"
+	case SwitchEnd:
+		return fmt.Sprintf("device %s is the switch's end of a host port's interface (%s): it is connected already", p.Device, p.Peer)
+	case BondMember:
+		return fmt.Sprintf("device %s is a member of %s %s: use %s as the uplink's device, or take %s out of it (ip link set %s nomaster)",
+			p.Device, p.Kind, p.Peer, p.Peer, p.Device, p.Device)
+	case BridgeMember:
+		return fmt.Sprintf("device %s is in bridge %s: take it out (ip link set %s nomaster), a device has one switch", p.Device, p.Peer, p.Device)
+	case DeviceMember:
+		return fmt.Sprintf("device %s is a member of device %s: take it out, a device has one switch", p.Device, p.Peer)
+	case VLANDevice:
+		return fmt.Sprintf("device %s is a VLAN interface: make the device under it an uplink, and set the VLAN at the port group (vlan: {access: ID}); "+
+			"a vNIC is a veth or a tap (docs/how-to/uplinks.md)", p.Device)
+	case WrongDevice:
+		return fmt.Sprintf("device %s is a %s device: a vNIC is a veth or a tap; a physical device is an uplink", p.Device, p.Kind)
+	}
+	return ""
+}
+
+func (p Problem) ofMonitor() string {
+	what := map[Code]string{
+		MonitorMissing:    "is not there: start QEMU with -qmp unix:PATH,server=on,wait=off",
+		MonitorUnserved:   "is not served: its QEMU has ended",
+		MonitorForbidden:  "may not be opened",
+		MonitorSilent:     "does not answer: a monitor serves one program at a time, so give QEMU one for Heddle alone",
+		MonitorFlood:      "sends far more than a monitor has to say: its QEMU is broken, or not QEMU",
+		MonitorClosed:     "closed the connection",
+		MonitorUnreadable: "gave no answer that could be read",
+		AdapterAmbiguous:  "shows several adapters: give the id of the one behind this port as nic",
+		AdapterUnknown:    "does not show the adapter: it must be a virtio-net card, and nic its id",
+	}[p.Code]
+	if what == "" {
+		return ""
+	}
+	return fmt.Sprintf("what its guest made of the adapter is not known: QEMU monitor %q %s", p.Device, what)
+}
+
+func (p Problem) ofGuest() string {
+	switch p.Code {
+	case DuplicateMAC:
+		return fmt.Sprintf("its adapter has the MAC %s of port %s: give one of them another, or set mac", p.MAC, p.Peer)
+	case RivalGuest:
+		return fmt.Sprintf("the guest of port %s runs with the same MAC %s, and gets what is sent to it: stop one of the two guests", p.Peer, p.MAC)
+	case GuestUnsure:
+		if p.Detail != "" {
+			return p.Detail
+		}
+		return "whether its guest runs here is not known yet"
+	case GuestArrives:
+		return "its guest is to arrive by a migration" + after(": ", p.Detail)
+	case GuestLeft:
+		return "its guest has left by a migration" + after(": ", p.Detail)
+	case GuestOverdue:
+		return fmt.Sprintf("%s. Nothing has come from it since %s; when it runs here, say so: heddle port activate %q",
+			Problem{Code: GuestArrives, Detail: p.Detail}.Text(), p.Since.Format(time.TimeOnly), p.Peer)
+	}
+	return ""
+}
+
+func (p Problem) ofLoop() string {
+	if p.Code != LoopSeen && p.Code != LoopProbed {
+		return ""
+	}
+	text := "blocked"
+	if !p.Since.IsZero() {
+		text += " since " + p.Since.Format(time.DateTime)
+	}
+	text += " because of a loop" + after(": ", p.Detail)
+	if p.Code == LoopSeen {
+		return text + ". It comes back when one of these devices is gone"
+	}
+	return fmt.Sprintf("%s. It is tried again by itself; at once with \"heddle port unblock %s\"", text, p.Peer)
+}
+
+// Cause is how the loop goes that a port is blocked for: what the sentences of others go on with. Of other states it is the text.
+func (p *Problem) Cause() string {
+	switch {
+	case p == nil:
+		return ""
+	case p.Code != LoopSeen && p.Code != LoopProbed:
+		return p.Text()
+	case p.Detail == "":
+		return "a loop goes through it"
+	}
+	return p.Detail
+}
+
+func (p Problem) ofUplink() string {
+	switch p.Code {
+	case UpDelay:
+		return fmt.Sprintf("its link came back: it is used again once it has stayed up for %v", p.For)
+	case Flapping:
+		return fmt.Sprintf("its link went down more than %d times within a minute: it is used again once it has stayed up for %v", p.Want, p.For)
+	case BeaconsLost:
+		return fmt.Sprintf("%d rounds of beacons lost: no beacon of another uplink arrives on it, and none of its own on another", p.Want)
+	case BeaconsDeaf:
+		return fmt.Sprintf("%d rounds of beacons lost: no beacon of another uplink arrives on it", p.Want)
+	case BeaconsUnheard:
+		return fmt.Sprintf("%d rounds of beacons lost: its beacons arrive on no other uplink", p.Want)
+	}
+	return ""
+}
+
+func (p Problem) ofLACP() string {
+	switch p.Code {
+	case LACPNoCarrier:
+		return "lacp: no carrier"
+	case LACPNoPartner:
+		return "lacp: no partner"
+	case LACPNoPartnerYet:
+		return "lacp: no partner yet"
+	case LACPSingleOther:
+		return "lacp: no partner; " + p.Peer + " is used as a single link"
+	case LACPLoop:
+		return "lacp: it hears this host itself: the link is a loop"
+	case LACPSilent:
+		return "lacp: partner silent"
+	case LACPWaiting:
+		return "lacp: waiting for the other members"
+	case LACPNotInSync:
+		return "lacp: partner not in sync"
+	case LACPNotReady:
+		return "lacp: partner takes no frames yet"
+	case LACPIndividual:
+		return "lacp: the partner takes the link as an individual one"
+	case LACPOtherPartner:
+		return fmt.Sprintf("lacp: partner %s key %d is not that of the LAG (%s key %d)", p.Peer, p.Have, p.Other, p.Want)
+	case LACPNoSocket:
+		if p.Detail != "" {
+			return "lacp: " + p.Detail
+		}
+		return "lacp: it can't be spoken on its device"
+	}
+	return ""
+}
+
+func after(mark, text string) string {
+	if text == "" {
+		return ""
+	}
+	return mark + text
+}

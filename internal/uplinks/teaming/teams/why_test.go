@@ -1,0 +1,26 @@
+package teams
+
+import (
+	"strings"
+	"testing"
+
+	"heddle/internal/plan/problem"
+)
+
+func TestEveryReasonOfAMoveHasATextOfItsOwn(t *testing.T) {
+	texts := map[string]bool{}
+	say := func(text string) {
+		if text == "" || strings.HasSuffix(text, ": ") || texts[text] {
+			t.Errorf("%q is no text, or of two reasons", text)
+		}
+		texts[text] = true
+	}
+	for k := range kinds {
+		if k != NoLink {
+			say(Why{Kind: k, Entry: "u1", Problem: problem.Of(problem.BeaconsDeaf)}.Text())
+		}
+	}
+	for l := range links {
+		say(Why{Kind: NoLink, Entry: "u1", Link: l, Device: "eth0"}.Text())
+	}
+}
