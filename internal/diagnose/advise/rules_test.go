@@ -45,7 +45,9 @@ func securityCases() []ruleCase {
 			object: "port b", sign: "7 frames that the port sent", fix: "heddle port unblock b", level: note},
 		{rule: "loop", provoke: func(r *rig) {
 			r.dropped("b", "loop-blocked", 5)
-			r.fact("b", func(f *plan.Fact) { f.LoopBlocked = &problem.Problem{Code: problem.LoopProbed, Detail: "frames that leave by port a come in by port b"} })
+			r.fact("b", func(f *plan.Fact) {
+				f.LoopBlocked = &problem.Problem{Code: problem.LoopProbed, Detail: "frames that leave by port a come in by port b"}
+			})
 		}, near: func(r *rig) { r.dropped("b", "loop-blocked", 5) }, object: "port b", sign: "Heddle kept back 5 frames that it sent and 0 frames for it", fix: "heddle port unblock b", level: wrong},
 	}
 }
@@ -139,8 +141,10 @@ func uplinkCases() []ruleCase {
 		{rule: "no-uplink", provoke: func(r *rig) { down("u1", "u2")(r); r.dropped("a", "no-uplink", 8) }, near: down("u1"), object: "port group web", sign: "u1 (down), u2 (down); 8 frames found no uplink",
 			fix: "heddle uplink list", level: wrong},
 		{rule: "no-uplink", old: web, new: team + "{active: [u1], standby: []}", provoke: down("u1"), near: none, object: "port group web", sign: "u1 (down)", fix: "teaming: {active: [u2]}", level: wrong},
-		{rule: "team-degraded", provoke: func(r *rig) { r.fact("u2", func(f *plan.Fact) { f.Out = &problem.Problem{Code: problem.BeaconsDeaf, Want: 3} }) }, near: none, object: "port group web",
-			sign: "1 of 2 can be used; not u2 (its beacons get lost)", fix: "heddle uplink list --switch lab", level: note},
+		{rule: "team-degraded", provoke: func(r *rig) {
+			r.fact("u2", func(f *plan.Fact) { f.Out = &problem.Problem{Code: problem.BeaconsDeaf, Want: 3} })
+		}, near: none, object: "port group web",
+			sign: "1 of 2 can be used; not u2 (3 rounds of beacons lost: no beacon of another uplink arrives on it)", fix: "heddle uplink list --switch lab", level: note},
 		{rule: "team-degraded", old: web, new: team + "{active: [u1], standby: [u2]}", provoke: func(r *rig) { delete(r.Host.Facts, id("u2")) }, near: none, object: "port group web",
 			sign: "not u2 (not connected)", fix: "heddle uplink list --switch lab", level: note},
 		{rule: "single-uplink", old: web, new: team + "{active: [u1]}", provoke: none, near: down("u2"), object: "port group web", sign: "its teaming names u1 alone, and 2 can be used: u1, u2",
