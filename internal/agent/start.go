@@ -42,6 +42,8 @@ type Options struct {
 	Load uplinks.LoadOptions
 	// Metrics says where Prometheus may ask.
 	Metrics metrics.Listen
+	// LibvirtDir has the sockets of libvirt's daemon; "" asks no libvirt where guests run.
+	LibvirtDir string
 	// Supervisor gets the agent's state; nil for none.
 	Supervisor Supervisor
 }
@@ -175,6 +177,7 @@ func start(o Options, store *state.Store, st *state.State, given *givenConfig) (
 	a.followUplinks(linkproto.Open)
 	a.followLoad(o.Load)
 	a.watchMonitors()
+	a.watchDomains(o.LibvirtDir)
 	if err := a.followFlows(o, kernel.Flows()); err != nil {
 		return a, errors.Join(err, a.listener.Close())
 	}

@@ -78,7 +78,7 @@ func (wt *waiting) sawRuns(news map[string]guest.Sight) {
 	for _, sw := range wt.ports.plan.Switches {
 		for _, p := range sw.Ports {
 			if s, told := news[p.Monitor.Socket]; told && p.Monitor.Socket != "" {
-				changed = wt.judgeRun(p, s.Run) || changed
+				changed = wt.judgeRun(p, s.Run, "its QEMU has stopped it", "its QEMU runs it") || changed
 			}
 		}
 	}
@@ -87,9 +87,25 @@ func (wt *waiting) sawRuns(news map[string]guest.Sight) {
 	}
 }
 
-// judgeRun begins or ends the wait of a port by what its monitor says. One migration begins one wait: what the guest itself has ended by a
-// frame, a monitor that is late does not begin again.
-func (wt *waiting) judgeRun(p *plan.Port, run guest.Run) (changed bool) {
+// sawDomains takes in where guests run, by what libvirt says now. A monitor that says something goes before it.
+func (wt *waiting) sawDomains(news map[string]guest.Run) {
+	changed := false
+	for _, sw := range wt.ports.plan.Switches {
+		for _, p := range sw.Ports {
+			run, told := news[p.Domain]
+			if told && p.Domain != "" && (p.Monitor.Socket == "" || wt.adapters[p.Monitor.Socket].Run == guest.RunUnknown) {
+				changed = wt.judgeRun(p, run, "libvirt says that it was stopped", "libvirt says that it runs") || changed
+			}
+		}
+	}
+	if changed {
+		wt.followWaits()
+	}
+}
+
+// judgeRun begins or ends the wait of a port by what is said of its guest. One migration begins one wait: what the guest itself has ended
+// by a frame, a monitor that is late does not begin again.
+func (wt *waiting) judgeRun(p *plan.Port, run guest.Run, whyLeft, whyHere string) (changed bool) {
 	w := wt.state.WaitOf(p.ID)
 	switch {
 	case run == guest.RunWaits && (w == nil || w.Doubt && !w.Awake):
@@ -98,14 +114,14 @@ func (wt *waiting) judgeRun(p *plan.Port, run guest.Run) (changed bool) {
 			begun.MAC, begun.Monitor, begun.InPlaceOf = w.MAC, w.Monitor, w.InPlaceOf
 		}
 		wt.beginWait(begun)
-	case run == guest.RunLeft && (w == nil || w.Awake):
-		begun := state.Wait{ID: p.ID, Left: true, Why: "its QEMU has stopped it"}
+	case run == guest.RunLeft && (w == nil || w.Awake || w.Doubt):
+		begun := state.Wait{ID: p.ID, Left: true, Why: whyLeft}
 		if w != nil {
 			begun.MAC, begun.Monitor = w.MAC, w.Monitor
 		}
 		wt.beginWait(begun)
 	case run == guest.RunHere && w != nil && !w.Awake:
-		return wt.wake(w, "its QEMU runs it")
+		return wt.wake(w, whyHere)
 	default:
 		return false
 	}

@@ -59,6 +59,8 @@ func newAgent(d Deps) *cobra.Command {
 	f.StringVar(&o.Name, "name", d.env("HEDDLE_AGENT", defaultAgent), "name of this agent; several may run on a machine (environment HEDDLE_AGENT)")
 	f.StringVar(&o.Paths.Run, "run-dir", d.env("HEDDLE_RUN_DIR", defaultRunDir), "directory for sockets, locks and pinned kernel objects")
 	f.StringVar(&o.Paths.State, "state-dir", d.env("HEDDLE_STATE_DIR", defaultStateDir), "directory for what survives a reboot")
+	f.StringVar(&o.LibvirtDir, "libvirt-dir", d.env("HEDDLE_LIBVIRT_DIR", "/run/libvirt"), "directory of libvirt's read-only socket, asked where guests run whose\n"+
+		"ports have a domain; empty: never")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log more")
 	metricsFlags(d, c, &o.Metrics)
 	_ = c.MarkFlagFilename("config", "yaml", "yml")

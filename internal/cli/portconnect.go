@@ -65,6 +65,7 @@ func portFlags(c *cobra.Command, p *spec.Port) {
 	f.StringVar(&p.MAC, "mac", "", "MAC address of the adapter; default: the one the adapter has, where it can be seen")
 	f.StringVar((*string)(&p.Role), "role", "", "vnic (default) or host")
 	f.StringVar(&p.Owner, "owner", "", "guest that the port belongs to; default: the port's name up to its last slash, vm1 of vm1/eth0")
+	f.StringVar(&p.Domain, "domain", "", "UUID of the libvirt domain that the port belongs to: libvirt then tells where its guest runs, unless a monitor does")
 	f.StringSliceVar(&p.Addresses, "address", nil, "address of a host port's interface, such as 192.0.2.1/24; may be repeated")
 	f.IntVar(&p.MTU, "mtu", 0, "MTU of a host port's interface; default: the switch's")
 	f.BoolVar(&p.TxUplink, "tx-uplink", false, "send a copy of everything the port sends to its uplink too")

@@ -85,6 +85,8 @@ type Port struct {
 	Role      spec.Role `json:"role"`
 	// Owner is the guest that the port belongs to; "" where nothing says so.
 	Owner string `json:"owner,omitzero"`
+	// Domain is the libvirt domain that the port belongs to, by its UUID in small letters; "" for none.
+	Domain string `json:"domain,omitzero"`
 	// Number is the port's id on its host, as a VDS shows it: given once, kept for the port's life, never 0. The
 	// originating-port policy hashes it (D10).
 	Number uint32 `json:"number"`

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"heddle/internal/spec"
 )
@@ -158,6 +159,7 @@ func resolvePort(s *spec.Switch, groups groupPolicies, sp *spec.Port) *Port {
 		PortGroup: sp.PortGroup,
 		Role:      sp.ActualRole(),
 		Owner:     sp.ActualOwner(),
+		Domain:    strings.ToLower(sp.Domain),
 		Device:    sp.ActualDevice(),
 		TxUplink:  sp.TxUplink,
 		Addresses: slices.Clone(sp.Addresses),

@@ -390,6 +390,8 @@ type Port struct {
 	// Owner names the guest that a vnic belongs to: ports of one owner may use each other's MACs where their policies accept that (S111).
 	// Default: the port's name up to its last slash, vm1 of vm1/eth0; a name without a slash says nothing of an owner.
 	Owner string `yaml:"owner,omitempty" json:"owner,omitzero"`
+	// Domain is the libvirt domain that a vnic belongs to, by its UUID: libvirt then tells where its guest runs, unless a monitor does (S99).
+	Domain string `yaml:"domain,omitempty" json:"domain,omitzero"`
 	// Addresses are given to a host port's interface, such as "192.0.2.1/24".
 	Addresses []string `yaml:"addresses,omitempty" json:"addresses,omitzero"`
 	// MTU is given to a host port's interface, in bytes: 1280 up to the switch's MTU, which is the default.

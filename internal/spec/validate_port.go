@@ -20,7 +20,7 @@ func (v *validator) port(a at, p *Port) {
 		v.portMAC(a, p, i)
 	}
 	v.hostOnly(a, p, i)
-	v.portOwner(a, p)
+	v.portGuest(a, p)
 	if p.Monitor != (Monitor{}) || v.written(a, "monitor") {
 		v.monitor(a, p)
 	}
@@ -132,15 +132,42 @@ func (v *validator) portMAC(a at, p *Port, i int) {
 	}
 }
 
-func (v *validator) portOwner(a at, p *Port) {
-	if p.Owner == "" && !v.written(a, "owner") {
-		return
+// portGuest checks what p says of the guest that it belongs to.
+func (v *validator) portGuest(a at, p *Port) {
+	host := p.ActualRole() == Host
+	if p.Owner != "" || v.written(a, "owner") {
+		if host {
+			v.fault(a.field("owner"), shown(p.Owner), "only a vnic has an owner: a host port is the host's own; leave it out")
+		} else if msg := checkName(p.Owner); msg != "" {
+			v.fault(a.field("owner"), shown(p.Owner), "%s", msg)
+		}
 	}
-	if p.ActualRole() == Host {
-		v.fault(a.field("owner"), shown(p.Owner), "only a vnic has an owner: a host port is the host's own; leave it out")
-	} else if msg := checkName(p.Owner); msg != "" {
-		v.fault(a.field("owner"), shown(p.Owner), "%s", msg)
+	if p.Domain != "" || v.written(a, "domain") {
+		if host {
+			v.fault(a.field("domain"), shown(p.Domain), "only a vnic belongs to a domain: a host port is the host's own; leave it out")
+		} else if !ValidUUID(p.Domain) {
+			v.fault(a.field("domain"), shown(p.Domain), "a domain's UUID is needed, as \"virsh domuuid\" prints it: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12")
+		}
 	}
+}
+
+// ValidUUID says whether the text is a UUID as libvirt writes one.
+func ValidUUID(text string) bool {
+	if len(text) != 36 {
+		return false
+	}
+	for i, c := range []byte(text) {
+		switch {
+		case i == 8 || i == 13 || i == 18 || i == 23:
+			if c != '-' {
+				return false
+			}
+		case c >= '0' && c <= '9', c >= 'a' && c <= 'f', c >= 'A' && c <= 'F':
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // hostOnly checks what only a host interface has: addresses and an MTU.

@@ -10,11 +10,14 @@ import (
 	"heddle/internal/spec"
 )
 
+// runningUUID is the UUID of what running makes.
+const runningUUID = "34b73eb8-3d2e-457d-a975-3d6c134df506"
+
 // running is the XML of a started domain, as libvirt 9.0 hands it to a hook, with that inside Heddle's metadata.
 func running(name, wants string) string {
 	return fmt.Sprintf(`<domain type='kvm' id='1'>
   <name>%s</name>
-  <uuid>34b73eb8-3d2e-457d-a975-3d6c134df506</uuid>
+  <uuid>`+runningUUID+`</uuid>
   <metadata>
     <other:thing xmlns:other="urn:other"><other:port portGroup="no"/></other:thing>
     %s
@@ -32,8 +35,8 @@ func ports(items string) string {
 }
 
 func TestPortsOfADomain(t *testing.T) {
-	first := spec.Port{Name: "vm1/net0", PortGroup: "web", Device: "vnet0", MAC: "52:54:00:00:00:0a"}
-	second := spec.Port{Name: "vm1/net1", PortGroup: "web", Device: "vm1-eth1", MAC: "52:54:00:00:00:02"}
+	first := spec.Port{Name: "vm1/net0", PortGroup: "web", Device: "vnet0", MAC: "52:54:00:00:00:0a", Domain: runningUUID}
+	second := spec.Port{Name: "vm1/net1", PortGroup: "web", Device: "vm1-eth1", MAC: "52:54:00:00:00:02", Domain: runningUUID}
 	db := second
 	db.PortGroup, db.Switch, db.Monitor = "db", "lab", spec.Monitor{Socket: "/run/q", NIC: "net1"}
 	for _, c := range []struct {
@@ -159,9 +162,9 @@ func TestADomainsPortsAreNobodyElses(t *testing.T) {
 		"vm1":                   "vm1/net0",
 		"web 1":                 "web 1/net0",
 		"Büro":                  "Büro/net0",
-		"vm(1)":                 "34b73eb8-3d2e-457d-a975-3d6c134df506/net0",
-		"-x":                    "34b73eb8-3d2e-457d-a975-3d6c134df506/net0",
-		strings.Repeat("a", 41): "34b73eb8-3d2e-457d-a975-3d6c134df506/net0",
+		"vm(1)":                 runningUUID + "/net0",
+		"-x":                    runningUUID + "/net0",
+		strings.Repeat("a", 41): runningUUID + "/net0",
 	} {
 		d, err := Parse(strings.NewReader(running(name, ports(`<heddle:port portGroup="web" alias="net0"/>`))))
 		if err != nil {

@@ -123,6 +123,9 @@ func (d *Domain) Ports() ([]spec.Port, error) {
 			return nil, fmt.Errorf("the adapter %s has no <target dev> or no <alias>: this is not the XML of a running domain", i.MAC)
 		}
 		p := spec.Port{Name: d.owner() + "/" + i.Alias, Switch: w.Switch, PortGroup: w.PortGroup, Device: i.Device, MAC: i.MAC}
+		if spec.ValidUUID(d.UUID) {
+			p.Domain = d.UUID // libvirt's events tell the agent where the guest runs, which it calls no hook for
+		}
 		if w.Monitor != "" {
 			p.Monitor = spec.Monitor{Socket: w.Monitor, NIC: i.Alias}
 		}

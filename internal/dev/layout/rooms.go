@@ -55,7 +55,7 @@ func rules() map[string]Rule {
 	stand(Plans, false, "internal/flow/ipfix/gen", "internal/flow/udpbatch")
 	stand(Kinds, true, "internal/binding", "internal/diagnose", "internal/flow", "internal/observe", "internal/observe/accounts", "internal/observe/event",
 		"internal/host/qmp")
-	stand(Kinds, false, "internal/host/guest", "internal/host/hostdev", "internal/host/hostnet", "internal/host/interrupt", "internal/host/ownfile",
+	stand(Kinds, false, "internal/host/domains", "internal/host/guest", "internal/host/hostdev", "internal/host/hostnet", "internal/host/interrupt", "internal/host/ownfile",
 		"internal/host/reach")
 	stand(Answers, true, "internal/api/wire", "internal/model", "internal/diagnose/reasons")
 	stand(Answers, false, "internal/api")

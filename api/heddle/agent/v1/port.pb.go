@@ -839,7 +839,9 @@ type PortSpec struct {
 	// policy is what the port sets for itself; what is left out is inherited.
 	Policy []*PolicySetting `protobuf:"bytes,11,rep,name=policy,proto3" json:"policy,omitempty"`
 	// owner names the guest that a vnic belongs to (S111).
-	Owner         string `protobuf:"bytes,12,opt,name=owner,proto3" json:"owner,omitempty"`
+	Owner string `protobuf:"bytes,12,opt,name=owner,proto3" json:"owner,omitempty"`
+	// domain is the libvirt domain that a vnic belongs to, by its UUID.
+	Domain        string `protobuf:"bytes,13,opt,name=domain,proto3" json:"domain,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -958,6 +960,13 @@ func (x *PortSpec) GetOwner() string {
 	return ""
 }
 
+func (x *PortSpec) GetDomain() string {
+	if x != nil {
+		return x.Domain
+	}
+	return ""
+}
+
 // GuestMonitor names a QEMU monitor that speaks QMP and serves nobody else, and the adapter behind the port.
 type GuestMonitor struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1059,7 +1068,7 @@ const file_heddle_agent_v1_port_proto_rawDesc = "" +
 	"\aread_at\x18\x03 \x01(\x03R\x06readAt\x12@\n" +
 	"\x0econfirm_within\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithin\"F\n" +
 	"\x10MovePortResponse\x122\n" +
-	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\xfe\x02\n" +
+	"\aapplied\x18\x01 \x01(\v2\x18.heddle.agent.v1.AppliedR\aapplied\"\x96\x03\n" +
 	"\bPortSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x1d\n" +
@@ -1074,7 +1083,8 @@ const file_heddle_agent_v1_port_proto_rawDesc = "" +
 	"\amonitor\x18\n" +
 	" \x01(\v2\x1d.heddle.agent.v1.GuestMonitorR\amonitor\x126\n" +
 	"\x06policy\x18\v \x03(\v2\x1e.heddle.agent.v1.PolicySettingR\x06policy\x12\x14\n" +
-	"\x05owner\x18\f \x01(\tR\x05owner\"8\n" +
+	"\x05owner\x18\f \x01(\tR\x05owner\x12\x16\n" +
+	"\x06domain\x18\r \x01(\tR\x06domain\"8\n" +
 	"\fGuestMonitor\x12\x16\n" +
 	"\x06socket\x18\x01 \x01(\tR\x06socket\x12\x10\n" +
 	"\x03nic\x18\x02 \x01(\tR\x03nic2\xf8\x05\n" +

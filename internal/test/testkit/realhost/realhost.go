@@ -99,10 +99,14 @@ var built = sync.OnceValues(func() (string, error) {
 	return "", errors.New("build heddle: Go's cache does not keep the program: give the path of one in " + BinaryVar)
 })
 
+// LibvirtDir is where the agent looks for a libvirt: never this machine's own.
+func (h *Host) LibvirtDir() string { return filepath.Join(h.Dir, "libvirt/run") }
+
 // Command is a command of the program, with the host's directories, to be started with Launch.
 func (h *Host) Command(args ...string) *exec.Cmd {
 	cmd := exec.Command(h.binary, args...)
-	cmd.Env = append(os.Environ(), "HEDDLE_RUN_DIR="+filepath.Join(h.Dir, "run"), "HEDDLE_STATE_DIR="+filepath.Join(h.Dir, "state"))
+	cmd.Env = append(os.Environ(), "HEDDLE_RUN_DIR="+filepath.Join(h.Dir, "run"), "HEDDLE_STATE_DIR="+filepath.Join(h.Dir, "state"),
+		"HEDDLE_LIBVIRT_DIR="+h.LibvirtDir())
 	return cmd
 }
 

@@ -1,0 +1,258 @@
+package domains
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/digitalocean/go-libvirt"
+
+	"heddle/internal/host/guest"
+)
+
+// daemon is a connection to libvirt's daemon that is registered for events.
+type daemon interface {
+	// Events has what happens to domains; it is closed when the connection has ended.
+	Events() <-chan happened
+	// Run asks where a domain runs. One that the daemon does not know is guest.RunUnknown.
+	Run(ctx context.Context, uuid string) (guest.Run, error)
+	// Close ends the connection, and every question under way.
+	Close()
+}
+
+// happened is an event of a domain.
+type happened struct {
+	uuid string
+	run  guest.Run
+}
+
+// sockets are the read-only sockets of the daemon for QEMU alone, which a host has that runs the modular daemons, and of the one for all.
+func sockets(dir string) []string {
+	return []string{filepath.Join(dir, "virtqemud-sock-ro"), filepath.Join(dir, "libvirt-sock-ro")}
+}
+
+// client is a daemon over the socket.
+type client struct {
+	conn   *framed
+	rpc    *libvirt.Libvirt
+	events chan happened
+	stop   context.CancelFunc
+	ended  sync.WaitGroup
+}
+
+// dial connects to the first socket that somebody serves. The context bounds the opening alone.
+func dial(ctx context.Context, dir string) (daemon, error) {
+	var errs []error
+	for _, path := range sockets(dir) {
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+		if err == nil {
+			return open(ctx, conn)
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+// open registers for events on a connection, which it closes where that fails.
+func open(ctx context.Context, conn net.Conn) (daemon, error) {
+	f := &framed{Conn: conn, gone: make(chan struct{})}
+	opened := context.AfterFunc(ctx, func() { f.Close() })
+	c := &client{conn: f, rpc: libvirt.NewWithDialer(f), events: make(chan happened)}
+	following, stop := context.WithCancel(context.Background())
+	c.stop = stop
+	err := c.rpc.ConnectToURI(libvirt.QEMUSystem)
+	if err == nil {
+		var events <-chan libvirt.DomainEventLifecycleMsg
+		if events, err = c.rpc.LifecycleEvents(following); err == nil {
+			c.ended.Go(func() { c.pass(following, events) })
+		}
+	}
+	if err == nil && !opened() { // the time has just run out
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		c.Close()
+		return nil, fmt.Errorf("follow libvirt's domains: %w", err)
+	}
+	return c, nil
+}
+
+// pass passes events on until the connection ends. What the library goes on sending is taken from it, so that it can end.
+func (c *client) pass(ctx context.Context, events <-chan libvirt.DomainEventLifecycleMsg) {
+	defer func() {
+		for range events { // it closes the channel when its context has ended
+		}
+	}()
+	defer c.stop()
+	defer close(c.events)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.conn.gone:
+			return
+		case e, ok := <-events:
+			if !ok {
+				return
+			}
+			select {
+			case c.events <- happened{uuidText(e.Dom.UUID), runByEvent(e.Event, e.Detail)}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+func (c *client) Events() <-chan happened { return c.events }
+
+// Close closes the connection first: the library's own ending asks the daemon, which may not answer.
+func (c *client) Close() {
+	c.conn.Close()
+	c.stop()
+	c.ended.Wait()
+}
+
+// Run asks for the domain's state.
+func (c *client) Run(ctx context.Context, uuid string) (guest.Run, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { c.conn.Close() })()
+	id, err := parseUUID(uuid)
+	if err != nil {
+		return guest.RunUnknown, nil //nolint:nilerr // the daemon has no domain of such a name
+	}
+	d, err := c.rpc.DomainLookupByUUID(id)
+	if err == nil {
+		var state, reason int32
+		if state, reason, err = c.rpc.DomainGetState(d, 0); err == nil {
+			return runByState(state, reason), nil
+		}
+	}
+	if libvirt.IsNotFound(err) {
+		return guest.RunUnknown, nil
+	}
+	return guest.RunUnknown, fmt.Errorf("ask libvirt for domain %s: %w", uuid, err)
+}
+
+// runByEvent is where a domain runs after an event. RunUnknown is that of an event which says nothing of it: a domain that has started
+// because it is to arrive does not run here yet, and after a failure of a post-copy migration its memory is on both hosts.
+func runByEvent(event, detail int32) guest.Run {
+	switch libvirt.DomainEventType(event) {
+	case libvirt.DomainEventSuspended:
+		switch libvirt.DomainEventSuspendedDetailType(detail) {
+		case libvirt.DomainEventSuspendedMigrated, libvirt.DomainEventSuspendedPostcopy:
+			return guest.RunLeft
+		case libvirt.DomainEventSuspendedPostcopyFailed:
+			return guest.RunUnknown
+		}
+		return guest.RunHere
+	case libvirt.DomainEventResumed:
+		return guest.RunHere
+	case libvirt.DomainEventStarted:
+		if libvirt.DomainEventStartedDetailType(detail) != libvirt.DomainEventStartedMigrated {
+			return guest.RunHere
+		}
+	case libvirt.DomainEventStopped:
+		if libvirt.DomainEventStoppedDetailType(detail) == libvirt.DomainEventStoppedMigrated {
+			return guest.RunLeft
+		}
+	}
+	return guest.RunUnknown
+}
+
+// runByState is where a domain in that state runs. One that is paused for a migration has left, or is to arrive; a port that waits for it
+// already goes on to.
+func runByState(state, reason int32) guest.Run {
+	switch libvirt.DomainState(state) {
+	case libvirt.DomainRunning, libvirt.DomainBlocked:
+		return guest.RunHere
+	case libvirt.DomainPaused:
+		switch libvirt.DomainPausedReason(reason) {
+		case libvirt.DomainPausedMigration, libvirt.DomainPausedPostcopy:
+			return guest.RunLeft
+		case libvirt.DomainPausedUnknown, libvirt.DomainPausedStartingUp, libvirt.DomainPausedPostcopyFailed:
+			return guest.RunUnknown
+		}
+		return guest.RunHere
+	}
+	return guest.RunUnknown
+}
+
+func uuidText(u libvirt.UUID) string {
+	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
+}
+
+func parseUUID(text string) (u libvirt.UUID, err error) {
+	b, err := hex.DecodeString(strings.ReplaceAll(text, "-", ""))
+	if err == nil && len(b) != len(u) {
+		err = fmt.Errorf("%d bytes are no UUID", len(b))
+	}
+	copy(u[:], b)
+	return u, err
+}
+
+// maxMessage bounds a message of the daemon, in bytes: those that are asked for here have some hundred.
+const maxMessage = 1 << 20
+
+// headBytes is how long the beginning of a message is: its length and six more numbers.
+const headBytes = 28
+
+// framed is a connection whose messages have a bounded length: the library makes room for as much as a message says it has. It is the
+// library's dialer too, for this one connection.
+type framed struct {
+	net.Conn
+	head []byte // of the length of the next message, as far as it was read
+	left int    // bytes of the message under way
+	gone chan struct{}
+	once sync.Once
+}
+
+var errLength = errors.New("a message of an impossible length")
+
+func (f *framed) Dial() (net.Conn, error) { return f, nil }
+
+func (f *framed) Close() error {
+	err := f.Conn.Close()
+	f.once.Do(func() { close(f.gone) })
+	return err
+}
+
+// Read reads no further than to the end of a message, or of its length.
+func (f *framed) Read(b []byte) (int, error) {
+	most := f.left
+	if most == 0 {
+		most = 4 - len(f.head)
+	}
+	n, err := f.Conn.Read(b[:min(len(b), most)])
+	if err == nil {
+		err = f.took(b[:n])
+	}
+	if err != nil {
+		f.Close()
+	}
+	return n, err
+}
+
+func (f *framed) took(b []byte) error {
+	if f.left > 0 {
+		f.left -= len(b)
+		return nil
+	}
+	if f.head = append(f.head, b...); len(f.head) < 4 {
+		return nil
+	}
+	length := binary.BigEndian.Uint32(f.head)
+	f.head = f.head[:0]
+	if length < headBytes || length > maxMessage {
+		return errLength
+	}
+	f.left = int(length) - 4
+	return nil
+}

@@ -1,0 +1,234 @@
+// Package domains follows where libvirt's domains run. libvirt calls no hook at the host that a domain leaves before its QEMU has ended, but
+// tells by an event when the guest was stopped there; everybody may read such events at its read-only socket.
+package domains
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"heddle/internal/host/guest"
+)
+
+// Times of the connection to libvirt's daemon. Variables of a Domains, so that tests need not wait.
+const (
+	// openTimeout is how long the daemon may take to accept a connection and the registration for events.
+	openTimeout = 10 * time.Second
+	// answerTimeout is how long it may take to say how a domain is: it does not answer while the domain's hook runs.
+	answerTimeout = time.Minute
+	// A daemon that is not there is tried again after retry, then less and less often up to retryMax.
+	retry    = 100 * time.Millisecond
+	retryMax = 5 * time.Second
+)
+
+// Domains follows the domains that are wanted, in goroutines of its own. While none is, no connection is open.
+type Domains struct {
+	open   func(context.Context) (daemon, error)
+	tell   func(context.Context, map[string]guest.Run)
+	ctx    context.Context
+	cancel context.CancelFunc
+	all    sync.WaitGroup
+	turned chan struct{} // what is wanted is another
+	wake   chan struct{} // news is not empty
+
+	mu     sync.Mutex
+	wanted map[string]bool
+	known  map[string]guest.Run // what the daemon that is connected said last
+	events map[string]int       // how many events of a domain came: an answer from before the last one is not used
+	news   map[string]guest.Run
+}
+
+// Watch starts with no domain to follow. dir has libvirt's sockets. tell is given where domains run, by their UUIDs, when that is another than
+// before or is said by another daemon. It is called from one goroutine and may wait until its context ends.
+func Watch(dir string, tell func(context.Context, map[string]guest.Run)) *Domains {
+	return watch(func(ctx context.Context) (daemon, error) { return dial(ctx, dir) }, tell)
+}
+
+func watch(open func(context.Context) (daemon, error), tell func(context.Context, map[string]guest.Run)) *Domains {
+	d := &Domains{open: open, tell: tell, turned: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		known: map[string]guest.Run{}, events: map[string]int{}, news: map[string]guest.Run{}}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	d.all.Go(d.passOn)
+	d.all.Go(d.follow)
+	return d
+}
+
+// Close ends the following and waits for it.
+func (d *Domains) Close() error {
+	d.cancel()
+	d.all.Wait()
+	return nil
+}
+
+// Want says which domains to follow, by their UUIDs in small letters.
+func (d *Domains) Want(wanted map[string]bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if maps.Equal(d.wanted, wanted) {
+		return
+	}
+	d.wanted = maps.Clone(wanted)
+	gone := func(uuid string) bool { return !wanted[uuid] }
+	maps.DeleteFunc(d.known, func(uuid string, _ guest.Run) bool { return gone(uuid) })
+	maps.DeleteFunc(d.news, func(uuid string, _ guest.Run) bool { return gone(uuid) })
+	maps.DeleteFunc(d.events, func(uuid string, _ int) bool { return gone(uuid) })
+	signal(d.turned)
+}
+
+func (d *Domains) anyWanted() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.wanted) > 0
+}
+
+// found notes where a domain runs. Of an event it is told also when it was known: what the port made of it may be another since.
+func (d *Domains) found(uuid string, run guest.Run, byEvent bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.wanted[uuid] {
+		return
+	}
+	if byEvent {
+		d.events[uuid]++
+	}
+	before, known := d.known[uuid]
+	d.known[uuid] = run
+	if run == guest.RunUnknown || known && before == run && !byEvent {
+		return
+	}
+	d.news[uuid] = run
+	signal(d.wake)
+}
+
+// forget forgets what a daemon said whose connection has ended: what happens until the next one is unknown.
+func (d *Domains) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.known = map[string]guest.Run{}
+}
+
+// unknown is a domain that the daemon has said nothing of, and how many events of it came so far; "" for none.
+func (d *Domains) unknown() (uuid string, events int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, uuid := range slices.Sorted(maps.Keys(d.wanted)) {
+		if _, known := d.known[uuid]; !known {
+			return uuid, d.events[uuid]
+		}
+	}
+	return "", 0
+}
+
+// answered takes in how a domain was, unless an event has come since it was asked for.
+func (d *Domains) answered(uuid string, run guest.Run, events int) {
+	d.mu.Lock()
+	late := d.events[uuid] != events
+	d.mu.Unlock()
+	if !late {
+		d.found(uuid, run, false)
+	}
+}
+
+// passOn brings the news to whoever wants it.
+func (d *Domains) passOn() {
+	for {
+		select {
+		case <-d.ctx.Done():
+			return
+		case <-d.wake:
+		}
+		d.mu.Lock()
+		news := d.news
+		d.news = map[string]guest.Run{}
+		d.mu.Unlock()
+		if len(news) > 0 {
+			d.tell(d.ctx, news)
+		}
+	}
+}
+
+// follow keeps a connection to the daemon while domains are wanted.
+func (d *Domains) follow() {
+	delay := retry
+	for d.ctx.Err() == nil {
+		if !d.anyWanted() {
+			select {
+			case <-d.ctx.Done():
+			case <-d.turned:
+			}
+			continue
+		}
+		if d.session() {
+			delay = retry
+		}
+		d.forget()
+		select {
+		case <-d.ctx.Done():
+		case <-time.After(delay):
+		}
+		delay = min(2*delay, retryMax)
+	}
+}
+
+// session is one connection, from the registration for events to its end, or until no domain is wanted. served says whether there was one.
+func (d *Domains) session() (served bool) {
+	ctx, end := context.WithCancel(d.ctx)
+	defer end()
+	opening, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	c, err := d.open(opening)
+	if err != nil {
+		return false // no daemon, or one that is starting or ending
+	}
+	var asking sync.WaitGroup
+	ask := make(chan struct{}, 1)
+	asking.Go(func() { d.askAll(ctx, c, ask) })
+	defer asking.Wait()
+	defer c.Close()
+	defer end()
+	signal(ask)
+	for {
+		select {
+		case <-ctx.Done():
+			return true
+		case e, ok := <-c.Events():
+			if !ok {
+				return true
+			}
+			d.found(e.uuid, e.run, true)
+		case <-d.turned:
+			if !d.anyWanted() {
+				return true
+			}
+			signal(ask)
+		}
+	}
+}
+
+// askAll asks how the domains are of which nothing is known, one at a time: events are taken in meanwhile.
+func (d *Domains) askAll(ctx context.Context, c daemon, ask <-chan struct{}) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ask:
+		}
+		for uuid, events := d.unknown(); uuid != "" && ctx.Err() == nil; uuid, events = d.unknown() {
+			run, err := c.Run(ctx, uuid)
+			if err != nil {
+				c.Close() // the next connection asks again
+				return
+			}
+			d.answered(uuid, run, events)
+		}
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
