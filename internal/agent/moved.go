@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"heddle/internal/dataplane"
@@ -63,12 +64,24 @@ func (t *teaming) announce(list []teams.Subject, now *teams.Teams) {
 		return
 	}
 	at := time.Now()
-	r := teams.NewRound(t.effect.applied, now)
+	r := teams.NewRound(t.effect.applied, now, t.speakersOf(list))
 	for _, p := range list {
 		frames := r.Own(p)
 		t.announcer.Change(func(q *announce.Queue) { q.Replace(p.Port.ID, at, frames...) })
 	}
 	t.announceLearned(list, r, at)
+}
+
+// speakersOf are what the kernel knows of ports that send from MACs of others, where the list has a port that may.
+func (t *teaming) speakersOf(list []teams.Subject) []dataplane.Speaker {
+	if !slices.ContainsFunc(list, func(p teams.Subject) bool { return p.Port.Family() != "" }) {
+		return nil
+	}
+	speakers, err := t.kernel.Speakers()
+	if err != nil {
+		t.complain("announce MACs that ports share", err)
+	}
+	return speakers
 }
 
 // announceLearned adds the MACs that were learned behind the ports. Listing them takes longer than all the rest, so it is last.

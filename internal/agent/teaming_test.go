@@ -77,7 +77,14 @@ func newTeamRig(t *testing.T, more string) *teamRig {
 	if err := r.restart(fmt.Sprintf(teamed, more)); err != nil {
 		t.Fatal(err)
 	}
-	// What the start announces is a test of its own.
+	r.announces() // what the start announces is a test of its own
+	return r
+}
+
+// announces has the agent announce from now on.
+func (r *teamRig) announces() {
+	t := r.t
+	t.Helper()
 	n := announce.Start(r.log, func() (announce.Sender, error) { return r.sent, nil })
 	r.teaming.announcer = n
 	t.Cleanup(func() {
@@ -85,7 +92,6 @@ func newTeamRig(t *testing.T, more string) *teamRig {
 			t.Error(err)
 		}
 	})
-	return r
 }
 
 // link sets the carrier of a device as a notification would tell it.

@@ -20,11 +20,14 @@ type Round struct {
 	inForce *binding.Desired
 	now     *Teams
 	own     map[string]map[plan.PortID]plan.MAC // by switch
+	// speakers are the ports that send from MACs of others, shared which port has each MAC that siblings share, by switch.
+	speakers []dataplane.Speaker
+	shared   map[string][]dataplane.Shared
 }
 
-// NewRound begins a round; inForce is what became active with now.
-func NewRound(inForce *binding.Desired, now *Teams) *Round {
-	return &Round{inForce: inForce, now: now, own: map[string]map[plan.PortID]plan.MAC{}}
+// NewRound begins a round; inForce is what became active with now, speakers are the ports that send from MACs of others.
+func NewRound(inForce *binding.Desired, now *Teams, speakers []dataplane.Speaker) *Round {
+	return &Round{inForce: inForce, now: now, speakers: speakers, own: map[string]map[plan.PortID]plan.MAC{}, shared: map[string][]dataplane.Shared{}}
 }
 
 // Own are what announces the port's own MAC, and the queries that ask its owner for its multicast groups.
@@ -62,17 +65,50 @@ func (r *Round) Speaks(p Subject) bool {
 	return u.Up && len(u.Using) > 0 && p.Port.Policy.Teaming.NotifySwitches.V && !(p.Moved && u.Team.Policy == spec.IPHash)
 }
 
-// rarps announce the port's own MAC where it is certain to be used.
+// rarps announce the MACs of the port where they are certain to be used.
 func (r *Round) rarps(p Subject) []announce.Announcement {
-	mac := r.ownMAC(p)
-	if !r.Speaks(p) || mac.IsZero() {
+	if !r.Speaks(p) {
 		return nil
 	}
 	var all []announce.Announcement
-	for _, tag := range tags(p.Port) {
-		all = append(all, r.rarp(p, announce.OwnMAC, mac, tag)...)
+	for _, mac := range r.holds(p) {
+		for _, tag := range tags(p.Port) {
+			all = append(all, r.rarp(p, announce.OwnMAC, mac, tag)...)
+		}
 	}
 	return all
+}
+
+// holds are the MACs whose frames go to the port: its own, unless a sibling has it now, and those of siblings that it has (S111). A bond
+// in a guest gives both its adapters one MAC: announced by the standby too, it would be looked for at the wrong uplink.
+func (r *Round) holds(p Subject) (macs []plan.MAC) {
+	own := r.ownMAC(p)
+	elsewhere := own.IsZero()
+	for _, s := range r.sharedOf(p) {
+		switch {
+		case s.At != p.Port.ID:
+			elsewhere = elsewhere || s.MAC == own && slices.Contains(s.Owners, p.Port.ID)
+		case s.MAC != own:
+			macs = append(macs, s.MAC)
+		}
+	}
+	if !elsewhere {
+		macs = append(macs, own)
+	}
+	return macs
+}
+
+// sharedOf are the MACs that siblings share on the port's switch.
+func (r *Round) sharedOf(p Subject) []dataplane.Shared {
+	if p.Port.Family() == "" {
+		return nil
+	}
+	list, ok := r.shared[p.Switch.Name]
+	if !ok {
+		list = dataplane.SharedMACs(p.Switch, r.inForce.Facts, r.speakers)
+		r.shared[p.Switch.Name] = list
+	}
+	return list
 }
 
 // rarp announces a MAC in a VLAN on the uplink that its frames leave by, where that uplink carries the VLAN.
