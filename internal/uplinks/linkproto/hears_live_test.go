@@ -85,8 +85,9 @@ func TestS98_OnRealDevicesOnlyTheNeighbourIsHeard(t *testing.T) {
 				if len(f) == 0 {
 					continue
 				}
-				if out, err := h.ns.Output(f[0], f[1:]...); err != nil && strings.Contains(err.Error(), "Unknown device type") {
-					t.Skipf("this kernel has no VLAN devices (CONFIG_VLAN_8021Q): %s", out)
+				if _, err := h.ns.Output(f[0], f[1:]...); err != nil && strings.Contains(err.Error(), "Unknown device type") {
+					// Also where all is required: no package brings this to a kernel without modules.
+					t.Skip("missing requirement: VLAN devices of the kernel (CONFIG_VLAN_8021Q)")
 				} else if err != nil {
 					t.Fatal(err)
 				}
