@@ -28,7 +28,7 @@ func (an *answers) Advise(ctx context.Context, q api.AdviseRequest) (*api.Advice
 	}
 	err := an.do(ctx, func() (err error) {
 		if s.Host, err = an.traceHost(); err == nil {
-			s.State = an.view()
+			s.State, s.Past = an.view(), an.pastNow()
 		}
 		return err
 	})

@@ -134,9 +134,9 @@ func (l *looping) closedBy(cfg *spec.Config) []loops.Loop {
 }
 
 // boundBy are the ports and uplinks of a configuration with the devices that there are.
-func (l *looping) boundBy(cfg *spec.Config) (all []bound) {
+func (s *shared) boundBy(cfg *spec.Config) (all []bound) {
 	add := func(sw, name, device string) {
-		if d, ok, err := l.dev.Device(device); device != "" && ok && err == nil {
+		if d, ok, err := s.dev.Device(device); device != "" && ok && err == nil {
 			all = append(all, bound{id: plan.PortID{Switch: sw, Name: name}, device: d})
 		}
 	}

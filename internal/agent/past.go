@@ -3,6 +3,8 @@ package agent
 import (
 	"fmt"
 
+	"heddle/internal/diagnose/advise"
+	"heddle/internal/host/hostdev"
 	"heddle/internal/spec"
 )
 
@@ -14,13 +16,26 @@ func (l *looping) pastWarnings(cfg *spec.Config) (lines []string) {
 			if len(lines) == mostWarned {
 				return append(lines, "and more devices send past the switches: see \"heddle doctor\"")
 			}
-			where := fmt.Sprintf("on top of device %s", p.Lower)
-			if p.Master.Name != "" {
-				where += fmt.Sprintf(", in %s %s", p.Master.Driver, p.Master.Name)
-			}
 			lines = append(lines, fmt.Sprintf("%s: %s %s (%s) sends past the switch, which applies no policy to it and finds no loop through it; "+
-				"give its guests ports of the switch and remove it (ip link del %s)", b.id, p.Driver, p.Name, where, p.Name))
+				"give its guests ports of the switch and remove it (ip link del %s)", b.id, p.Driver, p.Name, whereIs(p), p.Name))
 		}
 	}
 	return lines
+}
+
+func whereIs(p hostdev.Past) string {
+	if p.Master.Name == "" {
+		return "on top of device " + p.Lower
+	}
+	return fmt.Sprintf("on top of device %s, in %s %s", p.Lower, p.Master.Driver, p.Master.Name)
+}
+
+// pastNow are, in the loop, the devices that send past the switches as advise tells of them.
+func (an *answers) pastNow() (all []advise.Past) {
+	for _, b := range an.boundBy(an.ports.cfg) {
+		for _, p := range an.dev.Past(b.device) {
+			all = append(all, advise.Past{At: b.id, Device: p.Name, Driver: p.Driver, Where: whereIs(p)})
+		}
+	}
+	return all
 }

@@ -10,6 +10,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/diagnose/trace"
 	"heddle/internal/observe/event"
+	"heddle/internal/plan"
 )
 
 // Snapshot is what the rules read. Nothing in it is changed.
@@ -25,9 +26,19 @@ type Snapshot struct {
 	// Flows are the state of metering and export; with a Window, its difference to FlowsSince. nil if it is not
 	// known.
 	Flows *api.FlowStatus
+	// Past are the devices that send past the switches, in the order of the ports and uplinks whose devices they lie on.
+	Past []Past
 	// Events are those that are kept, in order.
 	Events []event.Event
 	Now    time.Time
+}
+
+// Past is a device that sends and receives beside a switch which has the device below.
+type Past struct {
+	// At is the port or uplink that the device below serves.
+	At plan.PortID
+	// Device and Driver are its own, Where says what it lies on and what it is in.
+	Device, Driver, Where string
 }
 
 // Rule is one rule. Its words are also its line of the how-to.

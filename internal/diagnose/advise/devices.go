@@ -21,6 +21,8 @@ func deviceRules() []Rule {
 		{"device-missing", api.FindingNote, "a port's or uplink's device is not there", "how long it has not been there", "the port does not exist for the switch until its device does", deviceMissing},
 		{"program-before", api.FindingWrong, "somebody else's program runs before the switch on a device", "the programs on the device (tcx, XDP), by the kernel's ids",
 			"it may take frames, change them or pass them on: block, security policy and VLANs hold for what it lets through alone", programBefore},
+		{"past-switch", api.FindingWrong, "a device sends past the switch", "macvlan and ipvlan devices, and VLAN devices in a bridge, on top of a port's or uplink's device",
+			"no policy, VLAN or block holds for its guests, the switch's own guests may not reach them, and a loop through it is not found", pastSwitch},
 		{"device-losses", api.FindingNote, "an uplink's device loses frames", "the device's own counters: errors, overruns, and frames it did not send",
 			"no program of the switch saw these frames: cable, optics, ring sizes or CPU", deviceLosses},
 		{"device-refused", api.FindingNote, "a device does not take what the switch hands it", "copies refused as `device-refused`: 1 % and more",
@@ -152,6 +154,20 @@ func programBefore(l *look) (found []api.Finding) {
 	}
 	for i := range l.State.Ports {
 		add(l.State.Ports[i].RunsBefore)
+	}
+	return found
+}
+
+func pastSwitch(l *look) (found []api.Finding) {
+	for _, p := range l.Past {
+		f := api.Finding{Switch: p.At.Switch, Sign: fmt.Sprintf("%s %s, %s, sends and receives beside the switch", p.Driver, p.Device, p.Where),
+			Change: "Give its guests ports of the switch, and remove it.", Command: "ip link del " + p.Device}
+		if l.uplink[p.At] != nil {
+			f.Uplink = p.At.Name
+		} else {
+			f.Port = p.At.Name
+		}
+		found = append(found, f)
 	}
 	return found
 }

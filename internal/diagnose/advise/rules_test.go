@@ -195,6 +195,12 @@ func deviceCases() []ruleCase {
 		{rule: "program-before", provoke: func(r *rig) {
 			r.uplink(1).RunsBefore = []api.ProgramBefore{{Switch: "lab", Uplink: "u1", Device: "eno1", Hook: api.HookXDP, Program: 12}}
 		}, near: none, object: "uplink u1", sign: "XDP program (id 12) runs on device eno1 (xdp)", fix: "ip link set eno1 xdp off", level: wrong},
+		{rule: "past-switch", provoke: func(r *rig) {
+			r.Past = []Past{{At: plan.PortID{Switch: "lab", Name: "u1"}, Device: "mv0", Driver: "macvlan", Where: "on top of device eno1"}}
+		}, near: none, object: "uplink u1", sign: "macvlan mv0, on top of device eno1, sends and receives beside the switch", fix: "ip link del mv0", level: wrong},
+		{rule: "past-switch", provoke: func(r *rig) {
+			r.Past = []Past{{At: plan.PortID{Switch: "lab", Name: "a"}, Device: "pa.10", Driver: "vlan", Where: "on top of device pa, in bridge br0"}}
+		}, near: none, object: "port a", sign: "vlan pa.10, on top of device pa, in bridge br0, sends", fix: "ip link del pa.10", level: wrong},
 		{rule: "device-losses", provoke: losses(api.DeviceLosses{RxErrors: 1, TxDropped: 4}), near: losses(api.DeviceLosses{RxDropped: 100}), object: "uplink u1",
 			sign: "1 error receiving", fix: "ethtool -S eno1", level: note},
 		{rule: "device-refused", provoke: func(r *rig) { r.refused("a", "device-refused", 20) }, near: func(r *rig) { r.refused("a", "device-refused", 19) }, object: "port a", sign: "20 copies were refused",

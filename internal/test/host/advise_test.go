@@ -210,6 +210,7 @@ func adviseFaults() map[string]string {
 		"mtu": "port small", "neighbour-mtu": "uplink h1", "device-missing": "port absent", "device-losses": "uplink o1", "device-refused": "port full",
 		"flow-room": "switch flows", "flow-collector": "switch flows",
 		"guest-overdue": "port late", "guest-link-control": "port a", "loop": "port roundb", "program-before": "port alone",
+		"past-switch": "uplink l1",
 	}
 }
 
@@ -254,6 +255,7 @@ func TestAdvise_EveryRuleFindsItsFaultOnALiveHost(t *testing.T) {
 	run(t, l.ns, "ip link set rounda up")
 	run(t, l.ns, "ip link set roundb up")
 	l.thief("p-alone", "p-other")
+	run(t, l.ns, "ip link add link l1 name beside type macvlan mode bridge")
 	for _, command := range []string{"block", "unblock"} { // they look what runs before the switch
 		l.must("port", command, "alone")
 	}
