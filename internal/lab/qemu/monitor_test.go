@@ -14,7 +14,7 @@ import (
 
 // portView is what the tests need of "heddle port show -o json".
 type portView struct {
-	State, PortGroup, Device, MAC, SeenMAC, Violation, Promiscuous, Reason string
+	State, PortGroup, Device, MAC, SeenMAC, Violation, Promiscuous, Reason, Owner string
 }
 
 // awaitPort waits until a port is shown as wanted.

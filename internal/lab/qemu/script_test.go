@@ -20,7 +20,7 @@ import (
 // paused is a QEMU that ran its scripts and waits, without a guest: the user's command line, and the user's environment.
 func (h *heddleHost) paused(t *testing.T, ctx context.Context, env []string, taps ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
-	args := []string{"-S", "-qmp", "unix:" + filepath.Join(h.Dir, "qmp") + ",server=on,wait=off"}
+	args := []string{"-S", "-name", "debug-threads=off,guest=vm1", "-qmp", "unix:" + filepath.Join(h.Dir, "qmp") + ",server=on,wait=off"}
 	for _, tap := range taps {
 		args = append(args, h.card(t, tap, macOfTap(tap))...)
 	}
@@ -64,8 +64,10 @@ func TestScriptsOfAUser(t *testing.T) {
 	h := newHeddleHost(t, "switches: [{name: lab, portGroups: [{name: web, vlan: {access: 200}}, {name: db}]}]")
 	env := []string{"HEDDLE_PORT_GROUP=web", "HEDDLE_QMP=" + filepath.Join(h.Dir, "qmp"), "HEDDLE_MAC_t_1=" + macOfTap("t-1"), "HEDDLE_PORT_t_1=vm1/eth0",
 		"HEDDLE_QMP_NIC_t_1=nic-t-1", "HEDDLE_MAC_t_2=" + macOfTap("t-2"), "HEDDLE_PORT_GROUP_t_2=db", "HEDDLE_QMP_NIC_t_2=nic-t-2"}
+	// The taps of a QEMU are one guest's: by the port's name, by QEMU's, or as the user says (S111).
+	owner := "vm1"
 	connected := func(p portView, group, mac string) bool {
-		return p.State == "up" && p.PortGroup == group && p.MAC == mac && p.SeenMAC == mac
+		return p.State == "up" && (p.Owner == owner || group == "web" && p.Owner == "vm1") && p.PortGroup == group && p.MAC == mac && p.SeenMAC == mac
 	}
 	run := func(end syscall.Signal) {
 		cmd, says := h.paused(t, ctx, env, "t-1", "t-2")
@@ -77,7 +79,9 @@ func TestScriptsOfAUser(t *testing.T) {
 			t.Errorf("QEMU said: %s", says)
 		}
 	}
+	env, owner = append(env, "HEDDLE_OWNER_t_2=another"), "another"
 	run(syscall.SIGKILL) // leaves the ports behind,
+	env, owner = env[:len(env)-1], "vm1"
 	run(syscall.SIGTERM) // and this one takes their place
 	out, err := h.Output(ctx, "port", "list")
 	if err != nil || strings.Contains(string(out), "t-1") || strings.Contains(string(out), "t-2") {

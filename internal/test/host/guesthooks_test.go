@@ -118,7 +118,7 @@ net4: virtio=BC:24:11:00:90:05,bridge=vmbr1
 		for i, group := range []string{"web", "web", "db"} {
 			got := p.port(fmt.Sprintf("9001/net%d", i))
 			tap := fmt.Sprintf("tap9001i%d", i)
-			if got.PortGroup != group || got.Device != tap || got.MAC != fmt.Sprintf("bc:24:11:00:90:%02x", i+1) {
+			if got.PortGroup != group || got.Device != tap || got.Owner != "9001" || got.MAC != fmt.Sprintf("bc:24:11:00:90:%02x", i+1) {
 				t.Errorf("adapter %d: %+v", i, got)
 			}
 			if b := p.where(tap); b != "" {
@@ -281,7 +281,7 @@ func TestLXC_ScriptConventionsOfBothVersions(t *testing.T) {
 				return
 			}
 			h.awaitPort("c1/c1-eth0", api.Up)
-			if p := h.port("c1/c1-eth0"); p.PortGroup != "web" || p.MAC != "02:00:00:00:00:c1" || h.where("c1-eth0") != "" {
+			if p := h.port("c1/c1-eth0"); p.PortGroup != "web" || p.Owner != "c1" || p.MAC != "02:00:00:00:00:c1" || h.where("c1-eth0") != "" {
 				t.Errorf("%s: %+v in %q", c.name, p, h.where("c1-eth0"))
 			}
 			for range 2 {
