@@ -9,6 +9,7 @@
 #include "core/record.h"
 #include "core/tables.h"
 #include "core/events.h"
+#include "stage/guard.h"
 #include "stage/sibling.h"
 #include "stage/wait.h"
 
@@ -60,6 +61,7 @@ struct catalogue {
 	struct tell tell;
 	struct told told;
 	struct told_probe told_probe;
+	struct told_claim told_claim;
 	struct flow_key flow_key;
 	struct wide_flow_key wide_flow_key;
 	struct flow flow;

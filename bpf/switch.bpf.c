@@ -67,8 +67,9 @@ INLINE s32 switch_frame(struct __sk_buff *skb, u32 slot)
 		mark_tagged(&f);
 		return to_host(&f);
 	}
-	if (why == REASON_FORGED_TRANSMIT || why == REASON_GUEST_BPDU || why == REASON_GUEST_LINK_CONTROL ||
-	    is_guard_reason(why))
+	if (UNLIKELY(is_guard_reason(why)))
+		tell_guarded(skb, slot, why, mac_number(f.src));
+	else if (why == REASON_FORGED_TRANSMIT || why == REASON_GUEST_BPDU || why == REASON_GUEST_LINK_CONTROL)
 		tell(slot, TELL_REFUSED, why, 0, mac_number(f.src));
 	if (!why)
 		why = classify(&f);

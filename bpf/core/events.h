@@ -14,7 +14,8 @@ enum tell_kind {
 	TELL_MOVED = 2, /* other: the slot that had it */
 	/* these at most once a second and port */
 	TELL_LIMIT = 3, /* the port learns no more; other: the reason */
-	TELL_REFUSED = 4, /* other: the reason, of those that speak of a guest's intent */
+	/* other: the reason, of those that speak of a guest's intent; of the guards' it is a struct told_claim (stage/guard.h) */
+	TELL_REFUSED = 4,
 	/* of stage/loop.h, with limits of their own */
 	TELL_PROBE = 5, /* a struct told_probe; segment: the tag it came with */
 	TELL_SIGN = 6, /* a sign of a loop; other: enum loop_sign, and from bit 8 on how many frames */
@@ -84,6 +85,15 @@ INLINE bool may_tell(struct told *t, u32 kind, u64 now)
 	return true;
 }
 
+/* Who tells it, and when. */
+INLINE void sign_tell(struct tell *e, const struct told *t, u64 mac)
+{
+	e->at = bpf_ktime_get_ns();
+	e->untold = t->untold;
+	*(u32 *)e->mac = (u32)mac;
+	*(u16 *)(e->mac + 4) = (u16)(mac >> 32);
+}
+
 /* Takes numbers and no frame, so that the frame's record can stay in registers. mac: its six bytes, the first lowest. */
 NOINLINE u32 tell(u32 slot, u32 kind, u32 other, u32 segment, u64 mac)
 {
@@ -95,10 +105,7 @@ NOINLINE u32 tell(u32 slot, u32 kind, u32 other, u32 segment, u64 mac)
 	t = bpf_map_lookup_elem(&told, &slot);
 	if (!t || !may_tell(t, kind, bpf_jiffies64()))
 		return 0;
-	e.at = bpf_ktime_get_ns();
-	e.untold = t->untold;
-	*(u32 *)e.mac = (u32)mac;
-	*(u16 *)(e.mac + 4) = (u16)(mac >> 32);
+	sign_tell(&e, t, mac);
 	if (bpf_ringbuf_output(&tells, &e, sizeof(e), 0))
 		t->untold++;
 	else

@@ -2,6 +2,7 @@
 /* Does the port's owner use IP addresses that are not its own, or answer as a DHCP server or a router where it may not (frame-rules §1, The
  * guards)? Ports without any of the three ask nothing of it. What can't be read counts as what it might be. */
 #pragma once
+#include "core/events.h"
 #include "core/packet.h"
 
 enum {
@@ -12,6 +13,7 @@ enum {
 	DHCP_CLIENT = 68,
 	DHCP_CLIENT_6 = 546,
 	ARP_LENGTH = 28,
+	ARP_SENDER = 14, /* offset of the sender's address */
 	ARP_REQUEST = 1,
 	ND_ADVERTISEMENT_LENGTH = 24,
 };
@@ -243,4 +245,50 @@ INLINE enum reason guard(struct frame *f)
 {
 	know_packet(f);
 	return guard_reason(f->skb, f->half, f->slot);
+}
+
+struct told_claim {
+	struct tell tell;
+	u8 address[16]; /* the one that the frame says its sender has */
+	u32 length; /* of the address: 4, 16, or 0 where it can't be read */
+	u32 reserved;
+};
+
+/* Reads the address that a guard asked for: of ARP the sender's, of a neighbour advertisement its target, else the packet's source. */
+INLINE void read_claim(struct __sk_buff *skb, const struct packet *k, struct told_claim *e)
+{
+	if (k->type == TYPE_ARP) {
+		if (!bpf_skb_load_bytes(skb, k->l3 + ARP_SENDER, e->address, 4))
+			e->length = 4;
+	} else if (icmpv6_type(k) == NEIGHBOUR_ADVERTISEMENT && k->end >= k->l4 + ND_ADVERTISEMENT_LENGTH) {
+		if (!bpf_skb_load_bytes(skb, k->l4 + 8, e->address, 16))
+			e->length = 16;
+	} else if (k->is & PACKET_IPV6) {
+		__builtin_memcpy(e->address, k->addresses, 16);
+		e->length = 16;
+	} else if (k->is & PACKET_IPV4) {
+		__builtin_memcpy(e->address, k->addresses, 4);
+		e->length = 4;
+	}
+}
+
+/* Tells what a guard refused, after guard. mac: the frame's source, as tell has it. */
+SEPARATE u32 tell_guarded(struct __sk_buff *skb, u32 slot, u32 why, u64 mac)
+{
+	struct told_claim e = { .tell = { .kind = TELL_REFUSED, .slot = slot, .other = why } };
+	struct packet *k = packet_of_cpu();
+	struct told *t;
+
+	if (recording || !k)
+		return 0;
+	t = bpf_map_lookup_elem(&told, &slot);
+	if (!t || !may_tell(t, TELL_REFUSED, bpf_jiffies64()))
+		return 0;
+	sign_tell(&e.tell, t, mac);
+	read_claim(skb, k, &e);
+	if (bpf_ringbuf_output(&tells, &e, sizeof(e), 0))
+		t->untold++;
+	else
+		t->untold = 0;
+	return 0;
 }

@@ -542,6 +542,15 @@ type ToldProbe struct {
 	Probe [56]uint8
 }
 
+// ToldClaim is struct told_claim.
+type ToldClaim struct {
+	_        structs.HostLayout
+	Tell     Tell
+	Address  [16]uint8
+	Length   uint32
+	Reserved uint32
+}
+
 // FlowKey is struct flow_key.
 type FlowKey struct {
 	_         structs.HostLayout

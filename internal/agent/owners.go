@@ -4,6 +4,7 @@ import (
 	"heddle/internal/agent/captures"
 	"heddle/internal/api"
 	"heddle/internal/host/guest"
+	"heddle/internal/plan"
 	"heddle/internal/uplinks"
 )
 
@@ -41,7 +42,7 @@ func join(s *shared) (o owners) {
 	o.settler = &settler{shared: s}
 	o.attaching = &attaching{shared: s, effect: o.effect}
 	o.chains = &chains{shared: s, effect: o.effect, settler: o.settler, attaching: o.attaching, strangers: strangers{}}
-	o.reporter = &reporter{shared: s, ports: o.ports, effect: o.effect, chains: o.chains}
+	o.reporter = &reporter{shared: s, ports: o.ports, effect: o.effect, chains: o.chains, refused: map[plan.PortID][]api.Refusal{}}
 	o.teaming = &teaming{shared: s, ports: o.ports, effect: o.effect, reporter: o.reporter, verdicts: uplinks.Verdicts{}}
 	o.flowing = &flowing{}
 	o.looping = &looping{shared: s, ports: o.ports, effect: o.effect, settler: o.settler}
@@ -53,7 +54,7 @@ func join(s *shared) (o owners) {
 	o.changer = &changer{shared: s, ports: o.ports, records: o.records, effect: o.effect, settler: o.settler, attaching: o.attaching,
 		chains: o.chains, looping: o.looping, reconciler: o.reconciler, trials: o.trials}
 	o.history = &history{shared: s, ports: o.ports}
-	o.answers = &answers{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching, chains: o.chains, teaming: o.teaming,
+	o.answers = &answers{shared: s, ports: o.ports, effect: o.effect, attaching: o.attaching, chains: o.chains, reporter: o.reporter, teaming: o.teaming,
 		holding: o.holding, flowing: o.flowing, tracing: make(chan struct{}, 1)}
 	o.adoptions = &adoptions{shared: s, ports: o.ports, records: o.records, effect: o.effect, attaching: o.attaching, holding: o.holding,
 		trials: o.trials, changer: o.changer, answers: o.answers}

@@ -31,6 +31,8 @@ type reporter struct {
 	last  map[plan.PortID]observation
 	limit event.Limiter[plan.PortID] // of what is told of a port or uplink
 	held  bool                       // a change of a port or uplink is not told yet
+
+	refused map[plan.PortID][]api.Refusal // what the policies of ports refused their guests
 }
 
 // observation is what was last logged of a port.
@@ -70,6 +72,7 @@ func (rp *reporter) report() {
 	for id := range rp.last {
 		if _, ok := now[id]; !ok {
 			rp.log.Info("port removed", "port", id.String())
+			delete(rp.refused, id)
 		}
 	}
 	rp.last = now

@@ -17,6 +17,7 @@ type answers struct {
 	effect    *effect
 	attaching *attaching
 	chains    *chains
+	reporter  *reporter
 	teaming   *teaming
 	holding   *holding
 	flowing   *flowing
@@ -47,7 +48,7 @@ func (an *answers) source() view.Source {
 		Agent: api.AgentInfo{Name: an.name, Version: an.version, API: api.Version, PID: os.Getpid(), Started: an.started,
 			Config: an.state.Config.File, Warnings: append(append([]string{}, an.ports.warnings...), an.ports.misfits...), Announcing: announcing,
 			Place: an.state.Place, Lookalikes: lookalikes(an.dev, an.state, an.name)},
-		Config: an.ports.cfg, Plan: an.ports.plan, Applied: an.effect.applied, Remembered: an.state, Problems: an.effect.problems, Unattached: an.attaching.whyNotAttached, Before: an.chains.before, Device: an.holding.deviceOf,
+		Config: an.ports.cfg, Plan: an.ports.plan, Applied: an.effect.applied, Remembered: an.state, Problems: an.effect.problems, Unattached: an.attaching.whyNotAttached, Before: an.chains.before, Refused: an.reporter.refused, Device: an.holding.deviceOf,
 		Links: view.Links{Out: an.teaming.verdicts.Why, LAG: an.teaming.lags.Status, LLDP: an.teaming.neighboursOf}, Now: time.Now(),
 	}
 }

@@ -67,11 +67,17 @@ func (t *tells) close() error {
 
 func (t *tells) publish(list []dataplane.Told) {
 	for _, e := range list {
-		if e.Kind == abi.TellSign || e.Kind == abi.TellProbe {
+		switch e.Kind {
+		case abi.TellSign, abi.TellProbe:
 			t.a.looping.heardOfLoop(e)
-		} else if e.Kind == abi.TellAwake {
+			continue
+		case abi.TellAwake:
 			t.a.waiting.toldAwake(e)
-		} else if t.isNews(e) {
+			continue
+		case abi.TellRefused:
+			t.a.reporter.noteRefused(e)
+		}
+		if t.isNews(e) {
 			t.a.events.Publish(view.Told(e))
 		}
 	}

@@ -147,6 +147,8 @@ type Port struct {
 	// Violation says what the owner does that the policy rejects (S3).
 	Violation     string                `json:"violation,omitempty"`
 	ViolationCode observe.ViolationCode `json:"violationCode,omitempty"`
+	// Refused are the latest frames of the guest that the port's policy refused, one of each reason, the newest first.
+	Refused []Refusal `json:"refused,omitempty"`
 	// Promiscuous is what the owner asks for: "yes", "no" or "unknown" (D1).
 	Promiscuous string `json:"promiscuous"`
 	// Uplinks are those the port's frames may leave by at present: one, none, or all that a hashing policy spreads over.
@@ -158,6 +160,15 @@ type Port struct {
 	// Overrides are the things set on this port by command, on top of what the file says.
 	Overrides []string   `json:"overrides,omitempty"`
 	Effective []plan.Row `json:"effective"`
+}
+
+// Refusal is a frame of a guest that its port's policy refused.
+type Refusal struct {
+	Reason string `json:"reason"`
+	// Address is the IP address in whose name it was sent, where the address guard asked for it and it can be read.
+	Address string    `json:"address,omitempty"`
+	MAC     string    `json:"mac"`
+	Time    time.Time `json:"time"`
 }
 
 // Wait is a port's wait for a guest that runs elsewhere (S99).

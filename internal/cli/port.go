@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -65,7 +66,7 @@ func (t *target) port(c *cobra.Command, name string) (api.Port, error) {
 }
 
 func portProperties(d Deps, p api.Port) [][2]string {
-	return [][2]string{
+	rows := [][2]string{
 		{"port", p.Name}, {"switch", p.Switch}, {"port group", p.PortGroup}, {"role", string(p.Role)},
 		{"declared in", map[api.Origin]string{api.FromFile: "the configuration file", api.FromRun: "run time (port connect)"}[p.Origin]},
 		{"set by command", strings.Join(p.Overrides, ", ")},
@@ -75,6 +76,23 @@ func portProperties(d Deps, p api.Port) [][2]string {
 		{"mac", p.MAC}, {"mac in use", p.SeenMAC}, {"asks for promiscuous", p.Promiscuous}, {"addresses", strings.Join(p.Addresses, ", ")},
 		{"owner", p.Owner}, {"may use the macs of", strings.Join(p.Siblings, ", ")},
 	}
+	for _, r := range refusals(p.Refused, time.Now()) {
+		rows = append(rows, [2]string{"refused", d.coloured(red, r)})
+	}
+	return rows
+}
+
+// refusals say what the port's policy refused its guest.
+func refusals(list []api.Refusal, now time.Time) (lines []string) {
+	for _, r := range list {
+		who := r.MAC
+		if r.Address != "" {
+			who = r.Address
+		}
+		ago := now.Sub(r.Time).Round(time.Second)
+		lines = append(lines, fmt.Sprintf("%s %s ago, from %s", r.Reason, max(ago, 0), who))
+	}
+	return lines
 }
 
 func newPortBlock(d Deps, t *target, blocked bool) *cobra.Command {

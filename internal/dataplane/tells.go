@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"time"
 	"unsafe"
@@ -25,6 +26,8 @@ type Tell struct {
 	abi.Tell
 	// Probe is the payload of a probe that came in (abi.TellProbe).
 	Probe []byte
+	// Claim is the address that a guard refused; not valid where it can't be read, and of anything else.
+	Claim netip.Addr
 }
 
 // maxTells bounds a batch.
@@ -61,6 +64,10 @@ func (t *Tells) Next() ([]Tell, error) {
 		if told.Kind == abi.TellProbe {
 			told.Probe = bytes.Clone(r.RawSample[unsafe.Sizeof(abi.Tell{}):])
 		}
+		if told.Kind == abi.TellRefused && len(r.RawSample) >= int(unsafe.Sizeof(abi.ToldClaim{})) {
+			claim := (*abi.ToldClaim)(unsafe.Pointer(&r.RawSample[0]))
+			told.Claim, _ = netip.AddrFromSlice(claim.Address[:min(int(claim.Length), len(claim.Address))])
+		}
 		batch = append(batch, told)
 	}
 	return batch, nil
@@ -74,6 +81,7 @@ type Told struct {
 	// Was is the port that had a moved MAC; zero when it is gone.
 	Was    plan.PortID
 	Reason abi.Reason // of abi.TellRefused
+	Claim  netip.Addr // of abi.TellRefused by a guard: the address that the frame says its sender has
 	Wait   uint32     // of abi.TellAwake: the number of the wait that is over
 	VLAN   uint16     // of a learned or moved MAC, and of a sign, 0 = untagged segment; of a probe what its tag says
 	AD     bool
@@ -121,7 +129,7 @@ func (k *Kernel) Name(batch []Tell) []Told {
 		case abi.TellMoved:
 			told.Was = ids[t.Other]
 		case abi.TellRefused, abi.TellLimit:
-			told.Reason = abi.Reason(t.Other)
+			told.Reason, told.Claim = abi.Reason(t.Other), t.Claim
 		case abi.TellSign:
 			told.Sign = t.Other
 		case abi.TellProbe:

@@ -31,7 +31,13 @@ func Told(e dataplane.Told) event.Event {
 		}
 	default:
 		out.Kind, out.VLAN = event.Violation, plan.Segment{}
+		out.Reason = e.Reason.String()
 		out.Text = fmt.Sprintf("port %s sent a frame from %s that its policy refuses: %s", out.Port, out.MAC, e.Reason)
+		if e.Claim.IsValid() {
+			out.Address = e.Claim.String()
+			out.Text = fmt.Sprintf("port %s sent a frame from %s, in the name of %s, that its policy refuses: %s", out.Port,
+				out.MAC, out.Address, e.Reason)
+		}
 	}
 	if e.Untold > 0 {
 		out.Text += fmt.Sprintf(" (%d events of this port before it were too many to report)", e.Untold)

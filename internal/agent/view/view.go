@@ -29,6 +29,8 @@ type Source struct {
 	Unattached func(plan.PortID) problem.Problem
 	// Before is what runs before the switch on the devices of ports and uplinks.
 	Before map[plan.PortID][]api.ProgramBefore
+	// Refused is what the policies of ports refused their guests.
+	Refused map[plan.PortID][]api.Refusal
 	// Device says what is wrong with an uplink's device, and what the agent has set on it.
 	Device func(uplink plan.PortID) (warnings, changed []string)
 	Links  Links
@@ -138,6 +140,7 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation observe.Violatio
 	v.State, why = src.StateOf(p.ID, p.Policy.Blocked.V)
 	v.RunsBefore = src.Before[p.ID]
 	v.Reason, v.ReasonCode = reason(why, v.RunsBefore)
+	v.Refused = src.Refused[p.ID]
 	if !p.InitialMAC.IsZero() {
 		v.MAC = p.InitialMAC.String()
 	}

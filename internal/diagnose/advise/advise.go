@@ -85,5 +85,5 @@ func rank(l api.FindingLevel) int {
 
 // Rules are all rules, in the order they are told.
 func Rules() []Rule {
-	return slices.Concat(securityRules(), loopRules(), addressRules(), uplinkRules(), redundancyRules(), deviceRules(), guestRules(), flowRules())
+	return slices.Concat(securityRules(), guardRules(), loopRules(), addressRules(), uplinkRules(), redundancyRules(), deviceRules(), guestRules(), flowRules())
 }

@@ -52,6 +52,43 @@ func securityCases() []ruleCase {
 	}
 }
 
+func guardCases() []ruleCase {
+	old, _, _ := strings.Cut(sound, "- {name: n,") // up to the ports a and b
+	with := func(group, a, b string) string {
+		text := strings.Replace(old, "{name: web, vlan: {access: 10}}", "{name: web, vlan: {access: 10}, security: {"+group+"}}", 1)
+		text = strings.Replace(text, `"02:00:00:00:00:0a"`, `"02:00:00:00:00:0a", security: {addressGuard: {addresses: [`+a+`]}}`, 1)
+		return strings.Replace(text, `"02:00:00:00:00:0b"`, `"02:00:00:00:00:0b", security: {addressGuard: {addresses: [`+b+`]}}`, 1)
+	}
+	const on, own = "addressGuard: {enabled: true}", `192.0.2.10, "2001:db8::10"`
+	refuses := func(reason, address string) func(*rig) {
+		return func(r *rig) {
+			r.dropped("a", reason, 3)
+			r.view("a").Refused = []api.Refusal{{Reason: "forged-transmit", MAC: "02:00:00:00:00:55", Time: r.Now}, {Reason: reason, Address: address, Time: r.Now}}
+		}
+	}
+	dropped := func(reason string) func(*rig) { return func(r *rig) { r.dropped("a", reason, 2) } }
+	near := func(r *rig) { r.refused("a", "ip-source-not-allowed", 3); r.dropped("a", "unknown-unicast", 3) }
+	wrong, note := api.FindingWrong, api.FindingNote
+	return []ruleCase{
+		{rule: "address-guard", old: old, new: with(on, own, "192.0.2.11"), provoke: refuses("ip-source-not-allowed", "192.0.2.99"), near: near, object: "port a",
+			sign: "3 frames of IP from addresses that are not the port's were dropped since it was connected, the latest: 192.0.2.99; " +
+				"192.0.2.99 is not one of the port's addresses: 192.0.2.10, 2001:db8::10",
+			mend: "addresses: [192.0.2.10, 2001:db8::10, 192.0.2.99]", level: wrong},
+		{rule: "address-guard", old: old, new: with(on, own, "192.0.2.11, 192.0.2.99"), provoke: refuses("arp-sender-not-allowed", "192.0.2.99"), near: near, object: "port a",
+			sign: "3 frames of ARP in the name of addresses that are not the port's were dropped since it was connected, the latest: 192.0.2.99; " +
+				"192.0.2.99 is not one of the port's addresses: 192.0.2.10, 2001:db8::10; it is listed at port b",
+			mend: "addresses: [192.0.2.10, 2001:db8::10, 192.0.2.99]", level: wrong},
+		{rule: "address-guard", old: old, new: with(on, own, "192.0.2.11"), provoke: refuses("arp-sender-not-allowed", "192.0.2.10"), near: near, object: "port a",
+			sign: "192.0.2.10 is listed at the port, and the frame is none", mend: "heddle capture a --stage drop --reason arp-sender-not-allowed", level: wrong},
+		{rule: "address-guard", old: old, new: with(on, own, "192.0.2.11"), provoke: dropped("nd-target-not-allowed"), near: near, object: "port a",
+			sign: "2 frames of neighbour discovery about addresses", mend: "heddle capture a --stage drop --reason nd-target-not-allowed", level: wrong},
+		{rule: "guest-dhcp-server", old: old, new: with("dhcpServer: reject", own, own), provoke: dropped("guest-dhcp-server"), near: near,
+			object: "port a", sign: "2 frames of a DHCP server were dropped", mend: "security: {dhcpServer: accept}", level: note},
+		{rule: "guest-router", old: old, new: with("routerAdvertisements: reject", own, own), provoke: dropped("guest-router-advertisement"),
+			near: near, object: "port a", sign: "2 frames of an IPv6 router were dropped", mend: "security: {routerAdvertisements: accept}", level: note},
+	}
+}
+
 func guestCases() []ruleCase {
 	waits := func(w api.Wait) func(*rig) {
 		return func(r *rig) {
@@ -209,7 +246,7 @@ func deviceCases() []ruleCase {
 }
 
 func allCases() (all []ruleCase) {
-	for _, list := range [][]ruleCase{securityCases(), addressCases(), uplinkCases(), deviceCases(), guestCases(), flowCases()} {
+	for _, list := range [][]ruleCase{securityCases(), guardCases(), addressCases(), uplinkCases(), deviceCases(), guestCases(), flowCases()} {
 		all = append(all, list...)
 	}
 	return all

@@ -107,6 +107,9 @@ func forged(l *look) (found []api.Finding) {
 		if !last.IsZero() {
 			f.Sign += ", one of them " + last.String()
 		}
+		if p.Policy.AddressGuard.Enabled.V {
+			f.Sign += "; whether their IP addresses are listed at the port does not matter"
+		}
 		found = append(found, remedy(f, cause))
 	})
 	return found

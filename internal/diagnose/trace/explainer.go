@@ -1,6 +1,8 @@
 package trace
 
 import (
+	"net/netip"
+
 	"heddle/internal/abi"
 	"heddle/internal/diagnose"
 	"heddle/internal/model"
@@ -18,6 +20,8 @@ func NewExplainer(h *Host) *Explainer { return &Explainer{newTracer(h)} }
 type Known struct {
 	Source plan.MAC
 	VLAN   uint16
+	// Claimed is the IP address in whose name it was sent.
+	Claimed netip.Addr
 	// Layer3 is the length of its packet in bytes.
 	Layer3 int
 }
@@ -32,7 +36,7 @@ func (e *Explainer) Explain(at plan.PortID, why abi.Reason, k Known) (diagnose.C
 }
 
 func (e *Explainer) subject(p *place, k Known) *subject {
-	return &subject{tracer: e.t, from: p, res: &model.Result{}, src: k.Source, vid: k.VLAN, tags: min(int(k.VLAN), 1), layer3: k.Layer3}
+	return &subject{tracer: e.t, from: p, res: &model.Result{}, src: k.Source, vid: k.VLAN, tags: min(int(k.VLAN), 1), layer3: k.Layer3, claimed: k.Claimed}
 }
 
 // Fix proposes to set fields of a port's policy at the level that the first of them comes from, or at the level that

@@ -2,12 +2,13 @@ package trace
 
 import (
 	"fmt"
-	"heddle/internal/diagnose"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 
 	"heddle/internal/abi"
+	"heddle/internal/diagnose"
 	"heddle/internal/model"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -66,25 +67,63 @@ func (s *subject) linkControl(c *diagnose.Cause, p *plan.Port) {
 	s.set(c, p, "security.guestLinkControl", strings.Join(append(slices.Clone(pass.V), name), ","))
 }
 
-// guarded: the guest uses an address that is not listed at its port.
+// guarded: the guest uses an address that is not listed at its port, or sends one in a form that can't be read.
 func (s *subject) guarded(c *diagnose.Cause, p *plan.Port) {
 	const path = "security.addressGuard.addresses"
 	guard := &p.Policy.AddressGuard
 	own := strings.Join(slices.Concat(guard.Addresses.V, p.Addresses), ", ")
 	setRow(c, p, "security.addressGuard.enabled")
-	if !s.claimed.IsValid() {
+	switch listed := s.listedAt(p); {
+	case !s.claimed.IsValid() || listed == p:
 		c.Why = fmt.Sprintf("what the frame says of its sender's address can't be read; the port's are: %s", none(own))
+		if listed == p {
+			c.Why = fmt.Sprintf("%s is listed at the port, and the frame is none of which the guard can read that it is from there", s.claimed)
+		}
+		c.Change = "See what in the guest sends such frames; the command shows them."
 		c.Command = fmt.Sprintf("heddle capture %s --stage drop --reason %s --count 10", p.ID.Name, c.Reason)
 		return
-	}
-	c.Why = fmt.Sprintf("%s is not one of the port's addresses: %s", s.claimed, none(own))
-	if s.claimed.IsUnspecified() || s.claimed.IsMulticast() {
+	case s.claimed.IsUnspecified() || s.claimed.IsMulticast():
+		c.Why = fmt.Sprintf("%s is not one of the port's addresses: %s", s.claimed, none(own))
 		c.Change = "Correct the guest: nobody sends from this address, but to ask for one."
 		return
+	case listed != nil:
+		c.Why = fmt.Sprintf("%s is not one of the port's addresses: %s; it is listed at port %s", s.claimed, none(own), listed.ID.Name)
+		c.Change = fmt.Sprintf("List the address here as well, if the guests share it (VRRP); else the guest poses as port %s.", listed.ID.Name)
+	default:
+		c.Why = fmt.Sprintf("%s is not one of the port's addresses: %s", s.claimed, none(own))
+		c.Change = "List the address at the port, if it is the guest's own; else see who in the guest uses it."
 	}
-	c.Change = "List the address at the port, if it is the guest's own; else see who in the guest uses it."
+	was := c.Change
 	s.set(c, p, path, strings.Join(append(slices.Clone(guard.Addresses.V), s.claimed.String()), ","))
 	setRow(c, p, "security.addressGuard.enabled")
+	if c.Edit == nil {
+		c.Change = was + " For that, connect the port again."
+	}
+}
+
+// listedAt is a port of the switch whose addresses the one that is claimed is among: p itself where it is, nil for none.
+func (s *subject) listedAt(p *plan.Port) *plan.Port {
+	lists := func(q *plan.Port) bool {
+		return slices.ContainsFunc(q.Policy.AddressGuard.Addresses.V, func(text string) bool {
+			own, err := spec.ParseGuardAddress(text)
+			return err == nil && own.Contains(s.claimed)
+		}) || slices.ContainsFunc(q.Addresses, func(text string) bool {
+			own, err := netip.ParsePrefix(text)
+			return err == nil && own.Addr() == s.claimed
+		})
+	}
+	switch {
+	case !s.claimed.IsValid():
+		return nil
+	case lists(p):
+		return p
+	}
+	for _, sw := range s.Plan.Switches {
+		if i := slices.IndexFunc(sw.Ports, lists); i >= 0 && sw.Name == p.ID.Switch {
+			return sw.Ports[i]
+		}
+	}
+	return nil
 }
 
 // frameTag is the tag of the frame in words.

@@ -57,6 +57,9 @@ type Event struct {
 	// MAC and VLAN are those of a learned address; VLAN the segment it was learned in.
 	MAC  string       `json:"mac,omitzero"`
 	VLAN plan.Segment `json:"vlan,omitzero"`
+	// Reason is why frames of a port are refused, Address the IP address that the address guard refused it, where it can be read.
+	Reason  string `json:"reason,omitzero"`
+	Address string `json:"address,omitzero"`
 	// From and To are the value before and after: uplinks of a failover, ports of a moved MAC, up and down, states of a flow collector.
 	From string `json:"from,omitzero"`
 	To   string `json:"to,omitzero"`

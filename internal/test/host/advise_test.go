@@ -19,6 +19,7 @@ import (
 	"heddle/internal/api"
 	"heddle/internal/diagnose/advise"
 	"heddle/internal/observe/event"
+	"heddle/internal/test/guardcases"
 	"heddle/internal/test/testkit/cable"
 )
 
@@ -58,6 +59,11 @@ const badlySet = `switches:
   lags: [{name: lag1, uplinks: [l1, l2], fallback: none}]
   portGroups:
   - {name: bundled, teaming: {active: [lag1]}}
+- name: guards
+  kind: distributed
+  portGroups:
+  - {name: guarded, security: {addressGuard: {enabled: true}}}
+  - {name: clients, security: {dhcpServer: reject, routerAdvertisements: reject}}
 - name: flows
   ipfix: {maxFlows: 1000, collectors: [{address: 203.0.113.9, port: 4739}]}
   portGroups:
@@ -84,6 +90,8 @@ ports:
 - {name: member, switch: bundle, portGroup: bundled, device: p-member, mac: "02:00:00:00:00:1c"}
 - {name: scans, switch: flows, portGroup: metered, device: p-scans, mac: "02:00:00:00:00:1d"}
 - {name: scanned, switch: flows, portGroup: metered, device: p-scanned, mac: "02:00:00:00:00:1e"}
+- {name: poser, switch: guards, portGroup: guarded, device: p-poser, mac: "02:00:00:00:00:22", security: {addressGuard: {addresses: [192.0.2.10, "2001:db8::10"]}}}
+- {name: serves, switch: guards, portGroup: clients, device: p-serves, mac: "02:00:00:00:00:23"}
 - {name: rounda, switch: lab, portGroup: bridges, device: rounda, mac: "02:00:00:00:00:1f"}
 - {name: roundb, switch: lab, portGroup: bridges, device: roundb, mac: "02:00:00:00:00:20"}
 `
@@ -194,9 +202,24 @@ func (l *adviceLab) misbehave() {
 	for _, u := range []string{"u1", "u2"} {
 		l.ends[u].Send(cable.Frame(cable.Broadcast(), mac(0xf0), 10, "from outside"))
 	}
+	l.poses("poser", 0x22, slices.Concat(guardcases.Sources(), guardcases.Neighbours()))
+	l.poses("serves", 0x23, guardcases.Servers())
 	back := l.broadcast("hasher", 0x18, 0)
 	for _, u := range []string{"h1", "h2"} {
 		l.ends[u].Send(back)
+	}
+}
+
+// poses sends one frame for each reason that a guard has against any of these.
+func (l *adviceLab) poses(from string, source byte, cases []guardcases.Case) {
+	sent := map[string]bool{"": true}
+	for _, c := range cases {
+		if !sent[c.Reason] {
+			own := mac(source)
+			copy(c.Frame[6:], own[:])
+			l.ends[from].Send(c.Frame)
+			sent[c.Reason] = true
+		}
 	}
 }
 
@@ -210,7 +233,8 @@ func adviseFaults() map[string]string {
 		"mtu": "port small", "neighbour-mtu": "uplink h1", "device-missing": "port absent", "device-losses": "uplink o1", "device-refused": "port full",
 		"flow-room": "switch flows", "flow-collector": "switch flows",
 		"guest-overdue": "port late", "guest-link-control": "port a", "loop": "port roundb", "program-before": "port alone",
-		"past-switch": "uplink l1",
+		"past-switch":   "uplink l1",
+		"address-guard": "port poser", "guest-dhcp-server": "port serves", "guest-router": "port serves",
 	}
 }
 
@@ -281,6 +305,9 @@ func TestAdvise_EveryRuleFindsItsFaultOnALiveHost(t *testing.T) {
 		by, _ = l.advise()
 		return len(missing()) == 0
 	})
+	if sign := by["address-guard"][0].Sign; !strings.Contains(sign, "the latest: 198.51.100.16; 198.51.100.16 is not one of the port's addresses: 192.0.2.10, 2001:db8::10") {
+		t.Errorf("the address guard's finding does not name the address and those of the port: %s", sign)
+	}
 	if len(adviseFaults()) != len(advise.Rules()) {
 		t.Errorf("%d faults for %d rules", len(adviseFaults()), len(advise.Rules()))
 	}
