@@ -73,19 +73,19 @@ func guardCases() []ruleCase {
 		{rule: "address-guard", old: old, new: with(on, own, "192.0.2.11"), provoke: refuses("ip-source-not-allowed", "192.0.2.99"), near: near, object: "port a",
 			sign: "3 frames of IP from addresses that are not the port's were dropped since it was connected, the latest: 192.0.2.99; " +
 				"192.0.2.99 is not one of the port's addresses: 192.0.2.10, 2001:db8::10",
-			mend: "addresses: [192.0.2.10, 2001:db8::10, 192.0.2.99]", level: wrong},
+			fix: "addresses: [192.0.2.10, 2001:db8::10, 192.0.2.99]", level: wrong},
 		{rule: "address-guard", old: old, new: with(on, own, "192.0.2.11, 192.0.2.99"), provoke: refuses("arp-sender-not-allowed", "192.0.2.99"), near: near, object: "port a",
 			sign: "3 frames of ARP in the name of addresses that are not the port's were dropped since it was connected, the latest: 192.0.2.99; " +
 				"192.0.2.99 is not one of the port's addresses: 192.0.2.10, 2001:db8::10; it is listed at port b",
-			mend: "addresses: [192.0.2.10, 2001:db8::10, 192.0.2.99]", level: wrong},
+			fix: "addresses: [192.0.2.10, 2001:db8::10, 192.0.2.99]", level: wrong},
 		{rule: "address-guard", old: old, new: with(on, own, "192.0.2.11"), provoke: refuses("arp-sender-not-allowed", "192.0.2.10"), near: near, object: "port a",
-			sign: "192.0.2.10 is listed at the port, and the frame is none", mend: "heddle capture a --stage drop --reason arp-sender-not-allowed", level: wrong},
+			sign: "192.0.2.10 is listed at the port, and the frame is none", fix: "heddle capture a --stage drop --reason arp-sender-not-allowed", level: wrong},
 		{rule: "address-guard", old: old, new: with(on, own, "192.0.2.11"), provoke: dropped("nd-target-not-allowed"), near: near, object: "port a",
-			sign: "2 frames of neighbour discovery about addresses", mend: "heddle capture a --stage drop --reason nd-target-not-allowed", level: wrong},
+			sign: "2 frames of neighbour discovery about addresses", fix: "heddle capture a --stage drop --reason nd-target-not-allowed", level: wrong},
 		{rule: "guest-dhcp-server", old: old, new: with("dhcpServer: reject", own, own), provoke: dropped("guest-dhcp-server"), near: near,
-			object: "port a", sign: "2 frames of a DHCP server were dropped", mend: "security: {dhcpServer: accept}", level: note},
+			object: "port a", sign: "2 frames of a DHCP server were dropped", fix: "security: {dhcpServer: accept}", level: note},
 		{rule: "guest-router", old: old, new: with("routerAdvertisements: reject", own, own), provoke: dropped("guest-router-advertisement"),
-			near: near, object: "port a", sign: "2 frames of an IPv6 router were dropped", mend: "security: {routerAdvertisements: accept}", level: note},
+			near: near, object: "port a", sign: "2 frames of an IPv6 router were dropped", fix: "security: {routerAdvertisements: accept}", level: note},
 	}
 }
 
