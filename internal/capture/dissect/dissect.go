@@ -109,24 +109,47 @@ func ipv4(b []byte) string {
 	return "IPv4 " + transport(b[9], src, dst, b[head:], total)
 }
 
-// ipv6 looks past the extension headers that hosts use (RFC 8200, section 4).
+// maxExtensions is how many IPv6 extension headers the switch reads, and so this does.
+const maxExtensions = 8
+
+// ipv6 follows the extension headers that the switch's reader follows (docs/reference/frame-rules.md, "The packet"): what a guard or a team
+// takes a frame for is what is shown of it.
 func ipv6(b []byte) string {
 	if len(b) < 40 || b[0]>>4 != 6 {
 		return "IPv6, cut off"
 	}
 	src, dst := netip.AddrFrom16([16]byte(b[8:24])), netip.AddrFrom16([16]byte(b[24:40]))
 	next, left, rest := b[6], int(binary.BigEndian.Uint16(b[4:])), b[40:]
-	for (next == 0 || next == 43 || next == 60) && len(rest) >= 8 {
-		n := 8 + int(rest[1])*8
-		if n > len(rest) {
+	if left > 0 && left < len(rest) {
+		rest = rest[:left] // padding follows
+	}
+	for range maxExtensions {
+		n := extension(next, rest)
+		if n == 0 {
 			break
 		}
-		next, rest, left = rest[0], rest[n:], left-n
-	}
-	if next == 44 {
-		return fmt.Sprintf("IPv6 %s > %s: fragment", src, dst)
+		if next == 44 && binary.BigEndian.Uint16(rest[2:])>>3 > 0 {
+			return fmt.Sprintf("IPv6 %s > %s: fragment at %d", src, dst, binary.BigEndian.Uint16(rest[2:])&^7)
+		}
+		next, rest, left = rest[0], rest[min(n, len(rest)):], left-n
 	}
 	return "IPv6 " + transport(next, src, dst, rest, left)
+}
+
+// extension is the length of the IPv6 extension header of that number which b begins with; 0 when it is none, or is cut off.
+func extension(number byte, b []byte) int {
+	if len(b) < 8 {
+		return 0
+	}
+	switch number {
+	case 0, 43, 60, 135, 139, 140: // hop-by-hop, routing, destination options, mobility, HIP, shim6
+		return 8 + int(b[1])*8
+	case 44: // fragment
+		return 8
+	case 51: // authentication
+		return 8 + int(b[1])*4
+	}
+	return 0
 }
 
 // transport describes what IP carries: b is what was captured of it, n its whole length.
