@@ -35,7 +35,7 @@ func (h *history) Config(ctx context.Context, q api.ConfigQuery) (*api.AppliedCo
 	if err != nil {
 		return nil, err
 	}
-	c := listed(v, list)
+	c := entry(v, list)
 	c.Content = string(text)
 	return &c, nil
 }
@@ -80,8 +80,8 @@ func (h *history) Configs(context.Context) ([]api.AppliedConfig, error) {
 	return out, nil
 }
 
-// listed is the entry of the list for a version.
-func listed(v state.Version, list []api.AppliedConfig) (c api.AppliedConfig) {
+// entry is the entry of the list for a version.
+func entry(v state.Version, list []api.AppliedConfig) (c api.AppliedConfig) {
 	for _, c := range list {
 		if c.Number == v.Number {
 			return c

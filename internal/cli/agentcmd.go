@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/agent"
-	"heddle/internal/agent/instance"
 	"heddle/internal/agent/supervise"
 	times "heddle/internal/spec/period"
 	"heddle/internal/uplinks"
@@ -115,28 +114,4 @@ func hangups(ctx context.Context) (<-chan struct{}, func()) {
 		}
 	}()
 	return out, func() { signal.Stop(sig) }
-}
-
-func newDown(d Deps) *cobra.Command {
-	t := &target{}
-	var stateDir string
-	var purge bool
-	c := &cobra.Command{
-		Use: "down", Short: "Remove everything the agent put into the kernel, and nothing else",
-		Long: "Remove everything the agent put into the kernel, and nothing else: programs, tables, and the host " +
-			"interfaces it made. Devices get back the settings they had before. A running agent is asked to stop " +
-			"first. The configuration and the ports connected by command are kept for the next start, unless " +
-			"--purge is given.",
-		Example: "  heddle down\n  heddle down --agent host2 --purge", Args: exactly(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			progress, done := d.detaching()
-			defer done()
-			return agent.Down(c.Context(), instance.Paths{Run: t.runDir, State: stateDir}, t.name, agent.DownOptions{
-				Purge: purge, Progress: progress, Warn: func(text string) { fmt.Fprintf(d.Stderr, "warning: %s\n", text) }})
-		},
-	}
-	t.flags(d, c)
-	c.Flags().StringVar(&stateDir, "state-dir", d.env("HEDDLE_STATE_DIR", defaultStateDir), "state directory of the agents")
-	c.Flags().BoolVar(&purge, "purge", false, "forget the configuration and the ports connected by command, too")
-	return c
 }

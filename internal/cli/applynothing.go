@@ -32,13 +32,23 @@ func confirmNothing(d Deps, c *cobra.Command, t *target, q api.Apply, yes bool) 
 	if err := printChanges(d, printable.NewWriter(d.Stderr, d.mark), out); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.Stderr, "%s declares no switch. Remove all of this? [y/N] ", printable.Text(q.File))
+	yes, err = d.yes(c, printable.Text(q.File)+" declares no switch. Remove all of this?")
+	if err == nil && !yes {
+		err = fmt.Errorf("nothing was changed")
+	}
+	return err
+}
+
+// yes asks a person on the terminal; no answer is no.
+func (d Deps) yes(c *cobra.Command, question string) (bool, error) {
+	fmt.Fprintf(d.Stderr, "%s [y/N] ", question)
 	answer, err := bufio.NewReader(interrupt.Reader(c.Context(), d.Stdin)).ReadString('\n')
 	if err != nil {
 		fmt.Fprintln(d.Stderr)
 	}
-	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
-		return fmt.Errorf("nothing was changed")
+	if c.Context().Err() != nil {
+		return false, c.Context().Err()
 	}
-	return nil
+	a := strings.ToLower(strings.TrimSpace(answer))
+	return a == "y" || a == "yes", nil
 }

@@ -1,0 +1,120 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"heddle/internal/agent/instance"
+	"heddle/internal/agent/state"
+)
+
+// Removal is what Down takes away.
+type Removal struct {
+	// Switches are those whose devices Down lets go of, by name.
+	Switches []RemovedSwitch `json:"switches"`
+	// Interfaces are the host's own that Down removes, with their addresses.
+	Interfaces []RemovedInterface `json:"interfaces"`
+	// DryRun: nothing was removed.
+	DryRun bool `json:"dryRun"`
+	// Purged: the configuration, its history and the ports connected by command were forgotten, too.
+	Purged bool `json:"purged"`
+}
+
+// RemovedSwitch is one switch that Down removes.
+type RemovedSwitch struct {
+	Name string `json:"name"`
+	// Ports lose their connection. Uplinks' devices are given back.
+	Ports   []string `json:"ports"`
+	Uplinks []string `json:"uplinks"`
+}
+
+// RemovedInterface is a host port's interface.
+type RemovedInterface struct {
+	Device    string   `json:"device"`
+	Addresses []string `json:"addresses"`
+}
+
+// WhatDownRemoves says what Down would take away, by what the agent remembers; nothing is touched.
+func WhatDownRemoves(p instance.Paths, name string) (*Removal, error) {
+	st, err := state.Peek(p.StateDir(name))
+	if err != nil {
+		return nil, err
+	}
+	return removalOf(st), nil
+}
+
+func removalOf(st *state.State) *Removal {
+	r := &Removal{Switches: []RemovedSwitch{}, Interfaces: []RemovedInterface{}}
+	for _, h := range st.Held {
+		sw := r.of(h.ID.Switch)
+		if h.Uplink {
+			sw.Uplinks = append(sw.Uplinks, h.ID.Name)
+		} else {
+			sw.Ports = append(sw.Ports, h.ID.Name)
+		}
+	}
+	for i := range r.Switches {
+		slices.Sort(r.Switches[i].Ports)
+		slices.Sort(r.Switches[i].Uplinks)
+	}
+	slices.SortFunc(r.Switches, func(a, b RemovedSwitch) int { return strings.Compare(a.Name, b.Name) })
+	for _, pair := range st.Pairs {
+		i := RemovedInterface{Device: pair.Host, Addresses: []string{}}
+		for _, a := range pair.Put {
+			i.Addresses = append(i.Addresses, a.String())
+		}
+		r.Interfaces = append(r.Interfaces, i)
+	}
+	return r
+}
+
+// of is the entry of a switch, which is made when it is missing.
+func (r *Removal) of(name string) *RemovedSwitch {
+	for i := range r.Switches {
+		if r.Switches[i].Name == name {
+			return &r.Switches[i]
+		}
+	}
+	r.Switches = append(r.Switches, RemovedSwitch{Name: name, Ports: []string{}, Uplinks: []string{}})
+	return &r.Switches[len(r.Switches)-1]
+}
+
+// Nothing says whether there is nothing that a guest or the host would notice.
+func (r *Removal) Nothing() bool { return len(r.Switches) == 0 && len(r.Interfaces) == 0 }
+
+// mostListed is how many names one line has.
+const mostListed = 8
+
+// Lines say in an operator's words what goes.
+func (r *Removal) Lines() (lines []string) {
+	for _, sw := range r.Switches {
+		lines = append(lines, fmt.Sprintf("switch %s: %s; %s", sw.Name,
+			listed(sw.Ports, "port loses its connection", "ports lose their connection"),
+			listed(sw.Uplinks, "uplink is given back", "uplinks are given back")))
+	}
+	for _, i := range r.Interfaces {
+		line := "host interface " + i.Device + " is removed"
+		if len(i.Addresses) > 0 {
+			line += ", and with it " + strings.Join(i.Addresses, ", ")
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func listed(names []string, one, many string) string {
+	what := many
+	if len(names) == 1 {
+		what = one
+	}
+	text := fmt.Sprintf("%d %s", len(names), what)
+	if len(names) == 0 {
+		return text
+	}
+	more := ""
+	if n := len(names) - mostListed; n > 0 {
+		names, more = names[:mostListed], fmt.Sprintf(" and %d more", n)
+	}
+	return text + " (" + strings.Join(names, ", ") + more + ")"
+}

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/agent"
+	"heddle/internal/agent/instance"
+	"heddle/internal/spec/printable"
+)
+
+// downing is what "heddle down" was asked for.
+type downing struct {
+	target
+	output
+	stateDir        string
+	purge, dry, yes bool
+}
+
+func newDown(d Deps) *cobra.Command {
+	g := &downing{}
+	c := &cobra.Command{
+		Use: "down", Short: "Remove everything the agent put into the kernel, and nothing else",
+		Long: "Remove everything the agent put into the kernel, and nothing else: programs, tables, the host interfaces it made. Devices\n" +
+			"are given back as they were. A running agent is asked to stop first. The configuration and the ports connected by command are\n" +
+			"kept for the next start, unless --purge is given.\n\n" +
+			"Guests lose their network. On a terminal the command lists what goes and asks first; --yes does not ask.",
+		Example: "  heddle down --dry-run\n  heddle down --yes\n  heddle down --agent host2 --purge", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := g.check(); err != nil {
+				return err
+			}
+			return g.run(d, c)
+		},
+	}
+	g.flags(d, c)
+	g.flag(c)
+	c.Flags().StringVar(&g.stateDir, "state-dir", d.env("HEDDLE_STATE_DIR", defaultStateDir), "state directory of the agents")
+	c.Flags().BoolVar(&g.purge, "purge", false, "forget the configuration, its history and the ports connected by command, too")
+	c.Flags().BoolVar(&g.dry, "dry-run", false, "only list what would be removed")
+	c.Flags().BoolVar(&g.yes, "yes", false, "do not ask")
+	return c
+}
+
+func (g *downing) run(d Deps, c *cobra.Command) error {
+	paths := instance.Paths{Run: g.runDir, State: g.stateDir}
+	if err := instance.CheckName(g.name); err != nil {
+		return &UsageError{Err: err}
+	}
+	if err := instance.Privileged("heddle down"); err != nil {
+		return err
+	}
+	what, err := agent.WhatDownRemoves(paths, g.name)
+	if err != nil && g.dry {
+		return err
+	}
+	if err != nil { // down has to work where nothing is known, too, and says itself what is wrong
+		what = &agent.Removal{}
+	}
+	if g.dry {
+		what.DryRun = true
+		return g.print(d, what, func(w io.Writer) error { return printRemoval(w, g.name, what) })
+	}
+	if d.Asking && !g.yes && !what.Nothing() {
+		if err := g.agreed(d, c, what); err != nil {
+			return err
+		}
+	}
+	progress, done := d.detaching()
+	defer done()
+	err = agent.Down(c.Context(), paths, g.name, agent.DownOptions{
+		Purge: g.purge, Progress: progress, Warn: func(text string) { fmt.Fprintf(d.Stderr, "warning: %s\n", text) }})
+	if err != nil {
+		return err
+	}
+	what.Purged = g.purge
+	return g.print(d, what, func(w io.Writer) error { return printRemoval(w, g.name, what) })
+}
+
+// agreed lists what goes, and asks.
+func (g *downing) agreed(d Deps, c *cobra.Command, what *agent.Removal) error {
+	w := printable.NewWriter(d.Stderr, d.mark)
+	for _, line := range what.Lines() {
+		fmt.Fprintln(w, line)
+	}
+	yes, err := d.yes(c, "Remove all of this?")
+	if err == nil && !yes {
+		err = fmt.Errorf("nothing was removed")
+	}
+	return err
+}
+
+func printRemoval(w io.Writer, name string, what *agent.Removal) error {
+	if what.Nothing() {
+		_, err := fmt.Fprintf(w, "agent %s has no device on a switch: nothing is cut off\n", name)
+		return err
+	}
+	for _, line := range what.Lines() {
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	end := "removed"
+	switch {
+	case what.DryRun:
+		end = "nothing was removed (dry run)"
+	case what.Purged:
+		end = "removed, and the configuration forgotten"
+	}
+	_, err := fmt.Fprintln(w, end)
+	return err
+}
