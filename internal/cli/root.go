@@ -94,6 +94,7 @@ func NewRoot(d Deps) *cobra.Command {
 	root.AddCommand(newAgent(d), newApply(d), newCheck(d), newDown(d), newEvents(d), newMAC(d), newPort(d), newPortGroup(d), newShow(d),
 		newStats(d), newSwitch(d), newUplink(d), newVersion(d))
 	root.AddCommand(newConfig(d))
+	root.AddCommand(newStatus(d))
 	root.AddCommand(newTrace(d))
 	root.AddCommand(newAdvise(d))
 	root.AddCommand(newCapture(d))

@@ -1,0 +1,287 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/spec/printable"
+)
+
+// Status is a host at one look.
+type Status struct {
+	// Healthy: every port and uplink is up, blocked by an operator or waiting for its guest, no finding is wrong and every
+	// collector is reached.
+	Healthy    bool           `json:"healthy"`
+	Agent      api.AgentInfo  `json:"agent"`
+	Version    int            `json:"configVersion"`
+	AppliedAt  time.Time      `json:"configAppliedAt,omitzero"`
+	Switches   []StatusSwitch `json:"switches"`
+	Ports      map[string]int `json:"ports"`
+	Uplinks    map[string]int `json:"uplinks"`
+	Problems   []Problem      `json:"problems"`
+	Findings   []api.Finding  `json:"findings"`
+	Collectors StatusCount    `json:"collectors"`
+}
+
+// StatusSwitch is one switch of a status.
+type StatusSwitch struct {
+	Name    string      `json:"name"`
+	Ports   StatusCount `json:"ports"`
+	Uplinks StatusCount `json:"uplinks"`
+}
+
+// StatusCount is how many of all are as they should be.
+type StatusCount struct {
+	Good int `json:"good"`
+	All  int `json:"all"`
+}
+
+// Problem is an object that is not as it should be.
+type Problem struct {
+	Object string `json:"object"`
+	State  string `json:"state"`
+	Text   string `json:"text"`
+	// Harmless: an operator or a migration wants it so.
+	Harmless bool `json:"harmless"`
+}
+
+func newStatus(d Deps) *cobra.Command {
+	t, o := &target{}, &output{}
+	c := &cobra.Command{
+		Use: "status", Short: "Show on one screen whether this host's switches work",
+		Long: "Show on one screen the agent, the switches, the states of ports and uplinks, what is wrong with them, the\n" +
+			"findings of \"heddle advise\" and the flow collectors.\n\n" +
+			"The exit status is 0 when all is well and 1 when something is wrong or no agent answers, so that a\n" +
+			"monitoring system can run it. Blocked ports, ports that wait for a migration, and notes leave it 0.",
+		Example: "  heddle status\n  heddle status -o json", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			s, err := ask(c, t, statusOf)
+			if err != nil {
+				return err
+			}
+			if err := o.print(d, s, func(w io.Writer) error { return s.write(d, w) }); err != nil {
+				return err
+			}
+			if !s.Healthy {
+				return &SilentError{Status: ExitFailure}
+			}
+			return nil
+		},
+	}
+	t.flags(d, c)
+	o.flag(c)
+	return c
+}
+
+// statusOf asks the agent for all that a status shows.
+func statusOf(ctx context.Context, s api.Service) (*Status, error) {
+	state, err := s.State(ctx)
+	if err != nil {
+		return nil, err
+	}
+	advice, err := s.Advise(ctx, api.AdviseRequest{})
+	if err != nil {
+		return nil, err
+	}
+	flows, err := s.FlowStatus(ctx)
+	if err != nil {
+		return nil, err
+	}
+	versions, err := s.Configs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := newStatusOf(state, advice, flows)
+	if n := len(versions); n > 0 {
+		out.Version, out.AppliedAt = versions[n-1].Number, versions[n-1].At
+	}
+	return out, nil
+}
+
+func newStatusOf(state *api.State, advice *api.Advice, flows *api.FlowStatus) *Status {
+	s := &Status{Agent: state.Agent, Switches: []StatusSwitch{}, Ports: map[string]int{}, Uplinks: map[string]int{},
+		Problems: []Problem{}, Findings: advice.Findings}
+	for _, sw := range state.Switches {
+		s.Switches = append(s.Switches, StatusSwitch{Name: sw.Name, Ports: StatusCount{sw.PortsUp, sw.Ports},
+			Uplinks: StatusCount{sw.UplinksUp, len(sw.Uplinks)}})
+	}
+	for i := range state.Uplinks {
+		s.lookAtUplink(&state.Uplinks[i])
+	}
+	for i := range state.Ports {
+		s.lookAtPort(&state.Ports[i])
+	}
+	for _, sw := range flows.Switches {
+		for _, c := range sw.Collectors {
+			s.Collectors.All++
+			if reached(string(c.State)) {
+				s.Collectors.Good++
+			}
+		}
+	}
+	s.Healthy = advice.Healthy() && s.Collectors.Good == s.Collectors.All && len(s.Agent.Warnings) == 0
+	for _, p := range s.Problems {
+		s.Healthy = s.Healthy && p.Harmless
+	}
+	return s
+}
+
+// reached says whether a collector in that state gets its records; "closed" is one for which nothing is metered.
+func reached(state string) bool { return state == "sending" || state == "closed" }
+
+func (s *Status) lookAtUplink(u *api.Uplink) {
+	s.Uplinks[string(u.State)]++
+	if u.State != api.Up {
+		s.Problems = append(s.Problems, Problem{Object: "uplink " + u.Switch + "/" + u.Name, State: string(u.State),
+			Text: u.Reason, Harmless: u.State == api.Blocked})
+	}
+}
+
+func (s *Status) lookAtPort(p *api.Port) {
+	state := string(p.State)
+	if p.State == api.Up && p.Violation != "" {
+		state = "violation"
+	}
+	s.Ports[state]++
+	if state == string(api.Up) {
+		return
+	}
+	s.Problems = append(s.Problems, Problem{Object: "port " + p.Name, State: state,
+		Text:     cmp.Or(p.Violation, p.Reason),
+		Harmless: p.State == api.Blocked || p.State == api.Waiting && (p.Wait == nil || !p.Wait.Overdue)})
+}
+
+// mostShown is how many problems, or findings, a status shows; JSON has them all.
+const mostShown = 10
+
+func (s *Status) write(d Deps, w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "agent       %s, Heddle %s, for %s (process %d)\n", printable.Text(s.Agent.Name), s.Agent.Version,
+		age(time.Since(s.Agent.Started)), s.Agent.PID)
+	fmt.Fprintf(&b, "config      %s\n", s.configText())
+	for _, text := range s.Agent.Warnings {
+		fmt.Fprintf(&b, "            %s\n", d.coloured(yellow, printable.Text(text)))
+	}
+	for i, sw := range s.Switches {
+		fmt.Fprintf(&b, "%-12s%s: %s ports up, %s uplinks up\n", first(i, "switches"), printable.Text(sw.Name),
+			of(sw.Ports.Good, sw.Ports.All), of(sw.Uplinks.Good, sw.Uplinks.All))
+	}
+	if len(s.Switches) == 0 {
+		b.WriteString("switches    none: apply a configuration with heddle apply -f FILE\n")
+	}
+	fmt.Fprintf(&b, "ports       %s\nuplinks     %s\n", states(s.Ports), states(s.Uplinks))
+	if s.Collectors.All > 0 {
+		fmt.Fprintf(&b, "collectors  %s reached\n", of(s.Collectors.Good, s.Collectors.All))
+	}
+	s.writeProblems(d, &b)
+	s.writeFindings(d, &b)
+	if s.Healthy {
+		b.WriteString(d.coloured(green, "all is well") + "\n")
+	} else {
+		b.WriteString(d.coloured(red, "something is wrong") + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (s *Status) configText() string {
+	text := printable.Text(cmp.Or(s.Agent.Config, "none"))
+	if s.Version > 0 {
+		text += fmt.Sprintf(" (version %d, applied %s)", s.Version, s.AppliedAt.Local().Format(time.DateTime))
+	}
+	return text
+}
+
+func (s *Status) writeProblems(d Deps, b *strings.Builder) {
+	for i, p := range s.Problems {
+		if i == mostShown {
+			fmt.Fprintf(b, "%-12sand %d more: heddle port list, heddle uplink list\n", "", len(s.Problems)-i)
+			break
+		}
+		colour := red
+		if p.Harmless {
+			colour = yellow
+		}
+		line := fmt.Sprintf("%s is %s", p.Object, d.coloured(colour, p.State))
+		for j, part := range wrap(printable.Text(p.Text), tableWidth-12-len(p.Object)-len(p.State)-6) {
+			if j == 0 {
+				fmt.Fprintf(b, "%-12s%s: %s\n", first(i, "problems"), line, part)
+				continue
+			}
+			fmt.Fprintf(b, "%-14s%s\n", "", part)
+		}
+		if p.Text == "" {
+			fmt.Fprintf(b, "%-12s%s\n", first(i, "problems"), line)
+		}
+	}
+}
+
+func (s *Status) writeFindings(d Deps, b *strings.Builder) {
+	for i := range s.Findings {
+		if i == mostShown {
+			fmt.Fprintf(b, "%-12sand %d more\n", "", len(s.Findings)-i)
+			break
+		}
+		f := &s.Findings[i]
+		colour := yellow
+		if f.Level == api.FindingWrong {
+			colour = red
+		}
+		fmt.Fprintf(b, "%-12s%s  %s: %s\n", first(i, "findings"), d.coloured(colour, string(f.Level)), f.Rule, printable.Text(f.Object()))
+	}
+	if len(s.Findings) > 0 {
+		fmt.Fprintf(b, "%-12sthe fix of each: heddle advise\n", "")
+	}
+}
+
+// first is the title of a group of lines, on the first of them.
+func first(i int, title string) string {
+	if i == 0 {
+		return title
+	}
+	return ""
+}
+
+// states are how many are in each state: "12: 10 up, 1 blocked, 1 down".
+func states(n map[string]int) string {
+	all, parts := 0, []string{}
+	for _, state := range slices.Sorted(maps.Keys(n)) {
+		all += n[state]
+		if state != string(api.Up) {
+			parts = append(parts, fmt.Sprintf("%d %s", n[state], state))
+		}
+	}
+	if up := n[string(api.Up)]; up > 0 {
+		parts = append([]string{fmt.Sprintf("%d up", up)}, parts...)
+	}
+	if all == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%d: %s", all, strings.Join(parts, ", "))
+}
+
+// age is a time in the two units that a person would use: "3d 4h", "12m 5s".
+func age(t time.Duration) string {
+	sec := int(t / time.Second)
+	switch {
+	case sec >= 24*3600:
+		return fmt.Sprintf("%dd %dh", sec/86400, sec%86400/3600)
+	case sec >= 3600:
+		return fmt.Sprintf("%dh %dm", sec/3600, sec%3600/60)
+	case sec >= 60:
+		return fmt.Sprintf("%dm %ds", sec/60, sec%60)
+	}
+	return fmt.Sprintf("%ds", sec)
+}
