@@ -350,7 +350,11 @@ type Event struct {
 	// notified.
 	TookSeconds float64 `protobuf:"fixed64,14,opt,name=took_seconds,json=tookSeconds,proto3" json:"took_seconds,omitempty"`
 	// text says it in one sentence.
-	Text          string `protobuf:"bytes,15,opt,name=text,proto3" json:"text,omitempty"`
+	Text string `protobuf:"bytes,15,opt,name=text,proto3" json:"text,omitempty"`
+	// reason is why frames of a port are refused, address the IP address that the address guard refused it, where it can
+	// be read.
+	Reason        string `protobuf:"bytes,16,opt,name=reason,proto3" json:"reason,omitempty"`
+	Address       string `protobuf:"bytes,17,opt,name=address,proto3" json:"address,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -490,6 +494,20 @@ func (x *Event) GetText() string {
 	return ""
 }
 
+func (x *Event) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Event) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
 var File_heddle_agent_v1_event_proto protoreflect.FileDescriptor
 
 const file_heddle_agent_v1_event_proto_rawDesc = "" +
@@ -505,7 +523,7 @@ const file_heddle_agent_v1_event_proto_rawDesc = "" +
 	"EventBatch\x124\n" +
 	"\astarted\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12\x16\n" +
 	"\x06missed\x18\x02 \x01(\x04R\x06missed\x12.\n" +
-	"\x06events\x18\x03 \x03(\v2\x16.heddle.agent.v1.EventR\x06events\"\xa4\x03\n" +
+	"\x06events\x18\x03 \x03(\v2\x16.heddle.agent.v1.EventR\x06events\"\xd6\x03\n" +
 	"\x05Event\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12.\n" +
@@ -522,7 +540,9 @@ const file_heddle_agent_v1_event_proto_rawDesc = "" +
 	"\x02to\x18\f \x01(\tR\x02to\x12\x14\n" +
 	"\x05ports\x18\r \x01(\x05R\x05ports\x12!\n" +
 	"\ftook_seconds\x18\x0e \x01(\x01R\vtookSeconds\x12\x12\n" +
-	"\x04text\x18\x0f \x01(\tR\x04text*\xc6\x06\n" +
+	"\x04text\x18\x0f \x01(\tR\x04text\x12\x16\n" +
+	"\x06reason\x18\x10 \x01(\tR\x06reason\x12\x18\n" +
+	"\aaddress\x18\x11 \x01(\tR\aaddress*\xc6\x06\n" +
 	"\tEventKind\x12\x1a\n" +
 	"\x16EVENT_KIND_UNSPECIFIED\x10\x00\x12'\n" +
 	"\x14EVENT_KIND_CONNECTED\x10\x01\x1a\r\x8a\xb5\x18\tconnected\x12-\n" +

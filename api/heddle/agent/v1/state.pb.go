@@ -1391,6 +1391,8 @@ type Port struct {
 	// reason_code and violation_code are reason and violation for programs.
 	ReasonCode    ProblemCode   `protobuf:"varint,24,opt,name=reason_code,json=reasonCode,proto3,enum=heddle.agent.v1.ProblemCode" json:"reason_code,omitempty"`
 	ViolationCode ViolationCode `protobuf:"varint,25,opt,name=violation_code,json=violationCode,proto3,enum=heddle.agent.v1.ViolationCode" json:"violation_code,omitempty"`
+	// refused are the latest frames of the guest that the port's policy refused, one of each reason, the newest first.
+	Refused       []*Refusal `protobuf:"bytes,26,rep,name=refused,proto3" json:"refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1600,6 +1602,83 @@ func (x *Port) GetViolationCode() ViolationCode {
 	return ViolationCode_VIOLATION_CODE_UNSPECIFIED
 }
 
+func (x *Port) GetRefused() []*Refusal {
+	if x != nil {
+		return x.Refused
+	}
+	return nil
+}
+
+// Refusal is a frame of a guest that its port's policy refused.
+type Refusal struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Reason string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	// address is the IP address in whose name it was sent, where the address guard asked for it and it can be read.
+	Address       string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	Mac           []byte                 `protobuf:"bytes,3,opt,name=mac,proto3" json:"mac,omitempty"`
+	Time          *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Refusal) Reset() {
+	*x = Refusal{}
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Refusal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Refusal) ProtoMessage() {}
+
+func (x *Refusal) ProtoReflect() protoreflect.Message {
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
+func (*Refusal) Descriptor() ([]byte, []int) {
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Refusal) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Refusal) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *Refusal) GetMac() []byte {
+	if x != nil {
+		return x.Mac
+	}
+	return nil
+}
+
+func (x *Refusal) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
 // Wait is a port's wait for a guest that runs elsewhere (S99).
 type Wait struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1616,7 +1695,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[17]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1628,7 +1707,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[17]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1641,7 +1720,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{17}
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Wait) GetLeft() bool {
@@ -1686,7 +1765,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[18]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1698,7 +1777,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_heddle_agent_v1_state_proto_msgTypes[18]
+	mi := &file_heddle_agent_v1_state_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1711,7 +1790,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{18}
+	return file_heddle_agent_v1_state_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Progress) GetAttaching() int32 {
@@ -1848,7 +1927,7 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\achanged\x18\x0e \x03(\tR\achanged\x12\x1a\n" +
 	"\bwarnings\x18\x0f \x03(\tR\bwarnings\x12=\n" +
 	"\vreason_code\x18\x10 \x01(\x0e2\x1c.heddle.agent.v1.ProblemCodeR\n" +
-	"reasonCode\"\xa9\a\n" +
+	"reasonCode\"\xdd\a\n" +
 	"\x04Port\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
@@ -1878,7 +1957,13 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\bsiblings\x18\x17 \x03(\tR\bsiblings\x12=\n" +
 	"\vreason_code\x18\x18 \x01(\x0e2\x1c.heddle.agent.v1.ProblemCodeR\n" +
 	"reasonCode\x12E\n" +
-	"\x0eviolation_code\x18\x19 \x01(\x0e2\x1e.heddle.agent.v1.ViolationCodeR\rviolationCode\"x\n" +
+	"\x0eviolation_code\x18\x19 \x01(\x0e2\x1e.heddle.agent.v1.ViolationCodeR\rviolationCode\x122\n" +
+	"\arefused\x18\x1a \x03(\v2\x18.heddle.agent.v1.RefusalR\arefused\"}\n" +
+	"\aRefusal\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x10\n" +
+	"\x03mac\x18\x03 \x01(\fR\x03mac\x12.\n" +
+	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"x\n" +
 	"\x04Wait\x12\x12\n" +
 	"\x04left\x18\x01 \x01(\bR\x04left\x12\x18\n" +
 	"\aoverdue\x18\x02 \x01(\bR\aoverdue\x12\x10\n" +
@@ -1920,7 +2005,7 @@ func file_heddle_agent_v1_state_proto_rawDescGZIP() []byte {
 }
 
 var file_heddle_agent_v1_state_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_heddle_agent_v1_state_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_heddle_agent_v1_state_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_heddle_agent_v1_state_proto_goTypes = []any{
 	(Observed)(0),                 // 0: heddle.agent.v1.Observed
 	(Promiscuity)(0),              // 1: heddle.agent.v1.Promiscuity
@@ -1941,74 +2026,77 @@ var file_heddle_agent_v1_state_proto_goTypes = []any{
 	(*PortGroup)(nil),             // 16: heddle.agent.v1.PortGroup
 	(*Uplink)(nil),                // 17: heddle.agent.v1.Uplink
 	(*Port)(nil),                  // 18: heddle.agent.v1.Port
-	(*Wait)(nil),                  // 19: heddle.agent.v1.Wait
-	(*Progress)(nil),              // 20: heddle.agent.v1.Progress
-	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
-	(SwitchKind)(0),               // 22: heddle.agent.v1.SwitchKind
-	(Shape)(0),                    // 23: heddle.agent.v1.Shape
-	(Transport)(0),                // 24: heddle.agent.v1.Transport
-	(*VlanPolicy)(nil),            // 25: heddle.agent.v1.VlanPolicy
-	(*PolicyRow)(nil),             // 26: heddle.agent.v1.PolicyRow
-	(PortState)(0),                // 27: heddle.agent.v1.PortState
-	(*VlanRange)(nil),             // 28: heddle.agent.v1.VlanRange
-	(*LagMember)(nil),             // 29: heddle.agent.v1.LagMember
-	(*Lldp)(nil),                  // 30: heddle.agent.v1.Lldp
-	(*ProgramBefore)(nil),         // 31: heddle.agent.v1.ProgramBefore
-	(ProblemCode)(0),              // 32: heddle.agent.v1.ProblemCode
-	(Role)(0),                     // 33: heddle.agent.v1.Role
-	(Origin)(0),                   // 34: heddle.agent.v1.Origin
-	(ViolationCode)(0),            // 35: heddle.agent.v1.ViolationCode
-	(*Trial)(nil),                 // 36: heddle.agent.v1.Trial
+	(*Refusal)(nil),               // 19: heddle.agent.v1.Refusal
+	(*Wait)(nil),                  // 20: heddle.agent.v1.Wait
+	(*Progress)(nil),              // 21: heddle.agent.v1.Progress
+	(*timestamppb.Timestamp)(nil), // 22: google.protobuf.Timestamp
+	(SwitchKind)(0),               // 23: heddle.agent.v1.SwitchKind
+	(Shape)(0),                    // 24: heddle.agent.v1.Shape
+	(Transport)(0),                // 25: heddle.agent.v1.Transport
+	(*VlanPolicy)(nil),            // 26: heddle.agent.v1.VlanPolicy
+	(*PolicyRow)(nil),             // 27: heddle.agent.v1.PolicyRow
+	(PortState)(0),                // 28: heddle.agent.v1.PortState
+	(*VlanRange)(nil),             // 29: heddle.agent.v1.VlanRange
+	(*LagMember)(nil),             // 30: heddle.agent.v1.LagMember
+	(*Lldp)(nil),                  // 31: heddle.agent.v1.Lldp
+	(*ProgramBefore)(nil),         // 32: heddle.agent.v1.ProgramBefore
+	(ProblemCode)(0),              // 33: heddle.agent.v1.ProblemCode
+	(Role)(0),                     // 34: heddle.agent.v1.Role
+	(Origin)(0),                   // 35: heddle.agent.v1.Origin
+	(ViolationCode)(0),            // 36: heddle.agent.v1.ViolationCode
+	(*Trial)(nil),                 // 37: heddle.agent.v1.Trial
 }
 var file_heddle_agent_v1_state_proto_depIdxs = []int32{
 	10, // 0: heddle.agent.v1.GetStateResponse.state:type_name -> heddle.agent.v1.State
-	20, // 1: heddle.agent.v1.GetProgressResponse.progress:type_name -> heddle.agent.v1.Progress
+	21, // 1: heddle.agent.v1.GetProgressResponse.progress:type_name -> heddle.agent.v1.Progress
 	11, // 2: heddle.agent.v1.State.agent:type_name -> heddle.agent.v1.AgentInfo
 	12, // 3: heddle.agent.v1.State.switches:type_name -> heddle.agent.v1.Switch
 	16, // 4: heddle.agent.v1.State.port_groups:type_name -> heddle.agent.v1.PortGroup
 	17, // 5: heddle.agent.v1.State.uplinks:type_name -> heddle.agent.v1.Uplink
 	18, // 6: heddle.agent.v1.State.ports:type_name -> heddle.agent.v1.Port
-	21, // 7: heddle.agent.v1.AgentInfo.started:type_name -> google.protobuf.Timestamp
-	22, // 8: heddle.agent.v1.Switch.kind:type_name -> heddle.agent.v1.SwitchKind
+	22, // 7: heddle.agent.v1.AgentInfo.started:type_name -> google.protobuf.Timestamp
+	23, // 8: heddle.agent.v1.Switch.kind:type_name -> heddle.agent.v1.SwitchKind
 	13, // 9: heddle.agent.v1.Switch.ipfix:type_name -> heddle.agent.v1.Ipfix
 	14, // 10: heddle.agent.v1.Ipfix.collectors:type_name -> heddle.agent.v1.Collector
-	23, // 11: heddle.agent.v1.Collector.shape:type_name -> heddle.agent.v1.Shape
-	24, // 12: heddle.agent.v1.Collector.transport:type_name -> heddle.agent.v1.Transport
+	24, // 11: heddle.agent.v1.Collector.shape:type_name -> heddle.agent.v1.Shape
+	25, // 12: heddle.agent.v1.Collector.transport:type_name -> heddle.agent.v1.Transport
 	15, // 13: heddle.agent.v1.Collector.tls:type_name -> heddle.agent.v1.CollectorTls
-	25, // 14: heddle.agent.v1.PortGroup.vlan:type_name -> heddle.agent.v1.VlanPolicy
-	26, // 15: heddle.agent.v1.PortGroup.policy:type_name -> heddle.agent.v1.PolicyRow
-	27, // 16: heddle.agent.v1.Uplink.state:type_name -> heddle.agent.v1.PortState
-	28, // 17: heddle.agent.v1.Uplink.vlans:type_name -> heddle.agent.v1.VlanRange
+	26, // 14: heddle.agent.v1.PortGroup.vlan:type_name -> heddle.agent.v1.VlanPolicy
+	27, // 15: heddle.agent.v1.PortGroup.policy:type_name -> heddle.agent.v1.PolicyRow
+	28, // 16: heddle.agent.v1.Uplink.state:type_name -> heddle.agent.v1.PortState
+	29, // 17: heddle.agent.v1.Uplink.vlans:type_name -> heddle.agent.v1.VlanRange
 	0,  // 18: heddle.agent.v1.Uplink.monitoring:type_name -> heddle.agent.v1.Observed
-	29, // 19: heddle.agent.v1.Uplink.lag:type_name -> heddle.agent.v1.LagMember
-	30, // 20: heddle.agent.v1.Uplink.lldp:type_name -> heddle.agent.v1.Lldp
-	31, // 21: heddle.agent.v1.Uplink.runs_before:type_name -> heddle.agent.v1.ProgramBefore
-	32, // 22: heddle.agent.v1.Uplink.reason_code:type_name -> heddle.agent.v1.ProblemCode
-	33, // 23: heddle.agent.v1.Port.role:type_name -> heddle.agent.v1.Role
-	34, // 24: heddle.agent.v1.Port.origin:type_name -> heddle.agent.v1.Origin
-	27, // 25: heddle.agent.v1.Port.state:type_name -> heddle.agent.v1.PortState
-	25, // 26: heddle.agent.v1.Port.vlan:type_name -> heddle.agent.v1.VlanPolicy
+	30, // 19: heddle.agent.v1.Uplink.lag:type_name -> heddle.agent.v1.LagMember
+	31, // 20: heddle.agent.v1.Uplink.lldp:type_name -> heddle.agent.v1.Lldp
+	32, // 21: heddle.agent.v1.Uplink.runs_before:type_name -> heddle.agent.v1.ProgramBefore
+	33, // 22: heddle.agent.v1.Uplink.reason_code:type_name -> heddle.agent.v1.ProblemCode
+	34, // 23: heddle.agent.v1.Port.role:type_name -> heddle.agent.v1.Role
+	35, // 24: heddle.agent.v1.Port.origin:type_name -> heddle.agent.v1.Origin
+	28, // 25: heddle.agent.v1.Port.state:type_name -> heddle.agent.v1.PortState
+	26, // 26: heddle.agent.v1.Port.vlan:type_name -> heddle.agent.v1.VlanPolicy
 	1,  // 27: heddle.agent.v1.Port.promiscuous:type_name -> heddle.agent.v1.Promiscuity
-	31, // 28: heddle.agent.v1.Port.runs_before:type_name -> heddle.agent.v1.ProgramBefore
-	26, // 29: heddle.agent.v1.Port.effective:type_name -> heddle.agent.v1.PolicyRow
-	19, // 30: heddle.agent.v1.Port.wait:type_name -> heddle.agent.v1.Wait
-	32, // 31: heddle.agent.v1.Port.reason_code:type_name -> heddle.agent.v1.ProblemCode
-	35, // 32: heddle.agent.v1.Port.violation_code:type_name -> heddle.agent.v1.ViolationCode
-	21, // 33: heddle.agent.v1.Wait.since:type_name -> google.protobuf.Timestamp
-	36, // 34: heddle.agent.v1.Progress.trial:type_name -> heddle.agent.v1.Trial
-	2,  // 35: heddle.agent.v1.StateService.GetState:input_type -> heddle.agent.v1.GetStateRequest
-	4,  // 36: heddle.agent.v1.StateService.GetProgress:input_type -> heddle.agent.v1.GetProgressRequest
-	6,  // 37: heddle.agent.v1.StateService.GetMetrics:input_type -> heddle.agent.v1.GetMetricsRequest
-	8,  // 38: heddle.agent.v1.StateService.StopAgent:input_type -> heddle.agent.v1.StopAgentRequest
-	3,  // 39: heddle.agent.v1.StateService.GetState:output_type -> heddle.agent.v1.GetStateResponse
-	5,  // 40: heddle.agent.v1.StateService.GetProgress:output_type -> heddle.agent.v1.GetProgressResponse
-	7,  // 41: heddle.agent.v1.StateService.GetMetrics:output_type -> heddle.agent.v1.GetMetricsResponse
-	9,  // 42: heddle.agent.v1.StateService.StopAgent:output_type -> heddle.agent.v1.StopAgentResponse
-	39, // [39:43] is the sub-list for method output_type
-	35, // [35:39] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	32, // 28: heddle.agent.v1.Port.runs_before:type_name -> heddle.agent.v1.ProgramBefore
+	27, // 29: heddle.agent.v1.Port.effective:type_name -> heddle.agent.v1.PolicyRow
+	20, // 30: heddle.agent.v1.Port.wait:type_name -> heddle.agent.v1.Wait
+	33, // 31: heddle.agent.v1.Port.reason_code:type_name -> heddle.agent.v1.ProblemCode
+	36, // 32: heddle.agent.v1.Port.violation_code:type_name -> heddle.agent.v1.ViolationCode
+	19, // 33: heddle.agent.v1.Port.refused:type_name -> heddle.agent.v1.Refusal
+	22, // 34: heddle.agent.v1.Refusal.time:type_name -> google.protobuf.Timestamp
+	22, // 35: heddle.agent.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	37, // 36: heddle.agent.v1.Progress.trial:type_name -> heddle.agent.v1.Trial
+	2,  // 37: heddle.agent.v1.StateService.GetState:input_type -> heddle.agent.v1.GetStateRequest
+	4,  // 38: heddle.agent.v1.StateService.GetProgress:input_type -> heddle.agent.v1.GetProgressRequest
+	6,  // 39: heddle.agent.v1.StateService.GetMetrics:input_type -> heddle.agent.v1.GetMetricsRequest
+	8,  // 40: heddle.agent.v1.StateService.StopAgent:input_type -> heddle.agent.v1.StopAgentRequest
+	3,  // 41: heddle.agent.v1.StateService.GetState:output_type -> heddle.agent.v1.GetStateResponse
+	5,  // 42: heddle.agent.v1.StateService.GetProgress:output_type -> heddle.agent.v1.GetProgressResponse
+	7,  // 43: heddle.agent.v1.StateService.GetMetrics:output_type -> heddle.agent.v1.GetMetricsResponse
+	9,  // 44: heddle.agent.v1.StateService.StopAgent:output_type -> heddle.agent.v1.StopAgentResponse
+	41, // [41:45] is the sub-list for method output_type
+	37, // [37:41] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_heddle_agent_v1_state_proto_init() }
@@ -2027,7 +2115,7 @@ func file_heddle_agent_v1_state_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_heddle_agent_v1_state_proto_rawDesc), len(file_heddle_agent_v1_state_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   19,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
