@@ -32,7 +32,7 @@ type Kernel interface {
 	Counters() (map[plan.PortID]observe.Counters, error)
 	CounterReader() *dataplane.CounterReader
 	MACs() ([]observe.MACEntry, error)
-	Speakers() ([]dataplane.Speaker, error)
+	Speakers() ([]observe.Speaker, error)
 	Snapshot() (*dataplane.Snapshot, error)
 	Sweep() (int, error)
 	// MACTable is how many learned MACs the kernel's table holds.

@@ -240,7 +240,7 @@ type fakeKernel struct {
 	awake           map[plan.PortID]uint32
 	succeeded       [][3]plan.PortID
 	macs            []observe.MACEntry
-	speakers        []dataplane.Speaker
+	speakers        []observe.Speaker
 	chains          map[uint32]dataplane.Chain // on devices that are not the switch's alone
 	counters        map[plan.PortID]observe.Counters
 }
@@ -320,7 +320,7 @@ func (k *fakeKernel) Counters() (map[plan.PortID]observe.Counters, error) { retu
 func (k *fakeKernel) CounterReader() *dataplane.CounterReader {
 	return dataplane.FixedCounters(k.counters)
 }
-func (k *fakeKernel) Speakers() ([]dataplane.Speaker, error) { return k.speakers, nil }
+func (k *fakeKernel) Speakers() ([]observe.Speaker, error) { return k.speakers, nil }
 
 func (k *fakeKernel) MACs() ([]observe.MACEntry, error) { return k.macs, nil }
 func (k *fakeKernel) Sweep() (int, error)               { return 0, nil }

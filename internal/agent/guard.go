@@ -12,7 +12,7 @@ import (
 	"heddle/internal/agent/devices"
 	"heddle/internal/agent/instance"
 	"heddle/internal/api"
-	"heddle/internal/dataplane"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/host/hostnet"
 	"heddle/internal/host/reach"
 	"heddle/internal/plan"
@@ -241,7 +241,7 @@ func (tr *trials) interfaces(risks []reach.Risk) (list []reach.Interface, err er
 func (tr *trials) ownMACs() map[[6]byte]bool {
 	own := map[[6]byte]bool{}
 	for _, sw := range tr.ports.plan.Switches {
-		for i, e := range dataplane.EffectiveMACs(sw, tr.effect.applied.Facts) {
+		for i, e := range compile.EffectiveMACs(sw, tr.effect.applied.Facts) {
 			own[e.MAC] = true
 			own[sw.Ports[i].InitialMAC] = true
 		}

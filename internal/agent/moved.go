@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heddle/internal/dataplane"
+	"heddle/internal/observe"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
 	"heddle/internal/uplinks/announce"
@@ -73,7 +74,7 @@ func (t *teaming) announce(list []teams.Subject, now *teams.Teams) {
 }
 
 // speakersOf are what the kernel knows of ports that send from MACs of others, where the list has a port that may.
-func (t *teaming) speakersOf(list []teams.Subject) []dataplane.Speaker {
+func (t *teaming) speakersOf(list []teams.Subject) []observe.Speaker {
 	if !slices.ContainsFunc(list, func(p teams.Subject) bool { return p.Port.Family() != "" }) {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"heddle/internal/agent/state"
-	"heddle/internal/dataplane"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 )
@@ -151,7 +151,7 @@ func (ps *ports) resolve(cfg *spec.Config) (*plan.Plan, error) {
 	ps.waitMACs(p)
 	p.SetMACTable(ps.kernel.MACTable())
 	// Asked now, with every port connected, and not when the device that is one too many appears.
-	return p, dataplane.Fits(p)
+	return p, compile.Fits(p)
 }
 
 // save writes the state where it changed. A configuration that is new is added to the history; where that fails, the change

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"heddle/internal/api"
-	"heddle/internal/dataplane"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/observe"
 	"heddle/internal/observe/event"
 	"heddle/internal/plan"
@@ -59,7 +59,7 @@ func (rp *reporter) report() {
 			o := observation{up: ok && f.Up, blocked: u.Blocked, problem: rp.effect.problems[u.ID], before: rp.chains.before[u.ID]}
 			now[u.ID] = rp.logChange("uplink", u.ID, o)
 		}
-		own := dataplane.EffectiveMACs(sw, rp.effect.applied.Facts)
+		own := compile.EffectiveMACs(sw, rp.effect.applied.Facts)
 		for i, p := range sw.Ports {
 			f, ok := rp.effect.applied.Facts[p.ID]
 			o := observation{up: ok && f.Up, blocked: p.Policy.Blocked.V, problem: rp.effect.problems[p.ID], before: rp.chains.before[p.ID]}

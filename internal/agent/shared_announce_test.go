@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"heddle/internal/dataplane"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
 
@@ -34,13 +34,13 @@ func TestS49_S111_ASharedMACIsAnnouncedFromThePortThatHasIt(t *testing.T) {
 	for _, c := range []struct {
 		what     string
 		seen     plan.MAC // of port b's adapter
-		speakers []dataplane.Speaker
+		speakers []observe.Speaker
 		want     string // VLAN and MAC of the announcement: a is in VLAN 10, b in 100
 		own      string // of the other port's own MAC
 	}{
 		{"b has it too, and a sends", mac, nil, "10 " + shared, ""},
-		{"b has it too, and sends", mac, []dataplane.Speaker{{Owner: id("a"), MAC: mac, Port: id("b")}}, "100 " + shared, ""},
-		{"b sends from it, and has its own", plan.MAC{2, 0, 0, 0, 0, 0x0b}, []dataplane.Speaker{{Owner: id("a"), MAC: mac, Port: id("b")}}, "100 " + shared, "100 b"},
+		{"b has it too, and sends", mac, []observe.Speaker{{Owner: id("a"), MAC: mac, Port: id("b")}}, "100 " + shared, ""},
+		{"b sends from it, and has its own", plan.MAC{2, 0, 0, 0, 0, 0x0b}, []observe.Speaker{{Owner: id("a"), MAC: mac, Port: id("b")}}, "100 " + shared, "100 b"},
 		{"each has its own", plan.MAC{2, 0, 0, 0, 0, 0x0b}, nil, "10 " + shared, "100 b"},
 	} {
 		r := newTeamRig(t, "")

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"heddle/internal/dataplane"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/host/hostdev"
 	"heddle/internal/observe"
 	"heddle/internal/observe/event"
@@ -113,7 +113,7 @@ func (r *teamRig) note() {
 func (r *teamRig) uses(port string) string {
 	r.t.Helper()
 	d := r.kernel.last()
-	return strings.Join(dataplane.UplinksInUse(d, d.Plan.Switch("lab"), d.Plan.Port(id(port))), " ")
+	return strings.Join(compile.UplinksInUse(d, d.Plan.Switch("lab"), d.Plan.Port(id(port))), " ")
 }
 
 func (r *teamRig) expectUse(what, want string) {

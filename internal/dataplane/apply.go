@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heddle/internal/binding"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/flow"
 	"heddle/internal/plan"
 )
@@ -48,15 +49,15 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 	if err := k.register.freeDrained(); err != nil {
 		return Instant{}, err
 	}
-	a, err := k.slots.assign(d.Plan)
+	a, err := k.slots.Assign(d.Plan)
 	if err != nil {
 		return Instant{}, err
 	}
-	points := sync.OnceValue(func() map[plan.PortID]flow.Point { return pointsOf(d) })
+	points := sync.OnceValue(func() map[plan.PortID]flow.Point { return compile.Points(d) })
 	k.bare = false
 	at, err := k.putInForce(d, a, points, ready)
 	if err != nil {
-		k.slots.undo(a)
+		k.slots.Undo(a)
 		return Instant{}, err
 	}
 	k.flows.note(points(), k.slots)
@@ -85,18 +86,18 @@ func (k *Kernel) Change(d binding.Desired, ready func() error) (Instant, error) 
 	if err := k.register.forget(a); err != nil {
 		return at, err
 	}
-	k.slots.release(a)
+	k.slots.Release(a)
 	k.flows.settle(d.Plan)
 	return at, k.captures.follow(k.slots)
 }
 
-func (k *Kernel) putInForce(d binding.Desired, a *assignment, points func() map[plan.PortID]flow.Point, ready func() error) (Instant, error) {
-	img, err := compile(d, k.slots, k.hz)
+func (k *Kernel) putInForce(d binding.Desired, a *compile.Assignment, points func() map[plan.PortID]flow.Point, ready func() error) (Instant, error) {
+	img, err := compile.Tables(d, k.slots, k.hz)
 	if err != nil {
 		return Instant{}, err
 	}
 	var fresh map[plan.PortID]flow.Point
-	if len(a.newPorts) > 0 { // known points stay as they were until the plan is active
+	if len(a.NewPorts) > 0 { // known points stay as they were until the plan is active
 		fresh = points()
 	}
 	if err := errors.Join(k.register.write(a, fresh), k.flows.prepare(d.Plan, k.slots)); err != nil {
@@ -121,7 +122,7 @@ func (k *Kernel) wantedEgress(d binding.Desired) map[uint32]uint32 {
 	for _, sw := range d.Plan.Switches {
 		for _, u := range sw.Uplinks {
 			if at, ok := d.Attachments[u.ID]; ok && d.Facts[u.ID].HostTraffic {
-				want[at.Ifindex] = k.slots.ports[u.ID]
+				want[at.Ifindex] = k.slots.Ports[u.ID]
 			}
 		}
 	}
@@ -134,11 +135,11 @@ func (k *Kernel) wantedLinks(d binding.Desired) map[uint32]uint32 {
 	add := func(id plan.PortID) {
 		_, known := d.Facts[id]
 		if at, ok := d.Attachments[id]; ok && known {
-			want[at.Ifindex] = k.slots.ports[id]
+			want[at.Ifindex] = k.slots.Ports[id]
 		}
 	}
 	for _, sw := range d.Plan.Switches {
-		for id := range membersOf(sw) {
+		for id := range compile.MembersOf(sw) {
 			add(id)
 		}
 	}

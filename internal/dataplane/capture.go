@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf/ringbuf"
 
 	"heddle/internal/abi"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/plan"
 )
 
@@ -57,7 +58,7 @@ type Captures struct {
 	users   int
 
 	mu      sync.Mutex
-	places  slots
+	places  compile.Slots
 	running [abi.MaxCaptures]*Capture
 }
 

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"heddle/internal/abi"
+	"heddle/internal/dataplane/compile"
 )
 
 // compile makes the kernel's form of a selection, with the places ports have now.
@@ -34,11 +35,11 @@ func (c *Captures) compile(s Selection) abi.Capture {
 // where says at which places the selection's ports and segments are at present.
 func (c *Captures) where(s Selection) (ports [abi.MaxPorts / 64]uint64, switchNumber uint32, segments [abi.SegmentsPerSwitch / 64]uint64) {
 	for _, id := range s.Ports {
-		if slot, ok := c.places.ports[id]; ok {
+		if slot, ok := c.places.Ports[id]; ok {
 			ports[slot/64] |= 1 << (slot % 64)
 		}
 	}
-	if id, ok := c.places.switches[s.Switch]; ok && len(s.Segments) > 0 {
+	if id, ok := c.places.Switches[s.Switch]; ok && len(s.Segments) > 0 {
 		switchNumber = uint32(id) + 1
 	}
 	for _, seg := range s.Segments {
@@ -52,10 +53,10 @@ func (c *Captures) where(s Selection) (ports [abi.MaxPorts / 64]uint64, switchNu
 }
 
 // follow takes in where ports and switches are now; a place that was given up is captured no more before another port gets it.
-func (c *Captures) follow(s *slots) error {
+func (c *Captures) follow(s *compile.Slots) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.places = slots{ports: maps.Clone(s.ports), switches: maps.Clone(s.switches)}
+	c.places = compile.Slots{Ports: maps.Clone(s.Ports), Switches: maps.Clone(s.Switches)}
 	var errs []error
 	for id, run := range c.running {
 		if run == nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"heddle/internal/abi"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
@@ -38,10 +39,10 @@ func FixedCounters(of map[plan.PortID]observe.Counters) *CounterReader {
 	return r
 }
 
-func newCounterReader(m *vswitchMaps, s *slots) *CounterReader {
+func newCounterReader(m *vswitchMaps, s *compile.Slots) *CounterReader {
 	// The last place is for what the counters were before the tables' layout changed.
 	perCPU := make([]abi.Counters, ebpf.MustPossibleCPU(), ebpf.MustPossibleCPU()+1)
-	return &CounterReader{slots: maps.Clone(s.ports), read: func(id plan.PortID, slot uint32) (observe.Counters, error) {
+	return &CounterReader{slots: maps.Clone(s.Ports), read: func(id plan.PortID, slot uint32) (observe.Counters, error) {
 		if err := m.Counts.Lookup(slot, &perCPU); err != nil {
 			return observe.Counters{}, fmt.Errorf("read counters of %s: %w", id, err)
 		}

@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"heddle/internal/abi"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
@@ -11,7 +12,7 @@ func (k *Kernel) Counters() (map[plan.PortID]observe.Counters, error) {
 	return readCounters(&k.objects.vswitchMaps, k.slots)
 }
 
-func readCounters(m *vswitchMaps, s *slots) (map[plan.PortID]observe.Counters, error) {
+func readCounters(m *vswitchMaps, s *compile.Slots) (map[plan.PortID]observe.Counters, error) {
 	r := newCounterReader(m, s)
 	out := make(map[plan.PortID]observe.Counters, len(r.slots))
 	for id := range r.slots {

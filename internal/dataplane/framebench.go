@@ -12,6 +12,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/binding"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
@@ -21,7 +22,7 @@ import (
 type FrameBench struct {
 	objects vswitchObjects
 	tables  *planTables
-	slots   *slots
+	slots   *compile.Slots
 	hz      uint64
 	control *ebpf.Memory
 	frames  *ebpf.Memory
@@ -40,7 +41,7 @@ func NewFrameBench(frames int) (*FrameBench, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &FrameBench{slots: newSlots(), room: frames}
+	b := &FrameBench{slots: compile.NewSlots(), room: frames}
 	if b.hz, err = jiffiesPerSecond(spec.Copy()); err != nil {
 		return nil, err
 	}
@@ -99,11 +100,11 @@ func (b *FrameBench) Close() error {
 
 // Apply puts the desired state into the tables, without attaching anything.
 func (b *FrameBench) Apply(d binding.Desired) error {
-	a, err := b.slots.assign(d.Plan)
+	a, err := b.slots.Assign(d.Plan)
 	if err != nil {
 		return err
 	}
-	img, err := compile(d, b.slots, b.hz)
+	img, err := compile.Tables(d, b.slots, b.hz)
 	if err != nil {
 		return err
 	}
@@ -117,7 +118,7 @@ func (b *FrameBench) Apply(d binding.Desired) error {
 	if _, err := b.tables.flip(next); err != nil {
 		return err
 	}
-	b.slots.release(a)
+	b.slots.Release(a)
 	return nil
 }
 
@@ -129,9 +130,9 @@ func (b *FrameBench) Learn(entries []observe.MACEntry) error {
 	}
 	keys, values := make([]abi.MACKey, len(entries)), make([]abi.Learned, len(entries))
 	for i, e := range entries {
-		seg := (uint32(b.slots.switches[e.Switch])+1)<<abi.SegmentSwitchShift | uint32(e.VLAN)
+		seg := (uint32(b.slots.Switches[e.Switch])+1)<<abi.SegmentSwitchShift | uint32(e.VLAN)
 		keys[i] = abi.MACKey{Segment: seg, MAC: e.MAC}
-		values[i] = abi.Learned{Seen: c.Ticks, Slot: b.slots.ports[e.Port]}
+		values[i] = abi.Learned{Seen: c.Ticks, Slot: b.slots.Ports[e.Port]}
 	}
 	if n, err := b.objects.Macs.BatchUpdate(keys, values, nil); err != nil {
 		return fmt.Errorf("learn MAC %d of %d: %w", n, len(entries), err)
@@ -161,7 +162,7 @@ const (
 // One measures the attached program itself on one frame, as if it came from the port.
 func (b *FrameBench) One(from plan.PortID, frame []byte, repeat int) (time.Duration, error) {
 	const loopback = 1 // the device of every test run
-	if err := b.objects.SlotByIfindex.Put(uint32(loopback), b.slots.ports[from]); err != nil {
+	if err := b.objects.SlotByIfindex.Put(uint32(loopback), b.slots.Ports[from]); err != nil {
 		return 0, err
 	}
 	_, d, err := b.objects.HeddleIngress.Benchmark(frame, repeat, nil)
@@ -177,7 +178,7 @@ func (b *FrameBench) SetCycle(frames []BenchFrame) error {
 	for i, f := range frames {
 		copy(records[i].Addresses[:6], f.Dst[:])
 		copy(records[i].Addresses[6:], f.Src[:])
-		records[i].Slot, records[i].Source = b.slots.ports[f.From], f.Flow
+		records[i].Slot, records[i].Source = b.slots.Ports[f.From], f.Flow
 	}
 	if err := put(b.frames, records, 0); err != nil {
 		return err

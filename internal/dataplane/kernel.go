@@ -10,6 +10,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/rlimit"
+
+	"heddle/internal/dataplane/compile"
 )
 
 // Kernel is a loaded dataplane. Its methods are for one goroutine.
@@ -18,7 +20,7 @@ type Kernel struct {
 	log      *slog.Logger
 	objects  vswitchObjects
 	tables   *planTables
-	slots    *slots
+	slots    *compile.Slots
 	register *register // of slots, from the time the tables are there
 	links    *links
 	egress   *links
@@ -63,7 +65,7 @@ func open(o Options, t tweak) (*Kernel, error) {
 			return nil, fmt.Errorf("create pin directory: %w", err)
 		}
 	}
-	k := &Kernel{dir: o.PinDir, log: o.Log, slots: newSlots(), tweak: t}
+	k := &Kernel{dir: o.PinDir, log: o.Log, slots: compile.NewSlots(), tweak: t}
 	k.captures = &Captures{kernel: k}
 	if err := k.load(o.MACTable); err != nil {
 		return nil, errors.Join(err, k.Close())
@@ -116,7 +118,7 @@ func (k *Kernel) load(macTable int) error {
 		return err
 	}
 	k.flows.step = k.step
-	k.register = &register{slots: k.slots, maps: &k.objects.vswitchMaps, flows: k.flows}
+	k.register = &register{Slots: k.slots, maps: &k.objects.vswitchMaps, flows: k.flows}
 	if err := k.register.adopt(); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"heddle/internal/abi"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
@@ -23,9 +24,9 @@ func (k *Kernel) MACs() ([]observe.MACEntry, error) {
 	return readMACs(&k.objects.vswitchMaps, k.slots, now, k.hz)
 }
 
-func readMACs(m *vswitchMaps, s *slots, now, hz uint64) ([]observe.MACEntry, error) {
-	ports := make(map[uint32]plan.PortID, len(s.ports))
-	for id, slot := range s.ports {
+func readMACs(m *vswitchMaps, s *compile.Slots, now, hz uint64) ([]observe.MACEntry, error) {
+	ports := make(map[uint32]plan.PortID, len(s.Ports))
+	for id, slot := range s.Ports {
 		ports[slot] = id
 	}
 	var out []observe.MACEntry

@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"heddle/internal/abi"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/flow"
 	"heddle/internal/plan"
 )
@@ -117,19 +118,19 @@ func (f *Flows) setControl(c abi.MeterControl) error {
 }
 
 // prepare makes the tables large enough for the flows of a plan that is about to become active.
-func (f *Flows) prepare(p *plan.Plan, s *slots) error {
+func (f *Flows) prepare(p *plan.Plan, s *compile.Slots) error {
 	for _, sw := range p.Switches {
-		r, pool := roomOf(sw), abi.FlowPools+uint32(s.switches[sw.Name])
-		if err := f.setRoom(pool, r.shared, 0); err != nil {
+		r, pool := compile.RoomOf(sw), abi.FlowPools+uint32(s.Switches[sw.Name])
+		if err := f.setRoom(pool, r.Shared, 0); err != nil {
 			return err
 		}
-		for id := range membersOf(sw) {
-			if err := f.setRoom(s.ports[id], r.own, pool); err != nil {
+		for id := range compile.MembersOf(sw) {
+			if err := f.setRoom(s.Ports[id], r.Own, pool); err != nil {
 				return err
 			}
 		}
 	}
-	if flowsOf(p) == 0 {
+	if compile.FlowsOf(p) == 0 {
 		return nil
 	}
 	limit := f.limitOf(p)
@@ -177,7 +178,7 @@ func (f *Flows) limitOf(p *plan.Plan) uint32 {
 	if f.fixed > 0 {
 		return f.fixed
 	}
-	return flowsOf(p)
+	return compile.FlowsOf(p)
 }
 
 // setRoom writes the limit beside the word that the program counts in.
@@ -188,10 +189,10 @@ func (f *Flows) setRoom(i, limit, pool uint32) error {
 }
 
 // note gives slots their points.
-func (f *Flows) note(points map[plan.PortID]flow.Point, s *slots) {
+func (f *Flows) note(points map[plan.PortID]flow.Point, s *compile.Slots) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for id, slot := range s.ports {
+	for id, slot := range s.Ports {
 		if p, ok := points[id]; ok {
 			f.points[uint16(slot)] = p
 		}

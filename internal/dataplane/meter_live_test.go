@@ -26,7 +26,7 @@ func TestTheBytesOfAStreamAreThoseThatWereSent(t *testing.T) {
 	}
 	all := newKept(t)
 	drainAtRest(t, k, all.add)
-	vm2 := uint16(k.slots.ports[plan.PortID{Switch: "lab", Name: "vm2"}])
+	vm2 := uint16(k.slots.Ports[plan.PortID{Switch: "lab", Name: "vm2"}])
 	var c flow.Counts
 	for key, x := range all.flows {
 		if key.Point == vm2 && key.Direction == flow.Egress && key.Protocol == 6 {

@@ -364,7 +364,7 @@ func TestAnUpgradeFromAndToTablesWithoutPlacesLosesNoFlow(t *testing.T) {
 	s.end()
 	drainAtRest(t, k, all.add)
 	checkBooks(t, k, all.kept)
-	if out := all.at(k.slots.ports[plan.PortID{Switch: "lab", Name: "vm2"}], flow.Egress); out.Packets < 1000 {
+	if out := all.at(k.slots.Ports[plan.PortID{Switch: "lab", Name: "vm2"}], flow.Egress); out.Packets < 1000 {
 		t.Errorf("%d packets metered", out.Packets)
 	}
 }

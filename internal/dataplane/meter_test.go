@@ -100,7 +100,7 @@ func checkBooks(t *testing.T, k *Kernel, all *kept) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for id, slot := range k.slots.ports {
+	for id, slot := range k.slots.Ports {
 		c, in, out := counters[id], all.at(slot, flow.Ingress), all.at(slot, flow.Egress)
 		if in.Packets != c.Delivered || in.FrameBytes != total(c.BytesIn) {
 			t.Errorf("%s: metered %d packets, %d bytes from it; %d of %d bytes were delivered", id, in.Packets, in.FrameBytes, c.Delivered, total(c.BytesIn))
@@ -155,7 +155,7 @@ func TestEveryPacketOfAStreamIsDrainedOnce(t *testing.T) {
 		t.Errorf("losses %v, %v", losses, err)
 	}
 	for key, c := range all.flows {
-		if key.Point == uint16(k.slots.ports[plan.PortID{Switch: "lab", Name: "vm2"}]) && key.Direction == flow.Egress && key.Protocol == 17 && c.Packets >= p.Received {
+		if key.Point == uint16(k.slots.Ports[plan.PortID{Switch: "lab", Name: "vm2"}]) && key.Direction == flow.Egress && key.Protocol == 17 && c.Packets >= p.Received {
 			t.Logf("%d packets of %d in %d drains", c.Packets, p.Sent, 41)
 			return
 		}

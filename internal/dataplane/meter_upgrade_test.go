@@ -75,7 +75,7 @@ func TestAnUpgradeToOtherFlowTablesSaysWhatIsLost(t *testing.T) {
 	if err := k.Flows().Drain(all.add); err != nil {
 		t.Fatal(err)
 	}
-	if out := all.at(k.slots.ports[plan.PortID{Switch: "lab", Name: "vm2"}], flow.Egress); out.Packets < 100 {
+	if out := all.at(k.slots.Ports[plan.PortID{Switch: "lab", Name: "vm2"}], flow.Egress); out.Packets < 100 {
 		t.Errorf("%d packets metered since", out.Packets)
 	}
 }
@@ -88,7 +88,7 @@ func TestAPlaceIsGivenAwayWhenItsFlowsAreDrained(t *testing.T) {
 	ports := d.Plan.Switches[0].Ports
 	vm1, vm3 := ports[0].ID, plan.PortID{Switch: "lab", Name: "vm3"}
 	k := inForce(t, host, dir, d, tweak{})
-	slot := k.slots.ports[vm1]
+	slot := k.slots.Ports[vm1]
 	change := func(with ...*plan.Port) {
 		t.Helper()
 		d.Plan.Switches[0].Ports = with
@@ -112,7 +112,7 @@ func TestAPlaceIsGivenAwayWhenItsFlowsAreDrained(t *testing.T) {
 	third := *ports[0]
 	third.ID, third.Number, third.InitialMAC = vm3, 3, plan.MAC{2, 0, 0, 0, 0, 3}
 	change(ports[1], &third)
-	if k.slots.ports[vm3] == slot {
+	if k.slots.Ports[vm3] == slot {
 		t.Error("the place was given away before its flows were drained")
 	}
 	change(ports[1])
@@ -123,7 +123,7 @@ func TestAPlaceIsGivenAwayWhenItsFlowsAreDrained(t *testing.T) {
 		t.Error("the point is there when nothing is left of it")
 	}
 	change(ports[1], &third)
-	if k.slots.ports[vm3] != slot {
-		t.Errorf("the free place is not used: slot %d", k.slots.ports[vm3])
+	if k.slots.Ports[vm3] != slot {
+		t.Errorf("the free place is not used: slot %d", k.slots.Ports[vm3])
 	}
 }

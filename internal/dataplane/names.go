@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"heddle/internal/abi"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/flow"
 	"heddle/internal/plan"
 )
@@ -31,7 +32,7 @@ func portID(n abi.PortName) plan.PortID {
 
 // register has which slot of the tables is which port's, in the process and in the kernel.
 type register struct {
-	*slots
+	*compile.Slots
 	maps  *vswitchMaps
 	flows *Flows // may keep a slot for a while
 }
@@ -47,10 +48,10 @@ func (r *register) adopt() error {
 		switch {
 		case id.Name == "":
 		case name.Left != 0:
-			r.leaving[slot] = true
+			r.Leaving[slot] = true
 			r.flows.keep(uint16(slot), flow.Point{ID: id, Number: name.Number})
 		default:
-			r.ports[id] = slot
+			r.Ports[id] = slot
 		}
 	}
 	var sw abi.SwitchName
@@ -59,16 +60,16 @@ func (r *register) adopt() error {
 			return fmt.Errorf("read name of switch %d: %w", id, err)
 		}
 		if s := text(sw.Name); s != "" {
-			r.switches[s] = uint8(id)
+			r.Switches[s] = uint8(id)
 		}
 	}
 	return nil
 }
 
 // write notes new ports and switches in the kernel and gives their counters a fresh start.
-func (r *register) write(a *assignment, p map[plan.PortID]flow.Point) error {
+func (r *register) write(a *compile.Assignment, p map[plan.PortID]flow.Point) error {
 	zero := make([]abi.Counters, ebpf.MustPossibleCPU())
-	for id, slot := range a.newPorts {
+	for id, slot := range a.NewPorts {
 		var n abi.PortName
 		var err error
 		if n.SwitchName, err = fixed(id.Switch); err != nil {
@@ -99,7 +100,7 @@ func (r *register) write(a *assignment, p map[plan.PortID]flow.Point) error {
 			return fmt.Errorf("note port %s: %w", id, err)
 		}
 	}
-	for name, id := range a.newSwitches {
+	for name, id := range a.NewSwitches {
 		var n abi.SwitchName
 		var err error
 		if n.Name, err = fixed(name); err != nil {
@@ -113,8 +114,8 @@ func (r *register) write(a *assignment, p map[plan.PortID]flow.Point) error {
 }
 
 // forget removes what left. A port at which flows may have been counted keeps its place until those are drained.
-func (r *register) forget(a *assignment) error {
-	for id, slot := range a.goneSlots {
+func (r *register) forget(a *compile.Assignment) error {
+	for id, slot := range a.GoneSlots {
 		if r.flows.leave(uint16(slot)) {
 			if err := r.leaves(id, slot); err != nil {
 				return err
@@ -125,7 +126,7 @@ func (r *register) forget(a *assignment) error {
 			return fmt.Errorf("forget port %s: %w", id, err)
 		}
 	}
-	for name, id := range a.goneIDs {
+	for name, id := range a.GoneIDs {
 		if err := r.maps.SwitchNames.Put(uint32(id), &abi.SwitchName{}); err != nil {
 			return fmt.Errorf("forget switch %s: %w", name, err)
 		}
@@ -143,20 +144,20 @@ func (r *register) leaves(id plan.PortID, slot uint32) error {
 	if err := r.maps.PortNames.Put(slot, &n); err != nil {
 		return fmt.Errorf("note that %s is gone: %w", id, err)
 	}
-	r.leaving[slot] = true
+	r.Leaving[slot] = true
 	return nil
 }
 
 // freeDrained frees the slots of ports that are gone and whose flows are drained.
 func (r *register) freeDrained() error {
-	for slot := range r.leaving {
+	for slot := range r.Leaving {
 		if r.flows.keeps(uint16(slot)) {
 			continue
 		}
 		if err := r.maps.PortNames.Put(slot, &abi.PortName{}); err != nil {
 			return fmt.Errorf("forget the port at slot %d: %w", slot, err)
 		}
-		delete(r.leaving, slot)
+		delete(r.Leaving, slot)
 	}
 	return nil
 }

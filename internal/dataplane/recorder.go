@@ -10,6 +10,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/binding"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
@@ -20,7 +21,7 @@ import (
 type Recorder struct {
 	objects vswitchObjects
 	tables  *planTables
-	slots   *slots
+	slots   *compile.Slots
 	ids     map[uint32]plan.PortID
 	control *ebpf.Memory
 	records *ebpf.Memory
@@ -100,7 +101,7 @@ func newRecorder(hz uint64, macs uint32, build any, keep func(*vswitchObjects)) 
 	}
 	spec.Maps["records"].MaxEntries = abi.MaxRecords
 	spec.Maps["macs"].MaxEntries = macs
-	r := &Recorder{slots: newSlots(), ids: map[uint32]plan.PortID{}}
+	r := &Recorder{slots: compile.NewSlots(), ids: map[uint32]plan.PortID{}}
 	if err := spec.LoadAndAssign(build, nil); err != nil {
 		return nil, errors.Join(explainLoad(err), r.Close())
 	}
@@ -151,21 +152,21 @@ func (r *Recorder) SetPlan(p *plan.Plan, facts plan.Facts, now time.Duration) er
 	for id := range facts {
 		d.Attachments[id] = binding.Attachment{Ifindex: 1}
 	}
-	a, err := r.slots.assign(p)
+	a, err := r.slots.Assign(p)
 	if err != nil {
 		return err
 	}
-	img, err := compile(d, r.slots, 1000)
+	img, err := compile.Tables(d, r.slots, 1000)
 	if err != nil {
-		r.slots.undo(a)
+		r.slots.Undo(a)
 		return err
 	}
 	if err := r.flows.prepare(p, r.slots); err != nil {
 		return err
 	}
-	r.flows.note(pointsOf(d), r.slots)
+	r.flows.note(compile.Points(d), r.slots)
 	zero := make([]abi.Counters, ebpf.MustPossibleCPU())
-	for id, slot := range a.newPorts {
+	for id, slot := range a.NewPorts {
 		r.ids[slot] = id
 		if err := errors.Join(r.objects.MeterPoints.Put(slot, make([]abi.MeterPoint, len(zero))), r.objects.Counts.Put(slot, zero), r.objects.RareCounts.Put(slot, &abi.RareCounters{}),
 			r.objects.StormBuckets.Put(slot, &abi.StormBucket{}), r.objects.Awake.Put(slot, uint64(0))); err != nil {
@@ -182,10 +183,10 @@ func (r *Recorder) SetPlan(p *plan.Plan, facts plan.Facts, now time.Duration) er
 	if err := r.Sweep(now); err != nil {
 		return err
 	}
-	for _, slot := range a.goneSlots {
+	for _, slot := range a.GoneSlots {
 		delete(r.ids, slot)
 	}
-	r.slots.release(a)
+	r.slots.Release(a)
 	r.flows.settle(p)
 	return nil
 }
@@ -243,7 +244,7 @@ func (r *Recorder) run(program *ebpf.Program, at plan.PortID, frame []byte, tick
 }
 
 func (r *Recorder) runIn(program *ebpf.Program, at plan.PortID, frame []byte, ticks uint64, context *skbuff) (*Recorded, error) {
-	slot, ok := r.slots.ports[at]
+	slot, ok := r.slots.Ports[at]
 	if !ok {
 		return nil, fmt.Errorf("no port %s in the plan", at)
 	}

@@ -1,12 +1,15 @@
 package dataplane
 
-import "heddle/internal/binding"
+import (
+	"heddle/internal/binding"
+	"heddle/internal/dataplane/compile"
+)
 
 // Reteam activates what changed facts of uplinks mean for the ports' teams, and nothing else: d has the plan, the
 // ports and the devices of the last Change. It returns as soon as the teams are active, without the wait of Change;
 // the next change of the tables waits instead.
 func (k *Kernel) Reteam(d binding.Desired) (Instant, error) {
-	img, err := compile(d, k.slots, k.hz)
+	img, err := compile.Tables(d, k.slots, k.hz)
 	if err != nil {
 		return Instant{}, err
 	}

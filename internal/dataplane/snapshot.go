@@ -9,6 +9,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"heddle/internal/abi"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
 
@@ -25,7 +26,7 @@ type Snapshot struct {
 	// Awake are the ports whose wait for their guest is over, with the number of the last that is (S99).
 	Awake map[plan.PortID]uint32
 	// Speakers are the ports that sent last from a MAC that another owns (S111).
-	Speakers []Speaker
+	Speakers []observe.Speaker
 
 	hz, ticks uint64
 	room      uint32 // for learned MACs
@@ -88,7 +89,7 @@ func planMaps(m *vswitchMaps) []*ebpf.Map {
 // Snapshot copies the live tables; it changes nothing and takes milliseconds. Entries that change meanwhile are copied as they
 // were before or after.
 func (k *Kernel) Snapshot() (*Snapshot, error) {
-	s := &Snapshot{hz: k.hz, room: k.objects.Macs.MaxEntries(), slots: maps.Clone(k.slots.ports)}
+	s := &Snapshot{hz: k.hz, room: k.objects.Macs.MaxEntries(), slots: maps.Clone(k.slots.Ports)}
 	var err error
 	if s.control, err = k.tables.inForce(); err != nil {
 		return nil, err
@@ -110,7 +111,7 @@ func (k *Kernel) Snapshot() (*Snapshot, error) {
 		return nil, err
 	}
 	s.Now = s.at(s.ticks)
-	s.name(k.slots.switches)
+	s.name(k.slots.Switches)
 	return s, nil
 }
 

@@ -7,33 +7,27 @@ import (
 	"strings"
 
 	"heddle/internal/abi"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
 
-// Speaker says which port sent last from a MAC that a sibling of it owns (S111).
-type Speaker struct {
-	Owner plan.PortID
-	MAC   plan.MAC
-	Port  plan.PortID
-}
-
 // Speakers lists the MACs that were heard last at another port than their owner's, sorted by the owner.
-func (k *Kernel) Speakers() ([]Speaker, error) {
+func (k *Kernel) Speakers() ([]observe.Speaker, error) {
 	var all contents[uint32, abi.Speaker]
 	if err := all.read(k.objects.Speakers); err != nil {
 		return nil, fmt.Errorf("read where the MACs of siblings are: %w", err)
 	}
-	ports := make(map[uint32]plan.PortID, len(k.slots.ports))
-	for id, slot := range k.slots.ports {
+	ports := make(map[uint32]plan.PortID, len(k.slots.Ports))
+	for id, slot := range k.slots.Ports {
 		ports[slot] = id
 	}
 	list := speakersOf(&all, ports)
-	slices.SortFunc(list, func(a, b Speaker) int { return strings.Compare(a.Owner.String(), b.Owner.String()) })
+	slices.SortFunc(list, func(a, b observe.Speaker) int { return strings.Compare(a.Owner.String(), b.Owner.String()) })
 	return list, nil
 }
 
 // speakersOf reads the table; ports are those in the plan, by slot.
-func speakersOf(all *contents[uint32, abi.Speaker], ports map[uint32]plan.PortID) (list []Speaker) {
+func speakersOf(all *contents[uint32, abi.Speaker], ports map[uint32]plan.PortID) (list []observe.Speaker) {
 	for i, slot := range all.keys {
 		word := all.values[i].Word
 		owner, is := ports[slot]
@@ -43,7 +37,7 @@ func speakersOf(all *contents[uint32, abi.Speaker], ports map[uint32]plan.PortID
 		}
 		var b [8]byte
 		binary.LittleEndian.PutUint64(b[:], word)
-		list = append(list, Speaker{owner, plan.MAC(b[:6]), port})
+		list = append(list, observe.Speaker{Owner: owner, MAC: plan.MAC(b[:6]), Port: port})
 	}
 	return list
 }

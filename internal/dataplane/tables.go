@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"heddle/internal/abi"
+	"heddle/internal/dataplane/compile"
 )
 
 // planTables are the memory-mapped tables that exist in two halves.
@@ -38,7 +39,7 @@ func (t *planTables) inForce() (abi.Control, error) {
 }
 
 // write fills the idle half with the image and returns the control record that activates it.
-func (t *planTables) write(img *image) (abi.Control, error) {
+func (t *planTables) write(img *compile.Image) (abi.Control, error) {
 	if t.reading {
 		if err := t.awaitGrace(); err != nil {
 			return abi.Control{}, err
@@ -50,18 +51,18 @@ func (t *planTables) write(img *image) (abi.Control, error) {
 	}
 	c.Generation++
 	half := int64(c.Generation & 1)
-	c.OwnerSeed[half] = img.ownerSeed
+	c.OwnerSeed[half] = img.OwnerSeed
 	const perSwitch = abi.SegmentsPerSwitch / abi.Chunk
 	errs := []error{
-		putMapped(t.maps.Ports, img.ports, half*abi.MaxPorts),
-		putMapped(t.maps.VlanSets, img.vlanSets, half*abi.MaxVLANSets),
-		putMapped(t.maps.Teams, img.teams, half*abi.MaxTeams),
-		putMapped(t.maps.Groups, img.groups, half*abi.MaxGroups),
-		putMapped(t.maps.Members, img.members, half*abi.MaxMemberChunks),
-		putMapped(t.maps.Owners, img.owners, half*abi.OwnerBuckets),
-		putMapped(t.maps.GuardAddresses, img.guardAddresses, half*abi.MaxGuardAddresses),
+		putMapped(t.maps.Ports, img.Ports, half*abi.MaxPorts),
+		putMapped(t.maps.VlanSets, img.VLANSets, half*abi.MaxVLANSets),
+		putMapped(t.maps.Teams, img.Teams, half*abi.MaxTeams),
+		putMapped(t.maps.Groups, img.Groups, half*abi.MaxGroups),
+		putMapped(t.maps.Members, img.Members, half*abi.MaxMemberChunks),
+		putMapped(t.maps.Owners, img.Owners, half*abi.OwnerBuckets),
+		putMapped(t.maps.GuardAddresses, img.GuardAddresses, half*abi.MaxGuardAddresses),
 	}
-	for id, chunks := range img.segments {
+	for id, chunks := range img.Segments {
 		errs = append(errs, putMapped(t.maps.Segments, chunks, half*abi.MaxSwitches*perSwitch+int64(id)*perSwitch))
 	}
 	return c, errors.Join(errs...)

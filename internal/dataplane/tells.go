@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"heddle/internal/abi"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/plan"
 )
 
@@ -92,14 +93,14 @@ type Told struct {
 }
 
 // named are the ports that the reports are about; they are few, and a host has a thousand.
-func (s *slots) named(batch []Tell) map[uint32]plan.PortID {
+func named(s *compile.Slots, batch []Tell) map[uint32]plan.PortID {
 	told := make(map[uint32]bool, 2*len(batch))
 	for _, t := range batch {
 		told[t.Slot] = true
 		told[t.Other] = true // something else, but of a move
 	}
 	ids := make(map[uint32]plan.PortID, len(told))
-	for id, slot := range s.ports {
+	for id, slot := range s.Ports {
 		if told[slot] {
 			ids[slot] = id
 		}
@@ -109,7 +110,7 @@ func (s *slots) named(batch []Tell) map[uint32]plan.PortID {
 
 // Name adds names to the reports; reports about ports that are gone are left out.
 func (k *Kernel) Name(batch []Tell) []Told {
-	ids := k.slots.named(batch)
+	ids := named(k.slots, batch)
 	var mono unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono); err != nil {
 		return nil // it has no way to fail

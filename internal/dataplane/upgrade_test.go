@@ -77,12 +77,12 @@ func seed(t *testing.T, k *Kernel) {
 	}
 	var counted abi.RareCounters
 	counted.Drops[rare-abi.ReasonsPerCPU], counted.Refused[rare-abi.ReasonsPerCPU] = seededDrops, seededRefused
-	if err := k.objects.RareCounts.Put(k.slots.ports[plan.PortID{Switch: "lab", Name: "vm1"}], &counted); err != nil {
+	if err := k.objects.RareCounts.Put(k.slots.Ports[plan.PortID{Switch: "lab", Name: "vm1"}], &counted); err != nil {
 		t.Fatal(err)
 	}
 	for i := range seededMACs {
-		in := abi.CarriedMAC{Entry: abi.Learned{Seen: now, Slot: k.slots.ports[plan.PortID{Switch: "lab", Name: "vm1"}]}}
-		in.Key = abi.MACKey{Segment: uint32(k.slots.switches["lab"]+1)<<16 | 100, MAC: [6]uint8{2, 1, 0, 0, uint8(i >> 8), uint8(i)}}
+		in := abi.CarriedMAC{Entry: abi.Learned{Seen: now, Slot: k.slots.Ports[plan.PortID{Switch: "lab", Name: "vm1"}]}}
+		in.Key = abi.MACKey{Segment: uint32(k.slots.Switches["lab"]+1)<<16 | 100, MAC: [6]uint8{2, 1, 0, 0, uint8(i >> 8), uint8(i)}}
 		if _, err := k.objects.HeddleCarry.Run(&ebpf.RunOptions{Context: bytesOf([]abi.CarriedMAC{in})}); err != nil {
 			t.Fatal(err)
 		}
@@ -342,7 +342,7 @@ func TestD27_AnUpgradeKeepsWhatPortsHaveSpent(t *testing.T) {
 	vm1 := plan.PortID{Switch: "lab", Name: "vm1"}
 	want := abi.StormBucket{Word: [3]uint64{1<<32 | 3000, 0, 7<<32 | 1000}}
 	err := life(t, host, dir, d, tweak{}, func(k *Kernel) {
-		if err := k.objects.StormBuckets.Put(k.slots.ports[vm1], &want); err != nil {
+		if err := k.objects.StormBuckets.Put(k.slots.Ports[vm1], &want); err != nil {
 			t.Error(err)
 		}
 	})
@@ -352,7 +352,7 @@ func TestD27_AnUpgradeKeepsWhatPortsHaveSpent(t *testing.T) {
 	for _, size := range []func(*ebpf.CollectionSpec){grown, nil} {
 		err := life(t, host, dir, d, tweak{spec: size}, func(k *Kernel) {
 			var got abi.StormBucket
-			if err := k.objects.StormBuckets.Lookup(k.slots.ports[vm1], &got); err != nil || got != want {
+			if err := k.objects.StormBuckets.Lookup(k.slots.Ports[vm1], &got); err != nil || got != want {
 				t.Errorf("%v, %v, want %v", got, err, want)
 			}
 		})
@@ -369,7 +369,7 @@ func TestD27_AnUpgradeKeepsWhatPortsHaveSpent(t *testing.T) {
 	d.Plan.Switches[0].Ports = append(d.Plan.Switches[0].Ports, &fresh)
 	err = life(t, host, dir, d, tweak{}, func(k *Kernel) {
 		var got abi.StormBucket
-		if err := k.objects.StormBuckets.Lookup(k.slots.ports[fresh.ID], &got); err != nil || got != (abi.StormBucket{}) {
+		if err := k.objects.StormBuckets.Lookup(k.slots.Ports[fresh.ID], &got); err != nil || got != (abi.StormBucket{}) {
 			t.Errorf("a new port has spent %v, %v", got, err)
 		}
 	})
@@ -388,12 +388,12 @@ func TestS111_AnUpgradeKeepsWhereABondsMACIs(t *testing.T) {
 		p.Owner, p.Policy = "guest", &policy
 	}
 	quiet := plan.MAC{2, 0, 0, 0, 0, 0x77} // the guests of the test speak from their own
-	want := []Speaker{{Owner: vm1.ID, MAC: quiet, Port: vm2.ID}}
+	want := []observe.Speaker{{Owner: vm1.ID, MAC: quiet, Port: vm2.ID}}
 	err := life(t, host, dir, d, tweak{}, func(k *Kernel) {
 		var mac [8]byte
 		copy(mac[:], quiet[:])
-		word := binary.LittleEndian.Uint64(mac[:]) | uint64(k.slots.ports[vm2.ID])<<abi.SpeakerSlotShift
-		if err := k.objects.Speakers.Put(k.slots.ports[vm1.ID], &abi.Speaker{Word: word, Since: 7}); err != nil {
+		word := binary.LittleEndian.Uint64(mac[:]) | uint64(k.slots.Ports[vm2.ID])<<abi.SpeakerSlotShift
+		if err := k.objects.Speakers.Put(k.slots.Ports[vm1.ID], &abi.Speaker{Word: word, Since: 7}); err != nil {
 			t.Error(err)
 		}
 	})

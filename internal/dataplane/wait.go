@@ -8,7 +8,7 @@ import (
 
 // Wake ends the wait of that number of a port: its guest runs here (S99). The next frame finds it so, without a change of plan.
 func (k *Kernel) Wake(id plan.PortID, wait uint32) error {
-	slot, ok := k.slots.ports[id]
+	slot, ok := k.slots.Ports[id]
 	if !ok {
 		return nil // it is not in the plan: there is nothing to wake
 	}
@@ -36,7 +36,7 @@ func (k *Kernel) Awake() (map[plan.PortID]uint32, error) {
 		}
 	}
 	out := make(map[plan.PortID]uint32, len(by))
-	for id, slot := range k.slots.ports {
+	for id, slot := range k.slots.Ports {
 		if n, ok := by[slot]; ok {
 			out[id] = n
 		}
@@ -47,11 +47,11 @@ func (k *Kernel) Awake() (map[plan.PortID]uint32, error) {
 // Succeed replaces one port by another: the successor gets the name and the counters of the other port, and the other
 // port gets the name left. Neither changes what it does. The next Change has the plan with these names.
 func (k *Kernel) Succeed(port, successor, left plan.PortID) error {
-	to, ok := k.slots.ports[successor]
+	to, ok := k.slots.Ports[successor]
 	if !ok {
 		return fmt.Errorf("no port %s is in the active plan", successor)
 	}
-	from, had := k.slots.ports[port]
+	from, had := k.slots.Ports[port]
 	if had {
 		if err := k.register.moveCounters(from, to); err != nil {
 			return fmt.Errorf("take over the counters of port %s: %w", port, err)
@@ -60,11 +60,11 @@ func (k *Kernel) Succeed(port, successor, left plan.PortID) error {
 	if err := k.register.rename(to, port); err != nil {
 		return err
 	}
-	delete(k.slots.ports, successor)
-	k.slots.ports[port] = to
+	delete(k.slots.Ports, successor)
+	k.slots.Ports[port] = to
 	if !had {
 		return nil
 	}
-	k.slots.ports[left] = from
+	k.slots.Ports[left] = from
 	return k.register.rename(from, left)
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"heddle/internal/binding"
-	"heddle/internal/dataplane"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/observe"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
@@ -172,7 +172,7 @@ func (p *Load) ports(now *binding.Desired, sw *plan.Switch, rates map[plan.PortI
 	for _, port := range sw.Ports {
 		f, ok := now.Facts[port.ID]
 		r, known := rates[port.ID]
-		use := dataplane.UplinksInUse(*now, sw, port)
+		use := compile.UplinksInUse(*now, sw, port)
 		if !ok || !known || port.Policy.Teaming.Policy.V != spec.LoadBased || len(use) != 1 {
 			continue
 		}

@@ -6,7 +6,7 @@ import (
 
 	"heddle/internal/abi"
 	"heddle/internal/api"
-	"heddle/internal/dataplane"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
@@ -97,12 +97,12 @@ func reasons(by map[abi.Reason]uint64) []api.ReasonNo {
 
 // MACs are the addresses of the ports that are connected, and the learned ones. speakers are the ports that send from those of their
 // siblings.
-func MACs(p *plan.Plan, facts plan.Facts, learned []observe.MACEntry, speakers []dataplane.Speaker) []api.MAC {
+func MACs(p *plan.Plan, facts plan.Facts, learned []observe.MACEntry, speakers []observe.Speaker) []api.MAC {
 	out := []api.MAC{}
 	for _, sw := range p.Switches {
-		own, elsewhere := dataplane.EffectiveMACs(sw, facts), map[plan.PortID]bool{}
+		own, elsewhere := compile.EffectiveMACs(sw, facts), map[plan.PortID]bool{}
 		heard := map[plan.PortID][]plan.MAC{}
-		for _, s := range dataplane.SharedMACs(sw, facts, speakers) {
+		for _, s := range compile.SharedMACs(sw, facts, speakers) {
 			for _, owner := range s.Owners {
 				elsewhere[owner] = owner != s.At
 			}

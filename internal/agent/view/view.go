@@ -10,7 +10,7 @@ import (
 	"heddle/internal/agent/state"
 	"heddle/internal/api"
 	"heddle/internal/binding"
-	"heddle/internal/dataplane"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/observe"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
@@ -50,7 +50,7 @@ func (src Source) State() *api.State {
 			s.Uplinks = append(s.Uplinks, uv)
 		}
 		perGroup := map[string][2]int{}
-		own := dataplane.EffectiveMACs(sw, src.Applied.Facts)
+		own := compile.EffectiveMACs(sw, src.Applied.Facts)
 		for i, p := range sw.Ports {
 			pv := src.Port(sw, p, own[i].Violation)
 			up := one(pv.State == api.Up)
@@ -153,7 +153,7 @@ func (src Source) Port(sw *plan.Switch, p *plan.Port, violation observe.Violatio
 	if w := src.Remembered.WaitOf(p.ID); w != nil && f.Waits() {
 		v.Wait = &api.Wait{Left: w.Left, Overdue: w.Overdue(src.Now), Why: w.Why, Since: w.Since}
 	}
-	v.Uplinks = dataplane.UplinksInUse(*src.Applied, sw, p)
+	v.Uplinks = compile.UplinksInUse(*src.Applied, sw, p)
 	v.Violation, v.ViolationCode = violation.Text(), violation.Code
 	v.Promiscuous = map[plan.Asks]string{plan.AsksYes: "yes", plan.AsksNo: "no", plan.AsksUnknown: "unknown"}[f.Promiscuous]
 	if !f.SeenMAC.IsZero() {

@@ -59,11 +59,11 @@ func rules() map[string]Rule {
 		"internal/host/reach")
 	stand(Answers, true, "internal/api/wire", "internal/model", "internal/diagnose/reasons")
 	stand(Answers, false, "internal/api")
-	stand(Kernel, true, "internal/diagnose/trace")
+	stand(Kernel, true, "internal/dataplane/compile", "internal/diagnose/trace")
 	stand(Kernel, false, "internal/dataplane", "internal/diagnose/advise", "internal/diagnose/stats", "internal/flow/export", "internal/flow/meter", "internal/flow/metering")
 	stand(Network, true, "internal/uplinks/announce", "internal/uplinks/beacon", "internal/uplinks/lacp", "internal/uplinks/lldp", "internal/uplinks/loops",
-		"internal/uplinks/memory", "internal/uplinks/teaming/failover", "internal/uplinks/teaming/loadbalance")
-	stand(Network, false, "internal/uplinks", "internal/uplinks/linkproto", "internal/uplinks/teaming/teams", "internal/uplinks/wire")
+		"internal/uplinks/memory", "internal/uplinks/teaming/failover", "internal/uplinks/teaming/loadbalance", "internal/uplinks/teaming/teams")
+	stand(Network, false, "internal/uplinks", "internal/uplinks/linkproto", "internal/uplinks/wire")
 	stand(Process, false, "internal/agent", "internal/agent/adopt", "internal/agent/adopt/adopttest", "internal/agent/captures", "internal/agent/changes", "internal/agent/devices",
 		"internal/agent/instance", "internal/agent/metrics", "internal/agent/state", "internal/agent/supervise", "internal/agent/view", "internal/attach/cni", "internal/attach/libvirt")
 	stand(Workshop, true, "internal/lab/experiment", "internal/lab/report", "internal/lab/report/chart", "internal/lab/report/page", "internal/lab/scenario",

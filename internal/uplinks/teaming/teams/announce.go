@@ -4,7 +4,8 @@ import (
 	"slices"
 
 	"heddle/internal/binding"
-	"heddle/internal/dataplane"
+	"heddle/internal/dataplane/compile"
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 	"heddle/internal/spec"
 	"heddle/internal/uplinks/announce"
@@ -21,13 +22,13 @@ type Round struct {
 	now     *Teams
 	own     map[string]map[plan.PortID]plan.MAC // by switch
 	// speakers are the ports that send from MACs of others, shared which port has each MAC that siblings share, by switch.
-	speakers []dataplane.Speaker
-	shared   map[string][]dataplane.Shared
+	speakers []observe.Speaker
+	shared   map[string][]compile.Shared
 }
 
 // NewRound begins a round; inForce is what became active with now, speakers are the ports that send from MACs of others.
-func NewRound(inForce *binding.Desired, now *Teams, speakers []dataplane.Speaker) *Round {
-	return &Round{inForce: inForce, now: now, speakers: speakers, own: map[string]map[plan.PortID]plan.MAC{}, shared: map[string][]dataplane.Shared{}}
+func NewRound(inForce *binding.Desired, now *Teams, speakers []observe.Speaker) *Round {
+	return &Round{inForce: inForce, now: now, speakers: speakers, own: map[string]map[plan.PortID]plan.MAC{}, shared: map[string][]compile.Shared{}}
 }
 
 // Own are what announces the port's own MAC, and the queries that ask its owner for its multicast groups.
@@ -50,7 +51,7 @@ func (r *Round) ownMAC(p Subject) plan.MAC {
 	own, ok := r.own[p.Switch.Name]
 	if !ok {
 		own = make(map[plan.PortID]plan.MAC, len(p.Switch.Ports))
-		for i, o := range dataplane.EffectiveMACs(p.Switch, r.inForce.Facts) {
+		for i, o := range compile.EffectiveMACs(p.Switch, r.inForce.Facts) {
 			own[p.Switch.Ports[i].ID] = o.MAC
 		}
 		r.own[p.Switch.Name] = own
@@ -99,13 +100,13 @@ func (r *Round) holds(p Subject) (macs []plan.MAC) {
 }
 
 // sharedOf are the MACs that siblings share on the port's switch.
-func (r *Round) sharedOf(p Subject) []dataplane.Shared {
+func (r *Round) sharedOf(p Subject) []compile.Shared {
 	if p.Port.Family() == "" {
 		return nil
 	}
 	list, ok := r.shared[p.Switch.Name]
 	if !ok {
-		list = dataplane.SharedMACs(p.Switch, r.inForce.Facts, r.speakers)
+		list = compile.SharedMACs(p.Switch, r.inForce.Facts, r.speakers)
 		r.shared[p.Switch.Name] = list
 	}
 	return list

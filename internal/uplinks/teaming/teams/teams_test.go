@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"heddle/internal/binding"
-	"heddle/internal/dataplane"
+	"heddle/internal/dataplane/compile"
 	"heddle/internal/plan"
 	"heddle/internal/plan/problem"
 	"heddle/internal/spec"
@@ -66,7 +66,7 @@ func TestS42_S45_WhatIsFollowedIsWhatTheKernelDoes(t *testing.T) {
 			now := Form(&d, was)
 			was = now
 			want := slices.Sorted(slices.Values(now.Of(p.ID).Using))
-			if got := dataplane.UplinksInUse(d, sw, p); !slices.Equal(got, want) {
+			if got := compile.UplinksInUse(d, sw, p); !slices.Equal(got, want) {
 				t.Fatalf("%+v with %+v: the kernel uses %q, followed is %+v", failover.TeamOf(p, ""), d.Facts, got, now.Of(p.ID).Use)
 			}
 		}

@@ -1,4 +1,4 @@
-package dataplane
+package compile
 
 import (
 	"heddle/internal/abi"
@@ -20,23 +20,23 @@ func compileMonitoring(rec *abi.Port, sw *plan.Switch, m plan.Monitoring) {
 	}
 }
 
-// room is how many flows may be begun between two drains: by the frames of one port alone, and by those of all ports of the switch
+// Room is how many flows may be begun between two drains: by the frames of one port alone, and by those of all ports of the switch
 // beyond that.
-type room struct{ own, shared uint32 }
+type Room struct{ Own, Shared uint32 }
 
-// roomOf divides a switch's flows: one half evenly among its ports and uplinks, so that none can be kept from metering by another, the
+// RoomOf divides a switch's flows: one half evenly among its ports and uplinks, so that none can be kept from metering by another, the
 // rest for whoever comes first.
-func roomOf(sw *plan.Switch) room {
+func RoomOf(sw *plan.Switch) Room {
 	if !sw.Metered() {
-		return room{}
+		return Room{}
 	}
 	members := len(sw.Ports) + len(sw.Uplinks)
 	own := max(sw.IPFIX.MaxFlows/2/members, 1)
-	return room{own: uint32(own), shared: uint32(max(sw.IPFIX.MaxFlows-own*members, 0))}
+	return Room{Own: uint32(own), Shared: uint32(max(sw.IPFIX.MaxFlows-own*members, 0))}
 }
 
-// flowsOf is how many flows all switches of a plan may begin between two drains.
-func flowsOf(p *plan.Plan) (n uint32) {
+// FlowsOf is how many flows all switches of a plan may begin between two drains.
+func FlowsOf(p *plan.Plan) (n uint32) {
 	for _, sw := range p.Switches {
 		if sw.Metered() {
 			n += uint32(sw.IPFIX.MaxFlows)
@@ -45,8 +45,8 @@ func flowsOf(p *plan.Plan) (n uint32) {
 	return n
 }
 
-// pointsOf are the ports and uplinks of a plan as points where flows are observed.
-func pointsOf(d binding.Desired) map[plan.PortID]flow.Point {
+// Points are the ports and uplinks of a plan as points where flows are observed.
+func Points(d binding.Desired) map[plan.PortID]flow.Point {
 	points := make(map[plan.PortID]flow.Point, len(d.Facts))
 	for _, sw := range d.Plan.Switches {
 		macs := EffectiveMACs(sw, d.Facts)

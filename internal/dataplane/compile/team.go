@@ -1,4 +1,4 @@
-package dataplane
+package compile
 
 import (
 	"fmt"
@@ -84,8 +84,8 @@ func rested(choose func(rest bool) uint16) uint16 {
 func (c *compiler) team(table abi.Team) uint16 {
 	i, ok := c.teamIndex[table]
 	if !ok {
-		i = uint16(len(c.img.teams))
-		c.img.teams = append(c.img.teams, table)
+		i = uint16(len(c.img.Teams))
+		c.img.Teams = append(c.img.Teams, table)
 		c.teamIndex[table] = i
 	}
 	return i
@@ -131,7 +131,7 @@ func (c *compiler) uplinkSlot(sw *plan.Switch, name string) uint16 {
 	if f, _, ok := c.connected(id); !ok || !f.Usable() {
 		return 0
 	}
-	return uint16(c.slots.ports[id])
+	return uint16(c.slots.Ports[id])
 }
 
 // lagChoice names the LAG to the program, with the table of its members (S52); 0 when none of them is usable.
@@ -168,11 +168,11 @@ func lagHash(h spec.LAGHash) uint16 {
 // UplinksInUse names, in the order of the switch, the uplinks that frames of p may leave by at present: one, or none when no
 // uplink of its team is usable; with a hashing policy or a LAG every uplink that some frame is hashed to.
 func UplinksInUse(d binding.Desired, sw *plan.Switch, p *plan.Port) []string {
-	s := newSlots()
+	s := NewSlots()
 	for i, u := range sw.Uplinks {
-		s.ports[u.ID] = uint32(i + 1)
+		s.Ports[u.ID] = uint32(i + 1)
 	}
-	c := &compiler{d: d, slots: s, img: &image{}, teamIndex: map[abi.Team]uint16{}, teamOf: map[teamLists]uint16{}, lists: map[*plan.Effective]*entries{}}
+	c := &compiler{d: d, slots: s, img: &Image{}, teamIndex: map[abi.Team]uint16{}, teamOf: map[teamLists]uint16{}, lists: map[*plan.Effective]*entries{}}
 	names := []string{}
 	var rec abi.Port
 	f := d.Facts[p.ID]
@@ -183,7 +183,7 @@ func UplinksInUse(d binding.Desired, sw *plan.Switch, p *plan.Port) []string {
 	if rec.TeamPolicy == abi.TeamFixed {
 		c.leadsTo(rec.Uplink, used)
 	} else {
-		for _, choice := range c.img.teams[rec.Team].Uplink {
+		for _, choice := range c.img.Teams[rec.Team].Uplink {
 			c.leadsTo(choice, used)
 		}
 	}
@@ -201,7 +201,7 @@ func (c *compiler) leadsTo(choice uint16, used map[uint16]bool) {
 		used[choice] = true
 		return
 	}
-	for _, slot := range c.img.teams[choice&abi.LAGMembers].Uplink {
+	for _, slot := range c.img.Teams[choice&abi.LAGMembers].Uplink {
 		used[slot] = true
 	}
 }

@@ -1,9 +1,10 @@
-package dataplane
+package compile
 
 import (
 	"cmp"
 	"slices"
 
+	"heddle/internal/observe"
 	"heddle/internal/plan"
 )
 
@@ -16,7 +17,7 @@ type Shared struct {
 }
 
 // SharedMACs lists them, as the kernel decides (docs/reference/frame-rules.md section 4).
-func SharedMACs(sw *plan.Switch, facts plan.Facts, speakers []Speaker) (list []Shared) {
+func SharedMACs(sw *plan.Switch, facts plan.Facts, speakers []observe.Speaker) (list []Shared) {
 	own := EffectiveMACs(sw, facts)
 	by := map[plan.MAC][]*plan.Port{}
 	for i, p := range sw.Ports {
@@ -38,7 +39,7 @@ func SharedMACs(sw *plan.Switch, facts plan.Facts, speakers []Speaker) (list []S
 }
 
 // whereShared finds where frames for the MAC of these ports go.
-func whereShared(sw *plan.Switch, facts plan.Facts, mac plan.MAC, owners []*plan.Port, speakers []Speaker) Shared {
+func whereShared(sw *plan.Switch, facts plan.Facts, mac plan.MAC, owners []*plan.Port, speakers []observe.Speaker) Shared {
 	s := Shared{MAC: mac, At: owners[0].ID}
 	choices := []plan.PortID{}
 	for _, sp := range speakers {

@@ -1,4 +1,4 @@
-package dataplane
+package compile
 
 import (
 	"fmt"
@@ -26,23 +26,23 @@ func switches(prefix string, n int) *plan.Plan {
 
 // Frames still pass through the old switches while the new ones are written, so that both need a place.
 func TestAssign_WhatLeavesHoldsItsPlaceUntilReleased(t *testing.T) {
-	s := newSlots()
-	if _, err := s.assign(switches("old", 20)); err != nil {
+	s := NewSlots()
+	if _, err := s.Assign(switches("old", 20)); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.assign(switches("new", 13))
+	_, err := s.Assign(switches("new", 13))
 	if err == nil || !strings.Contains(err.Error(), "20 that this change removes") {
 		t.Errorf("got %v", err)
 	}
-	if len(s.switches) != 20 {
-		t.Errorf("a failed assignment left %d switches", len(s.switches))
+	if len(s.Switches) != 20 {
+		t.Errorf("a failed assignment left %d switches", len(s.Switches))
 	}
-	a, err := s.assign(switches("new", 12))
+	a, err := s.Assign(switches("new", 12))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.release(a)
-	if len(s.switches) != 12 {
-		t.Errorf("%d switches after the release", len(s.switches))
+	s.Release(a)
+	if len(s.Switches) != 12 {
+		t.Errorf("%d switches after the release", len(s.Switches))
 	}
 }

@@ -1,4 +1,4 @@
-package dataplane
+package compile
 
 import (
 	"encoding/binary"
@@ -24,7 +24,7 @@ type segment = uint16
 // receivers; they share one group, so that memory follows the number of different memberships and not the 4,094 VLANs.
 func (c *compiler) compileSegments(id uint8, all []receiver) error {
 	chunks := make([]abi.SegmentChunk, abi.SegmentsPerSwitch/abi.Chunk)
-	c.img.segments[id] = chunks
+	c.img.Segments[id] = chunks
 	access, trunks := sortReceivers(all)
 	shared := map[string]uint16{}
 	for seg := segment(0); seg < abi.SegmentsPerSwitch; seg++ {
@@ -138,34 +138,34 @@ func (c *compiler) group(all []receiver, m membership) (uint16, error) {
 		}
 	}
 	c.wanted(members, unknown)
-	if len(c.img.groups) >= abi.MaxGroups {
+	if len(c.img.Groups) >= abi.MaxGroups {
 		return 0, fmt.Errorf("this host can have at most %d different sets of receivers; give trunks equal VLAN ranges", abi.MaxGroups)
 	}
 	g := abi.Group{All: c.run(members), Unknown: c.run(unknown), Promiscuous: c.run(promiscuous)}
-	if len(c.img.members) > abi.MaxMemberChunks {
+	if len(c.img.Members) > abi.MaxMemberChunks {
 		return 0, fmt.Errorf("this host can have at most %d memberships of ports in segments; give trunks equal VLAN ranges", abi.MaxMemberChunks*abi.Chunk)
 	}
-	c.img.groups = append(c.img.groups, g)
-	return uint16(len(c.img.groups) - 1), nil
+	c.img.Groups = append(c.img.Groups, g)
+	return uint16(len(c.img.Groups) - 1), nil
 }
 
 // wanted notes of a segment's members which of their frames of unknown destination other members want.
 func (c *compiler) wanted(members, by []uint16) {
 	for _, slot := range members {
 		if len(by) > 1 || len(by) == 1 && by[0] != slot {
-			c.img.ports[slot].Flags &^= abi.PortUnknownLeaves
+			c.img.Ports[slot].Flags &^= abi.PortUnknownLeaves
 		}
 	}
 }
 
 // run appends the slots to the member table.
 func (c *compiler) run(slots []uint16) abi.MemberRun {
-	r := abi.MemberRun{Chunk: uint32(len(c.img.members)), Count: uint32(len(slots))}
+	r := abi.MemberRun{Chunk: uint32(len(c.img.Members)), Count: uint32(len(slots))}
 	for len(slots) > 0 {
 		var chunk abi.MemberChunk
 		n := copy(chunk.Slot[:], slots)
 		slots = slots[n:]
-		c.img.members = append(c.img.members, chunk)
+		c.img.Members = append(c.img.Members, chunk)
 	}
 	return r
 }

@@ -1,4 +1,4 @@
-package dataplane
+package compile
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package dataplane
+package compile
 
 import (
 	"heddle/internal/abi"
@@ -18,16 +18,16 @@ func Fits(p *plan.Plan) error {
 func fits(p *plan.Plan) error {
 	d := binding.Desired{Plan: p, Facts: plan.Facts{}, Attachments: map[plan.PortID]binding.Attachment{}}
 	for _, sw := range p.Switches {
-		for id := range membersOf(sw) {
+		for id := range MembersOf(sw) {
 			d.Facts[id] = plan.Fact{Up: true, MTU: sw.MTU}
 			d.Attachments[id] = binding.Attachment{Ifindex: 1}
 		}
 	}
-	s := newSlots()
-	if _, err := s.assign(p); err != nil {
+	s := NewSlots()
+	if _, err := s.Assign(p); err != nil {
 		return err
 	}
-	_, err := compile(d, s, 1000)
+	_, err := Tables(d, s, 1000)
 	return err
 }
 

@@ -1,4 +1,4 @@
-package dataplane
+package compile
 
 import (
 	"cmp"
@@ -114,7 +114,7 @@ func (c *compiler) compileSiblings(receivers []receiver) {
 		if name == "" {
 			continue
 		}
-		rec := &c.img.ports[r.slot]
+		rec := &c.img.Ports[r.slot]
 		one, more := first[name]
 		if !more {
 			first[name] = rec
@@ -172,7 +172,7 @@ func (c *compiler) chain(all []sharedMAC) sharedMAC {
 	slices.SortStableFunc(all, func(a, b sharedMAC) int { return cmp.Compare(b.wait, a.wait) })
 	all = all[:min(len(all), abi.MaxSameMAC)]
 	for i, p := range all[1:] {
-		c.img.ports[all[i].slot].NextOwner = uint16(p.slot)
+		c.img.Ports[all[i].slot].NextOwner = uint16(p.slot)
 	}
 	return all[0]
 }

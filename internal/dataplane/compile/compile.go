@@ -1,4 +1,7 @@
-package dataplane
+// Package compile turns a plan that is bound to devices into the contents of the tables that the switch program reads: which slot each
+// port has, its record, the members of every segment, teams and owned MACs. It is pure: loading, writing and reading back is
+// dataplane's.
+package compile
 
 import (
 	"fmt"
@@ -11,45 +14,45 @@ import (
 	"heddle/internal/spec"
 )
 
-// image is one half of the plan tables, ready to be written.
-type image struct {
-	ports    []abi.Port // by slot
-	vlanSets []abi.VLANSet
-	teams    []abi.Team
-	segments map[uint8][]abi.SegmentChunk // by switch id
-	groups   []abi.Group
-	members  []abi.MemberChunk
-	owners   []abi.OwnerBucket
-	// guardAddresses are those of the ports under an address guard.
-	guardAddresses []abi.GuardAddress
-	// ownerSeed is the seed under which owners was built.
-	ownerSeed uint64
+// Image is one half of the plan tables, ready to be written.
+type Image struct {
+	Ports    []abi.Port // by slot
+	VLANSets []abi.VLANSet
+	Teams    []abi.Team
+	Segments map[uint8][]abi.SegmentChunk // by switch id
+	Groups   []abi.Group
+	Members  []abi.MemberChunk
+	Owners   []abi.OwnerBucket
+	// GuardAddresses are those of the ports under an address guard.
+	GuardAddresses []abi.GuardAddress
+	// OwnerSeed is the seed under which Owners was built.
+	OwnerSeed uint64
 }
 
-// compile turns what is desired into tables. It is pure: the same input gives the same image.
-func compile(d binding.Desired, s *slots, ticksPerSecond uint64) (*image, error) {
+// Tables compiles what is desired for the slots that s gives. It is pure: the same input gives the same image.
+func Tables(d binding.Desired, s *Slots, ticksPerSecond uint64) (*Image, error) {
 	c := &compiler{
 		d: d, slots: s, hz: ticksPerSecond,
-		img:      &image{ports: make([]abi.Port, abi.MaxPorts), segments: map[uint8][]abi.SegmentChunk{}},
+		img:      &Image{Ports: make([]abi.Port, abi.MaxPorts), Segments: map[uint8][]abi.SegmentChunk{}},
 		owners:   make([]owned, 0, len(d.Facts)),
 		setIndex: map[plan.VLANSet]uint16{}, teamIndex: map[abi.Team]uint16{}, teamOf: map[teamLists]uint16{}, lists: map[*plan.Effective]*entries{}, guards: map[string]guardList{},
 	}
-	c.img.groups = []abi.Group{{}}
+	c.img.Groups = []abi.Group{{}}
 	for _, sw := range d.Plan.Switches {
 		if err := c.compileSwitch(sw); err != nil {
 			return nil, fmt.Errorf("switch %s: %w", sw.Name, err)
 		}
 	}
-	c.img.owners, c.img.ownerSeed = buildOwners(c.owners)
+	c.img.Owners, c.img.OwnerSeed = buildOwners(c.owners)
 	return c.img, nil
 }
 
 type compiler struct {
 	owners    []owned
 	d         binding.Desired
-	slots     *slots
+	slots     *Slots
 	hz        uint64
-	img       *image
+	img       *Image
 	families  uint16 // of ports that are siblings, so far
 	setIndex  map[plan.VLANSet]uint16
 	teamIndex map[abi.Team]uint16
@@ -68,7 +71,7 @@ func (c *compiler) connected(id plan.PortID) (plan.Fact, binding.Attachment, boo
 
 // compileSwitch looks ports up as seldom as it can: with a thousand of them, that is what compiling takes.
 func (c *compiler) compileSwitch(sw *plan.Switch) error {
-	id := c.slots.switches[sw.Name]
+	id := c.slots.Switches[sw.Name]
 	own := effectiveMACs(sw, func(id plan.PortID) (plan.Fact, bool) { f, _, ok := c.connected(id); return f, ok })
 	flags := switchFlags(sw)
 	receivers := make([]receiver, 0, len(sw.Ports)+len(sw.Uplinks))
@@ -89,8 +92,8 @@ func (c *compiler) compileSwitch(sw *plan.Switch) error {
 		if p.Policy.Learning.Enabled.V {
 			flags |= abi.SwitchLearns
 		}
-		slot := c.slots.ports[p.ID]
-		c.img.ports[slot] = rec
+		slot := c.slots.Ports[p.ID]
+		c.img.Ports[slot] = rec
 		receivers = append(receivers, receiver{slot: uint16(slot), port: p, floods: rec.Flags&abi.PortFloods != 0, promiscuous: rec.Flags&abi.PortPromiscuous != 0})
 		if m := own[i].MAC; !m.IsZero() {
 			owners = append(owners, sharedMAC{mac: m, slot: slot, wait: f.Wait})
@@ -99,7 +102,7 @@ func (c *compiler) compileSwitch(sw *plan.Switch) error {
 	c.compileOwners(id, owners)
 	c.compileSiblings(receivers)
 	for _, r := range receivers {
-		c.img.ports[r.slot].Flags |= flags
+		c.img.Ports[r.slot].Flags |= flags
 	}
 	return c.compileSegments(id, append(receivers, c.compileUplinks(sw, id, flags)...))
 }
@@ -213,18 +216,18 @@ func (c *compiler) compileUplinks(sw *plan.Switch, id uint8, flags uint32) (host
 		if g := sw.LAGOf(u.ID.Name); g != nil {
 			rec.Uplink = c.lagChoice(sw, g)
 		}
-		slot := c.slots.ports[u.ID]
+		slot := c.slots.Ports[u.ID]
 		key := owner{id, f.DeviceMAC}
 		if by := slices.IndexFunc(c.owners, func(o owned) bool { return o.owner == key }); by < 0 && !f.DeviceMAC.IsZero() {
 			c.owners = append(c.owners, owned{key, slot})
-		} else if by >= 0 && c.img.ports[c.owners[by].slot].Flags&abi.PortUplink == 0 {
+		} else if by >= 0 && c.img.Ports[c.owners[by].slot].Flags&abi.PortUplink == 0 {
 			f.HostTraffic = false // a host interface has taken the device's MAC over
 		}
 		if f.HostTraffic && f.Up && !u.Blocked && !f.DeviceMAC.IsZero() {
 			rec.Flags |= abi.PortCarriesHost
 			hosts = append(hosts, receiver{slot: uint16(slot), host: u})
 		}
-		c.img.ports[slot] = rec
+		c.img.Ports[slot] = rec
 	}
 	return hosts
 }
@@ -234,8 +237,8 @@ func (c *compiler) vlanSet(s plan.VLANSet) uint16 {
 	if i, ok := c.setIndex[s]; ok {
 		return i
 	}
-	i := uint16(len(c.img.vlanSets))
-	c.img.vlanSets = append(c.img.vlanSets, abi.VLANSet{Bits: s})
+	i := uint16(len(c.img.VLANSets))
+	c.img.VLANSets = append(c.img.VLANSets, abi.VLANSet{Bits: s})
 	c.setIndex[s] = i
 	return i
 }

@@ -1,0 +1,155 @@
+package compile
+
+import (
+	"fmt"
+	"iter"
+
+	"heddle/internal/abi"
+	"heddle/internal/plan"
+)
+
+// Slots says where in the tables each port, uplink and switch lives. A slot is kept as long as its port is in the plan; it
+// is free again only after no run of the program can still use it.
+type Slots struct {
+	Ports    map[plan.PortID]uint32
+	Switches map[string]uint8
+	// Leaving are slots whose port is gone and whose flows have not been drained.
+	Leaving map[uint32]bool
+}
+
+func NewSlots() *Slots {
+	return &Slots{Ports: map[plan.PortID]uint32{}, Switches: map[string]uint8{}, Leaving: map[uint32]bool{}}
+}
+
+// Assignment is what an Assign call changed.
+type Assignment struct {
+	NewPorts    map[plan.PortID]uint32
+	NewSwitches map[string]uint8
+	GoneSlots   map[plan.PortID]uint32
+	GoneIDs     map[string]uint8
+}
+
+// Assign gives every port, uplink and switch of the plan a slot, and names those that left. Nothing changes on an
+// error.
+func (s *Slots) Assign(p *plan.Plan) (*Assignment, error) {
+	a := &Assignment{map[plan.PortID]uint32{}, map[string]uint8{}, map[plan.PortID]uint32{}, map[string]uint8{}}
+	if s.has(p) {
+		return a, nil
+	}
+	wantPorts, wantSwitches := wanted(p)
+	var usedSlots [abi.MaxPorts + 1]bool
+	usedSlots[0] = true
+	for slot := range s.Leaving {
+		usedSlots[slot] = true
+	}
+	usedIDs := map[uint8]bool{}
+	for id, slot := range s.Ports {
+		usedSlots[slot] = true
+		if !wantPorts[id] {
+			a.GoneSlots[id] = slot
+		}
+	}
+	for name, id := range s.Switches {
+		usedIDs[id] = true
+		if !wantSwitches[name] {
+			a.GoneIDs[name] = id
+		}
+	}
+	var nextSlot uint32 = 1
+	var nextID uint8
+	for _, sw := range p.Switches {
+		if _, ok := s.Switches[sw.Name]; !ok {
+			for usedIDs[nextID] {
+				nextID++
+			}
+			if nextID >= abi.MaxSwitches {
+				return nil, fmt.Errorf("switch %s: this host can have at most %d switches, and %d that this change removes are there until it is active: remove them by a change of their own first", sw.Name, abi.MaxSwitches, len(a.GoneIDs))
+			}
+			usedIDs[nextID], a.NewSwitches[sw.Name] = true, nextID
+		}
+		for id := range MembersOf(sw) {
+			if _, ok := s.Ports[id]; ok {
+				continue
+			}
+			for nextSlot < abi.MaxPorts && usedSlots[nextSlot] {
+				nextSlot++
+			}
+			if nextSlot >= abi.MaxPorts {
+				return nil, fmt.Errorf("port %s: this host can have at most %d ports and uplinks, and %d that this change removes are there until it is active: remove them by a change of their own first", id, abi.MaxPorts-1, len(a.GoneSlots)+len(s.Leaving))
+			}
+			usedSlots[nextSlot], a.NewPorts[id] = true, nextSlot
+		}
+	}
+	for id, slot := range a.NewPorts {
+		s.Ports[id] = slot
+	}
+	for name, id := range a.NewSwitches {
+		s.Switches[name] = id
+	}
+	return a, nil
+}
+
+// has reports whether the members of the plan are just those that have places.
+func (s *Slots) has(p *plan.Plan) bool {
+	if p.Members() != len(s.Ports) || len(p.Switches) != len(s.Switches) {
+		return false
+	}
+	for _, sw := range p.Switches {
+		if _, ok := s.Switches[sw.Name]; !ok {
+			return false
+		}
+		for id := range MembersOf(sw) {
+			if _, ok := s.Ports[id]; !ok {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Release frees the slots of ports that left; call it when no run of the program can use them any more.
+func (s *Slots) Release(a *Assignment) {
+	for id := range a.GoneSlots {
+		delete(s.Ports, id)
+	}
+	for name := range a.GoneIDs {
+		delete(s.Switches, name)
+	}
+}
+
+// Undo takes back what Assign gave.
+func (s *Slots) Undo(a *Assignment) {
+	for id := range a.NewPorts {
+		delete(s.Ports, id)
+	}
+	for name := range a.NewSwitches {
+		delete(s.Switches, name)
+	}
+}
+
+func wanted(p *plan.Plan) (map[plan.PortID]bool, map[string]bool) {
+	ports, switches := make(map[plan.PortID]bool, p.Members()), make(map[string]bool, len(p.Switches))
+	for _, sw := range p.Switches {
+		switches[sw.Name] = true
+		for id := range MembersOf(sw) {
+			ports[id] = true
+		}
+	}
+	return ports, switches
+}
+
+// MembersOf are the uplinks and then the ports of a switch.
+func MembersOf(sw *plan.Switch) iter.Seq[plan.PortID] {
+	return func(yield func(plan.PortID) bool) {
+		for _, u := range sw.Uplinks {
+			if !yield(u.ID) {
+				return
+			}
+		}
+		for _, p := range sw.Ports {
+			if !yield(p.ID) {
+				return
+			}
+		}
+	}
+}
