@@ -63,9 +63,9 @@ func advice(c *cobra.Command, t *target, q api.AdviseRequest) (*api.Advice, erro
 }
 
 func writeAdvice(w io.Writer, d Deps, a *api.Advice) error {
-	period := "counters since each port was connected"
+	period := "since each port was connected"
 	if a.MeasuredSeconds > 0 {
-		period = "measurements of " + time.Duration(a.MeasuredSeconds*float64(time.Second)).Round(100*time.Millisecond).String()
+		period = "of the last " + time.Duration(a.MeasuredSeconds*float64(time.Second)).Round(100*time.Millisecond).String()
 	}
 	var b strings.Builder
 	for i := range a.Findings {
@@ -78,7 +78,7 @@ func writeAdvice(w io.Writer, d Deps, a *api.Advice) error {
 	if n := len(a.Findings); n > 0 {
 		found = count(n, "finding", "findings")
 	}
-	fmt.Fprintf(&b, "%s. Checked %s on %s and %s, using %s.\n", found, count(a.Rules, "rule", "rules"),
+	fmt.Fprintf(&b, "%s. Checked %s on %s and %s.\nThe counters are those %s.\n", found, count(a.Rules, "rule", "rules"),
 		count(a.Ports, "port", "ports"), count(a.Uplinks, "uplink", "uplinks"), period)
 	_, err := io.WriteString(w, b.String())
 	return err

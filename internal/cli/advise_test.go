@@ -22,7 +22,7 @@ func TestAdvise_FindingsAreWrappedAndSetTheStatus(t *testing.T) {
 	c := newConsole(t, s)
 	out, _, status := c.run("advise", "--for", "10s")
 	for _, want := range []string{"wrong  forged-transmits: port vm1/eth0 of switch lab\n  measured: measured words", "\n  edit:     /etc/heddle.yaml, port group web of switch lab:\n              security: {forgedTransmits: accept}\n",
-		"\n  command:  heddle apply -f /etc/heddle.yaml\n", "note  half-open: switch lab\n", "and 3 more of guest-tags\n", "2 findings. Checked 22 rules on 12 ports and 2 uplinks, using measurements of 10s.\n"} {
+		"\n  command:  heddle apply -f /etc/heddle.yaml\n", "note  half-open: switch lab\n", "and 3 more of guest-tags\n", "2 findings. Checked 22 rules on 12 ports and 2 uplinks.\nThe counters are those of the last 10s.\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -51,7 +51,7 @@ func TestAdvise_FindingsAreWrappedAndSetTheStatus(t *testing.T) {
 		t.Errorf("status %d with a note alone", status)
 	}
 	s.advice = api.Advice{Rules: 22}
-	if out, _, status := c.run("advise"); status != ExitOK || out != "No problems found. Checked 22 rules on 0 ports and 0 uplinks, using counters since each port was connected.\n" {
+	if out, _, status := c.run("advise"); status != ExitOK || out != "No problems found. Checked 22 rules on 0 ports and 0 uplinks.\nThe counters are those since each port was connected.\n" {
 		t.Errorf("status %d, %q", status, out)
 	}
 	if _, errs, status := c.run("advise", "--for", "2h"); status != ExitUsage || !strings.Contains(errs, "--for 2h0m0s") {
