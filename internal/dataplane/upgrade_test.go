@@ -233,7 +233,7 @@ func TestADowngradeWithoutRoomIsRefusedAndChangesNothing(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			err := life(t, host, dir, d, tweak{spec: shrink}, nil)
-			if err == nil || !strings.Contains(err.Error(), "room for") || !strings.Contains(err.Error(), what) {
+			if err == nil || !strings.Contains(err.Error(), "can hold") || !strings.Contains(err.Error(), what) {
 				t.Errorf("no room for %s: %v", what, err)
 			}
 			if after := pins(t, dir); after != before {
