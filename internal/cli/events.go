@@ -50,6 +50,9 @@ func newEvents(d Deps) *cobra.Command {
 			if f.client, err = t.client(); err != nil {
 				return err
 			}
+			if err := f.knowsPort(c.Context()); err != nil {
+				return err
+			}
 			return f.run(c.Context())
 		},
 	}
@@ -72,6 +75,32 @@ func eventKinds() []string {
 		words[i] = string(k)
 	}
 	return words
+}
+
+// knowsPort complains about a port or uplink that there is not, and of which no event is kept that is past.
+func (f *follower) knowsPort(ctx context.Context) error {
+	if f.port == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	s, err := f.client.State(ctx)
+	if err != nil {
+		return err
+	}
+	missing := hasEnd(s, f.port)
+	if missing == nil {
+		return nil
+	}
+	past := false
+	err = f.client.Events(ctx, api.Follow{Last: -1, NoFollow: true}, func(b api.Events) error {
+		past = past || slices.ContainsFunc(b.Events, f.concerns)
+		return nil
+	})
+	if err != nil || past {
+		return err
+	}
+	return missing
 }
 
 // run follows the agent, and the one after it.
@@ -117,7 +146,12 @@ func (f *follower) print(b api.Events) error {
 
 func (f *follower) wanted(e event.Event) bool {
 	return (len(f.kinds) == 0 || slices.Contains(f.kinds, string(e.Kind))) &&
-		(f.port == "" || e.Port == f.port || e.Uplink == f.port || e.From == f.port || e.To == f.port)
+		(f.port == "" || f.concerns(e))
+}
+
+// concerns says whether an event is about the port or uplink that is asked for.
+func (f *follower) concerns(e event.Event) bool {
+	return slices.Contains([]string{e.Port, e.Uplink, e.From, e.To}, f.port)
 }
 
 func (f *follower) line(e event.Event) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"heddle/internal/api"
+	"heddle/internal/spec/known"
 	"heddle/internal/spec/printable"
 )
 
@@ -88,7 +89,7 @@ func newHostPortShow(d Deps, t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			h, err := pick(all, "host-port", args[0], "", func(h api.HostPort) (string, string) { return h.Switch, h.Name })
+			h, err := pick(all, known.Names{What: "host port"}, args[0], "", func(h api.HostPort) (string, string) { return h.Switch, h.Name })
 			if err != nil {
 				return err
 			}

@@ -34,6 +34,9 @@ func (l listing[T]) command(d Deps, t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := hasSwitch(s, sw); err != nil {
+				return err
+			}
 			list := l.of(s)
 			if l.owner != nil {
 				list = ofSwitch(list, sw, l.owner)

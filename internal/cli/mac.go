@@ -55,6 +55,9 @@ func newMACList(d Deps, t *target) *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
+			if err := t.has(c, sw, port); err != nil {
+				return err
+			}
 			list, err := macs(c, t, func(m api.MAC) bool {
 				return (sw == "" || m.Switch == sw) && (port == "" || m.Port == port) && (!learned || m.Kind == "learned")
 			})

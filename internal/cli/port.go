@@ -62,7 +62,7 @@ func (t *target) port(c *cobra.Command, name string) (api.Port, error) {
 	if err != nil {
 		return api.Port{}, err
 	}
-	return pick(s.Ports, "port", name, "", func(p api.Port) (string, string) { return p.Switch, p.Name })
+	return pick(s.Ports, portsOf(s), name, "", func(p api.Port) (string, string) { return p.Switch, p.Name })
 }
 
 func portProperties(d Deps, p api.Port) [][2]string {

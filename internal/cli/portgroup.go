@@ -10,6 +10,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/plan"
+	"heddle/internal/spec/known"
 )
 
 func newPortGroup(d Deps) *cobra.Command {
@@ -66,7 +67,10 @@ func newPortGroupShow(d Deps, t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			g, err := pick(s.PortGroups, "portgroup", args[0], sw, func(v api.PortGroup) (string, string) { return v.Switch, v.Name })
+			if err := hasSwitch(s, sw); err != nil {
+				return err
+			}
+			g, err := pick(s.PortGroups, known.Names{What: "port group"}, args[0], sw, func(v api.PortGroup) (string, string) { return v.Switch, v.Name })
 			if err != nil {
 				return err
 			}

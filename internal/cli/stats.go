@@ -13,6 +13,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/diagnose/stats"
+	"heddle/internal/spec/known"
 )
 
 // statsQuery is what one "heddle stats" asks for.
@@ -102,11 +103,22 @@ func (q *statsQuery) valid(one bool) error {
 // read asks for all counters, of one switch where --switch says so.
 func (q *statsQuery) read(c *cobra.Command) ([]api.Stats, error) {
 	all, err := ask(c, &q.t, func(ctx context.Context, s api.Service) ([]api.Stats, error) { return s.Stats(ctx) })
-	return ofSwitch(all, q.sw, func(s api.Stats) string { return s.Switch }), err
+	if err != nil {
+		return nil, err
+	}
+	if all = ofSwitch(all, q.sw, func(s api.Stats) string { return s.Switch }); len(all) == 0 {
+		return all, q.t.has(c, q.sw, "")
+	}
+	return all, nil
 }
 
-func pickStats(all []api.Stats, name string) (api.Stats, error) {
-	return pick(all, "port", name, "", func(s api.Stats) (string, string) { return s.Switch, s.Name })
+// pick is the counters of one port or uplink.
+func (q *statsQuery) pick(c *cobra.Command, all []api.Stats, name string) (api.Stats, error) {
+	n := known.Names{What: "port or uplink"}
+	if s, err := q.t.state(c); err == nil { // for devices, which have no counters of their own here
+		n = endsOf(s)
+	}
+	return pick(all, n, name, q.sw, func(s api.Stats) (string, string) { return s.Switch, s.Name })
 }
 
 // once shows the counters as they are.
@@ -116,7 +128,7 @@ func (q *statsQuery) once(c *cobra.Command, args []string) error {
 		return err
 	}
 	if len(args) > 0 {
-		s, err := pickStats(all, args[0])
+		s, err := q.pick(c, all, args[0])
 		if err != nil {
 			return err
 		}
@@ -144,7 +156,7 @@ func (q *statsQuery) follow(c *cobra.Command, args []string) error {
 		}
 		if err == nil && len(args) > 0 {
 			var one api.Stats
-			one, err = pickStats(all, args[0])
+			one, err = q.pick(c, all, args[0])
 			all = []api.Stats{one}
 		}
 		if err != nil {

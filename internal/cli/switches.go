@@ -13,6 +13,7 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/plan"
+	"heddle/internal/spec/known"
 )
 
 func newSwitch(d Deps) *cobra.Command {
@@ -51,7 +52,7 @@ func newSwitchShow(d Deps, t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sw, err := pick(s.Switches, "switch", args[0], "", func(v api.Switch) (string, string) { return v.Name, v.Name })
+			sw, err := pick(s.Switches, known.Names{What: "switch"}, args[0], "", func(v api.Switch) (string, string) { return v.Name, v.Name })
 			if err != nil {
 				return err
 			}

@@ -85,26 +85,3 @@ func noSubcommand(c *cobra.Command, args []string) error {
 	}
 	return usagef("unknown command %q for %q%s (see %q)", args[0], c.CommandPath(), hint, c.CommandPath()+" --help")
 }
-
-// notFound is the complaint about a name the agent does not have.
-func notFound(what, name string) error {
-	return fmt.Errorf("there is no %s %q: see \"heddle %s list\"", what, name, what)
-}
-
-// pick finds the one object of that name; where several switches have one, --switch must say which.
-func pick[T any](all []T, what, name, sw string, key func(T) (sw, name string)) (T, error) {
-	var zero T
-	var found []T
-	for _, v := range all {
-		if s, n := key(v); n == name && (sw == "" || s == sw) {
-			found = append(found, v)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return zero, notFound(what, name)
-	case 1:
-		return found[0], nil
-	}
-	return zero, usagef("%d switches have %s %q: say which with --switch", len(found), what, name)
-}

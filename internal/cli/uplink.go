@@ -70,7 +70,10 @@ func newUplinkShow(d Deps, t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			u, err := pick(s.Uplinks, "uplink", args[0], sw, func(v api.Uplink) (string, string) { return v.Switch, v.Name })
+			if err := hasSwitch(s, sw); err != nil {
+				return err
+			}
+			u, err := pick(s.Uplinks, uplinksOf(s, sw), args[0], sw, func(v api.Uplink) (string, string) { return v.Switch, v.Name })
 			if err != nil {
 				return err
 			}
