@@ -43,24 +43,26 @@ func TestS49_S111_ASharedMACIsAnnouncedFromThePortThatHasIt(t *testing.T) {
 		{"b sends from it, and has its own", plan.MAC{2, 0, 0, 0, 0, 0x0b}, []observe.Speaker{{Owner: id("a"), MAC: mac, Port: id("b")}}, "100 " + shared, "100 b"},
 		{"each has its own", plan.MAC{2, 0, 0, 0, 0, 0x0b}, nil, "10 " + shared, "100 b"},
 	} {
-		r := newTeamRig(t, "")
-		r.dev.byName["vb"].Peer.End.MAC = c.seen
-		if err := r.restart(bonded(t)); err != nil {
-			t.Fatal(err)
-		}
-		r.announces()
-		r.kernel.speakers = c.speakers
-		r.link("eno1", false)
-		u2 := r.dev.byName["eno2"].Index
-		want := []string{}
-		for _, s := range []string{strings.Replace(c.want, " 0", " ", 1), c.own, "- c", "20 c", "21 c", "- d"} {
-			if s != "" {
-				want = append(want, fmt.Sprintf("%d %s", u2, s))
+		t.Run(c.what, func(t *testing.T) {
+			r := newTeamRig(t, "")
+			r.dev.byName["vb"].Peer.End.MAC = c.seen
+			if err := r.restart(bonded(t)); err != nil {
+				t.Fatal(err)
 			}
-		}
-		slices.Sort(want)
-		if got := r.announced(len(want)); !slices.Equal(got, want) {
-			t.Errorf("%s: announced\n%q, want\n%q", c.what, got, want)
-		}
+			r.announces()
+			r.kernel.speakers = c.speakers
+			r.link("eno1", false)
+			u2 := r.dev.byName["eno2"].Index
+			want := []string{}
+			for _, s := range []string{strings.Replace(c.want, " 0", " ", 1), c.own, "- c", "20 c", "21 c", "- d"} {
+				if s != "" {
+					want = append(want, fmt.Sprintf("%d %s", u2, s))
+				}
+			}
+			slices.Sort(want)
+			if got := r.announced(len(want)); !slices.Equal(got, want) {
+				t.Errorf("%s: announced\n%q, want\n%q", c.what, got, want)
+			}
+		})
 	}
 }

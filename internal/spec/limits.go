@@ -36,7 +36,7 @@ func (v *validator) room() {
 	if len(v.cfg.Switches) > MaxSwitches {
 		v.fault(at{}.field("switches").item(MaxSwitches, ""), "", "a host can have at most %d switches, and here are %d", MaxSwitches, len(v.cfg.Switches))
 	}
-	n := v.members()
+	n := v.cfg.members()
 	if over := n - MaxMembers; over > 0 {
 		first := max(0, len(v.cfg.Ports)-over)
 		v.fault(at{}.field("ports").item(first, ""), "", "a host can have at most %d ports and uplinks, and here are %d", MaxMembers, n)
@@ -44,10 +44,10 @@ func (v *validator) room() {
 }
 
 // members counts the ports and uplinks of all switches.
-func (v *validator) members() int {
-	n := len(v.cfg.Ports)
-	for i := range v.cfg.Switches {
-		n += len(v.cfg.Switches[i].Uplinks)
+func (cfg *Config) members() int {
+	n := len(cfg.Ports)
+	for i := range cfg.Switches {
+		n += len(cfg.Switches[i].Uplinks)
 	}
 	return n
 }

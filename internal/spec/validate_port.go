@@ -10,7 +10,7 @@ import (
 // port checks p at a, against the switches and the ports claimed so far.
 func (v *validator) port(a at, p *Port) {
 	v.portName(a, p)
-	if v.connecting && v.members() >= MaxMembers {
+	if v.connecting && v.cfg.members() >= MaxMembers {
 		v.fault(a, "", "this host can have at most %d ports and uplinks, and has as many", MaxMembers)
 	}
 	i, g := v.attachment(a, p)
@@ -46,7 +46,7 @@ func (v *validator) portName(a at, p *Port) {
 	case first >= v.src.ports:
 		v.fault(a.field("name"), shown(p.Name), "a port of this name is connected already: disconnect it first, or choose another name")
 	default:
-		v.fault(a.field("name"), shown(p.Name), "%s declares a port of this name too: a port is declared in the file or connected at run time, not both; remove one", v.fileName(first))
+		v.fault(a.field("name"), shown(p.Name), "%s declares a port of this name too: a port is declared in the file or connected at run time, not both; remove one", v.src.declares(first))
 	}
 	if i, ok := v.switches[p.Switch]; ok && p.Name != "" {
 		if _, clash := v.uplinks[i][p.Name]; clash {
@@ -55,13 +55,13 @@ func (v *validator) portName(a at, p *Port) {
 	}
 }
 
-// fileName is the file and line that declares port i.
-func (v *validator) fileName(i int) string {
-	p, ok := v.src.at(at{}.field("ports").item(i, "").field("name").key)
-	if !ok || v.src.file == "" {
+// declares is the file and line that declares port i.
+func (s *source) declares(i int) string {
+	p, ok := s.at(at{}.field("ports").item(i, "").field("name").key)
+	if !ok || s.file == "" {
 		return "the configuration"
 	}
-	return fmt.Sprintf("%s:%d", v.src.file, p.line)
+	return fmt.Sprintf("%s:%d", s.file, p.line)
 }
 
 // attachment finds the switch and port group p names; -1 and nil, with a fault, where there are none.

@@ -52,20 +52,22 @@ func TestEveryCodeHasATextOfItsOwn(t *testing.T) {
 		what string
 		make func(Code) Problem
 	}{{"alone", Of}, {"with all that belongs to it", full}} {
-		texts := map[string]Code{}
-		for _, c := range codes(t) {
-			text := of.make(c).Text()
-			if !strings.Contains(text, " ") || text == string(c) {
-				t.Errorf("%s %s: the text %q is no sentence", c, of.what, text)
+		t.Run(of.what, func(t *testing.T) {
+			texts := map[string]Code{}
+			for _, c := range codes(t) {
+				text := of.make(c).Text()
+				if !strings.Contains(text, " ") || text == string(c) {
+					t.Errorf("%s %s: the text %q is no sentence", c, of.what, text)
+				}
+				if strings.Contains(text, "%!") || strings.HasSuffix(text, ": ") {
+					t.Errorf("%s %s: %q", c, of.what, text)
+				}
+				if other, twice := texts[text]; twice {
+					t.Errorf("%s and %s %s have one text, %q", c, other, of.what, text)
+				}
+				texts[text] = c
 			}
-			if strings.Contains(text, "%!") || strings.HasSuffix(text, ": ") {
-				t.Errorf("%s %s: %q", c, of.what, text)
-			}
-			if other, twice := texts[text]; twice {
-				t.Errorf("%s and %s %s have one text, %q", c, other, of.what, text)
-			}
-			texts[text] = c
-		}
+		})
 	}
 	if (Problem{}).Text() != "" || Of("of-a-newer-agent").Text() != "of-a-newer-agent" {
 		t.Error("no state has a text, or a code that is not known has none")
