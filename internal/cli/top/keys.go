@@ -60,8 +60,16 @@ func (m *Model) Key(key string) Action {
 	if m.typing {
 		return m.typed(key)
 	}
+	if m.help {
+		m.help = false
+		if key == "?" || key == "escape" {
+			return Nothing
+		}
+	}
 	page := max(1, m.body()-1)
 	switch key {
+	case "?":
+		m.help = true
 	case "q", "\x03": // Ctrl-C is a character in raw mode
 		return Quit
 	case "\x1a": // Ctrl-Z
@@ -125,10 +133,36 @@ func (m *Model) typed(key string) Action {
 // longestFilter is the most bytes of a filter: longer than any name.
 const longestFilter = 128
 
+// keys are the keys, and what they do.
+func keys() [][2]string {
+	return [][2]string{{"q", "quit"}, {"1-9 or s", "sort by a column"}, {"r", "reverse the order"}, {"/", "filter by a text"},
+		{"Esc", "show all"}, {"p", "pause"}, {"arrows, PgUp, PgDn, Home, End", "scroll"}, {"?", "show the keys"}}
+}
+
 // Help names the keys, for the command's text.
 func Help() string {
-	return strings.Join([]string{"q quit", "1-8 or s sort by a column, r reverse", "/ filter by a text, Esc show all", "p pause",
-		"arrows, PgUp, PgDn, Home, End scroll"}, "; ")
+	var all []string
+	for _, k := range keys() {
+		all = append(all, k[0]+" "+k[1])
+	}
+	return strings.Join(all, "; ")
+}
+
+// keyWidth is the width of the keys' column, for the longest of them.
+const keyWidth = 32
+
+// helpLines are the keys and what the columns and colours mean, in place of the ports.
+func helpLines() []Line {
+	lines := []Line{{Text: "Keys", Head: true}}
+	for _, k := range keys() {
+		lines = append(lines, Line{Text: "  " + fit(k[0], keyWidth, false) + k[1]})
+	}
+	for _, text := range []string{"", "In is from the port's owner into the switch; ^ marks an uplink.",
+		"BCAST/s: broadcast, multicast and unknown-unicast frames that the port sent.",
+		"Yellow: frames that the port itself sent are dropped, or it floods.", "Any key shows the ports again."} {
+		lines = append(lines, Line{Text: text})
+	}
+	return lines
 }
 
 // scrolled is where a list of n rows begins after a key; other keys than those that scroll leave it where it is. It may be beyond the list's

@@ -24,6 +24,7 @@ const (
 	BitsOut
 	PacketsIn
 	PacketsOut
+	ToMany // broadcast, multicast and unknown unicast that the port sent
 	DropRate
 	Drops
 	LastDrop
@@ -31,7 +32,7 @@ const (
 )
 
 // words are what --sort calls the columns.
-var words = [columns]string{"port", "in-bits", "out-bits", "in-packets", "out-packets", "drop-rate", "drops", "last-drop"}
+var words = [columns]string{"port", "in-bits", "out-bits", "in-packets", "out-packets", "broadcast", "drop-rate", "drops", "last-drop"}
 
 // Columns are the words for the columns.
 func Columns() []string { return slices.Clone(words[:]) }
@@ -75,6 +76,7 @@ type Model struct {
 	Fault string
 
 	typing  bool // the filter is being typed
+	help    bool // the keys are shown instead of the ports
 	offset  int  // of the first row shown
 	now     time.Time
 	rows    []Row // all, in the agent's order
@@ -175,6 +177,12 @@ func (m *Model) compare(a, b Row) int {
 	return cmp.Compare(a.value(m.Sort), b.value(m.Sort))
 }
 
+// faulty reports whether the port itself causes trouble: frames that it sent are dropped, or it floods. Copies that it got, or that were
+// kept from it, are no fault of its own; nor is what an uplink brings, which may be a copy of what a port here has sent.
+func (r *Row) faulty() bool {
+	return r.Rates != nil && (r.Rates.InDropped > 0 || !r.Uplink && r.Rates.Floods())
+}
+
 // value is a number of the row; below 0 when it is not known.
 func (r *Row) value(c Column) float64 {
 	if c == Drops {
@@ -192,6 +200,8 @@ func (r *Row) value(c Column) float64 {
 		return r.Rates.PacketsIn
 	case PacketsOut:
 		return r.Rates.PacketsOut
+	case ToMany:
+		return r.Rates.ToMany()
 	}
 	return r.Rates.InDropped + r.Rates.OutDropped
 }

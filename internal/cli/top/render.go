@@ -14,7 +14,7 @@ import (
 // Line is one line of the screen.
 type Line struct {
 	Text string
-	// Head: the headings of the columns. Loud: something was dropped within the last interval.
+	// Head: the headings of the columns. Loud: what the port itself sent was dropped in the last interval, or too much for many.
 	Head, Loud bool
 }
 
@@ -24,13 +24,15 @@ const above = 4
 // body is how many ports fit on the screen.
 func (m *Model) body() int { return max(0, m.Height-above) }
 
-var headings = [columns]string{"PORT", "IN bit/s", "OUT bit/s", "IN pkt/s", "OUT pkt/s", "DROP/s", "DROPS", "LAST DROP"}
+var headings = [columns]string{"PORT", "IN bit/s", "OUT bit/s", "IN pkt/s", "OUT pkt/s", "BCAST/s", "DROP/s", "DROPS", "LAST DROP"}
 
-// widths of the columns of numbers, with the space before them, and of the last drop; the port has the rest.
+// widths of the columns of numbers, with the space before them: for the heading with its arrow, and a number of 5 characters. The port has
+// what its name needs.
+var widths = [columns]int{BitsIn: 10, BitsOut: 10, PacketsIn: 10, PacketsOut: 10, ToMany: 9, DropRate: 8, Drops: 7}
+
 const (
-	numberWidth = 10
-	lastWidth   = 28
-	leastName   = 12
+	lastWidth = 28
+	leastName = 12
 )
 
 // Screen is what the terminal shows: Height lines at most, none longer than Width.
@@ -38,8 +40,12 @@ func (m *Model) Screen() []Line {
 	rows := m.Rows()
 	m.offset = max(0, min(m.offset, len(rows)-m.body()))
 	lines := []Line{{Text: m.first(rows)}, {Text: m.sums(rows)}, {Text: m.status()}, {Text: m.heading(), Head: true}}
-	for _, r := range rows[m.offset:min(len(rows), m.offset+m.body())] {
-		lines = append(lines, Line{Text: m.row(&r), Loud: r.Rates != nil && r.value(DropRate) > 0})
+	if m.help {
+		lines = append(lines[:above-1], helpLines()...)
+	} else {
+		for _, r := range rows[m.offset:min(len(rows), m.offset+m.body())] {
+			lines = append(lines, Line{Text: m.row(&r), Loud: r.faulty()})
+		}
 	}
 	for i := range lines {
 		lines[i].Text = cut(lines[i].Text, m.Width)
@@ -85,13 +91,32 @@ func (m *Model) status() string {
 		parts = append(parts, "only "+clean(m.Filter)+" (Esc: all)")
 	}
 	if len(parts) == 0 {
-		return "q quit  1-8 s r sort  / only some  p pause  arrows scroll"
+		return "q quit  1-9 s r sort  / only some  p pause  arrows scroll  ? help"
 	}
 	return strings.Join(parts, "   ")
 }
 
+// nameWidth is what the longest name needs, as far as there is room: numbers far from their name are hard to read.
 func (m *Model) nameWidth() int {
-	return max(leastName, m.Width-numberWidth*int(columns-2)-lastWidth-2)
+	longest, numbers := 0, 0
+	for _, w := range widths {
+		numbers += w
+	}
+	for i := range m.rows {
+		longest = max(longest, utf8.RuneCountInString(m.name(&m.rows[i])))
+	}
+	return max(leastName, min(longest, m.Width-numbers-lastWidth-2))
+}
+
+func (m *Model) name(r *Row) string {
+	name := r.Port
+	if m.several {
+		name = r.Switch + "/" + r.Port
+	}
+	if r.Uplink {
+		name += " ^"
+	}
+	return clean(name)
 }
 
 func (m *Model) heading() string {
@@ -107,22 +132,15 @@ func (m *Model) heading() string {
 func (m *Model) join(cells [columns]string) string {
 	var b strings.Builder
 	b.WriteString(fit(cells[Name], m.nameWidth(), false))
-	for _, c := range cells[BitsIn:LastDrop] {
-		b.WriteString(fit(c, numberWidth, true))
+	for c := BitsIn; c < LastDrop; c++ {
+		b.WriteString(fit(cells[c], widths[c], true))
 	}
 	b.WriteString("  " + fit(cells[LastDrop], lastWidth, false))
 	return b.String()
 }
 
 func (m *Model) row(r *Row) string {
-	name := r.Port
-	if m.several {
-		name = r.Switch + "/" + r.Port
-	}
-	if r.Uplink {
-		name += " ^"
-	}
-	cells := [columns]string{Name: clean(name)}
+	cells := [columns]string{Name: m.name(r)}
 	for c := BitsIn; c < LastDrop; c++ {
 		cells[c] = stats.Short(r.value(c))
 	}
@@ -196,7 +214,7 @@ func (m *Model) Batch(w io.Writer) error {
 	return nil
 }
 
-// batchWidth leaves 30 characters for a port's name.
+// batchWidth leaves 26 characters for a port's name.
 const batchWidth = 120
 
 // JSON writes the view as one line: when, and the rows.

@@ -63,13 +63,13 @@ func TestTheScreenShowsRatesDropsAndTheReasonOfTheLast(t *testing.T) {
 	want := []string{
 		"heddle top  default  03:04:09  every 1s  5 ports",
 		"in 10kbit/s 10 pkt/s   out 0bit/s 0 pkt/s   dropped and refused 0/s",
-		"q quit  1-8 s r sort  / only some  p pause  arrows scroll",
-		"PORT                           IN bit/s↓ OUT bit/s  IN pkt/s OUT pkt/s    DROP/s     DROPS  LAST DROP",
-		"vm0004                                4k         0         4         0         0         0  -",
-		"vm0003                                3k         0         3         0         0         7  in forged-transmit 3s",
-		"vm0002                                2k         0         2         0         0         0  -",
-		"vm0001                                1k         0         1         0         0         0  -",
-		"vm0000                                 0         0         0         0         0         0  -",
+		"q quit  1-9 s r sort  / only some  p pause  arrows scroll  ? help",
+		"PORT         IN bit/s↓ OUT bit/s  IN pkt/s OUT pkt/s  BCAST/s  DROP/s  DROPS  LAST DROP",
+		"vm0004              4k         0         4         0        0       0      0  -",
+		"vm0003              3k         0         3         0        0       0      7  in forged-transmit 3s",
+		"vm0002              2k         0         2         0        0       0      0  -",
+		"vm0001              1k         0         1         0        0       0      0  -",
+		"vm0000               0         0         0         0        0       0      0  -",
 	}
 	if d := cmp.Diff(want, texts(m)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
@@ -138,7 +138,7 @@ func TestKeysSortFilterScrollAndPause(t *testing.T) {
 	check("by name", "vm0000")
 	press("1")
 	check("by name, turned", "vm0999")
-	press("7")
+	press("8")
 	check("by drops", "vm0003", "vm0000")
 	press("right")
 	check("by the last drop", "vm0003")
@@ -154,6 +154,81 @@ func TestKeysSortFilterScrollAndPause(t *testing.T) {
 	press("escape", "p")
 	if !m.Paused || len(m.Rows()) != 1000 {
 		t.Errorf("paused %v, %d rows", m.Paused, len(m.Rows()))
+	}
+}
+
+// flooded is a host on which vm1 floods, vm2 gets the copies and refuses some, vm3's frames are dropped, and u1 brings copies back.
+func flooded(n uint64, at int64) []api.Stats {
+	in := func(counter string, n uint64) []api.Counter { return []api.Counter{{Name: counter, Value: n}} }
+	return []api.Stats{
+		{Switch: "lab", Name: "vm1", ReadAt: at, Counters: in("packetsInBroadcast", 600*n)},
+		{Switch: "lab", Name: "vm2", ReadAt: at, Counters: append(in("packetsOutBroadcast", 600*n), api.Counter{Name: "packetsOutDropped", Value: 90 * n}),
+			Refused: []api.ReasonNo{{Reason: "mtu-exceeded", Value: 40 * n}, {Reason: "reflected", Value: 50 * n}}},
+		{Switch: "lab", Name: "vm3", ReadAt: at, Counters: append(in("packetsInUnicast", 9*n), api.Counter{Name: "packetsInDropped", Value: n}),
+			Drops: []api.ReasonNo{{Reason: "forged-transmit", Value: n}}},
+		{Switch: "lab", Name: "vm4", ReadAt: at, Counters: in("packetsInMulticast", 700*n)},
+		{Switch: "lab", Name: "vm5", ReadAt: at, Counters: in("packetsInUnicast", 650*n), Extra: in("unknownNotFlooded", 550*n)},
+		{Switch: "lab", Name: "u1", Uplink: true, ReadAt: at, Counters: append(in("packetsInBroadcast", 600*n), api.Counter{Name: "packetsInDropped", Value: 600 * n}),
+			Drops: []api.ReasonNo{{Reason: "reflected", Value: 600 * n}}},
+	}
+}
+
+func TestTheFlooderIsMarkedAndNotItsVictims(t *testing.T) {
+	column, ok := ColumnOf("broadcast")
+	if !ok {
+		t.Fatal("--sort broadcast is unknown")
+	}
+	m := &Model{Title: "default", Interval: time.Second, Sort: column, Filter: "vm", Width: 200, Height: 14}
+	m.Update(flooded(1, 1e9), start)
+	m.Update(flooded(2, 2e9), start.Add(time.Second))
+	if d := cmp.Diff([]string{"vm4", "vm1", "vm5", "vm2", "vm3"}, names(m)); d != "" {
+		t.Errorf("by broadcast: -want +got:\n%s", d)
+	}
+	m.Filter = ""
+	marked := map[string]bool{}
+	for _, l := range m.Screen()[above:] {
+		if l.Loud {
+			marked[strings.Fields(l.Text)[0]] = true
+		}
+	}
+	if d := cmp.Diff(map[string]bool{"vm1": true, "vm3": true, "vm5": true}, marked); d != "" {
+		t.Errorf("marked: -want +got:\n%s", d)
+	}
+	if line := texts(m)[above]; !strings.HasPrefix(line, "vm4                  0         0       700         0      700       0") {
+		t.Errorf("%q", line)
+	}
+}
+
+func TestNumbersStayNearTheNamesInAWideWindow(t *testing.T) {
+	m := running(3)
+	narrow := texts(m)
+	m.Width = 200
+	if d := cmp.Diff(narrow, texts(m)); d != "" {
+		t.Errorf("200 columns are not used as 120 are: %s", d)
+	}
+}
+
+func TestAQuestionMarkShowsTheKeys(t *testing.T) {
+	m := running(3)
+	m.Height = 24
+	ports := texts(m)
+	m.Key("?")
+	lines := strings.Join(texts(m), "\n")
+	for _, want := range []string{"\n  q  ", "1-9 or s", "BCAST/s: broadcast, multicast and unknown-unicast", "Yellow: "} {
+		if !strings.Contains(lines, want) {
+			t.Errorf("no %q in\n%s", want, lines)
+		}
+	}
+	if strings.Contains(lines, "vm0001") {
+		t.Errorf("ports beside the keys:\n%s", lines)
+	}
+	m.Key("?")
+	if d := cmp.Diff(ports, texts(m)); d != "" {
+		t.Errorf("after the second ?: %s", d)
+	}
+	m.Key("?")
+	if m.Key("q") != Quit {
+		t.Error("q does not quit while the keys are shown")
 	}
 }
 

@@ -24,6 +24,12 @@ type Counts struct {
 	Filtered uint64 `json:"filtered"`
 	// DeviceLost are frames that a receiver could not take, by its devices' own account (api.DeviceLosses.Lost).
 	DeviceLost uint64 `json:"deviceLost"`
+	// BroadcastIn and MulticastIn are the part of PacketsIn that goes to many.
+	BroadcastIn uint64 `json:"broadcastIn"`
+	MulticastIn uint64 `json:"multicastIn"`
+	// UnknownIn are unicast frames for unknown destinations, as far as they are counted apart from other unicast: those that found no
+	// receiver, and those that storm control kept from the ports. Those that were flooded are not among them.
+	UnknownIn uint64 `json:"unknownIn"`
 }
 
 // Rates are Counts a second.
@@ -36,6 +42,10 @@ type Rates struct {
 	OutDropped float64 `json:"outDropped"`
 	Filtered   float64 `json:"filtered"`
 	DeviceLost float64 `json:"deviceLost"`
+
+	BroadcastIn float64 `json:"broadcastIn"`
+	MulticastIn float64 `json:"multicastIn"`
+	UnknownIn   float64 `json:"unknownIn"`
 }
 
 // Line is a port or uplink, a port group, or a switch with its counts.
@@ -90,6 +100,7 @@ func Of(s *api.Stats) Counts {
 	c.OutDropped -= min(out, c.OutDropped)
 	c.Filtered = in + out
 	c.DeviceLost = s.Device.Lost() + s.Peer.Lost()
+	c.countFlooded(s)
 	return c
 }
 
@@ -142,6 +153,7 @@ func between(a, b Counts, ns int64) *Rates {
 	}
 	r := &Rates{PacketsIn: per(a.PacketsIn, b.PacketsIn), BytesIn: per(a.BytesIn, b.BytesIn), PacketsOut: per(a.PacketsOut, b.PacketsOut),
 		BytesOut: per(a.BytesOut, b.BytesOut), InDropped: per(a.InDropped, b.InDropped), OutDropped: per(a.OutDropped, b.OutDropped), Filtered: per(a.Filtered, b.Filtered)}
+	r.BroadcastIn, r.MulticastIn, r.UnknownIn = per(a.BroadcastIn, b.BroadcastIn), per(a.MulticastIn, b.MulticastIn), per(a.UnknownIn, b.UnknownIn)
 	if back {
 		return nil
 	}
@@ -189,6 +201,9 @@ func (l *Line) add(m Line) {
 	a.OutDropped += b.OutDropped
 	a.Filtered += b.Filtered
 	a.DeviceLost += b.DeviceLost
+	a.BroadcastIn += b.BroadcastIn
+	a.MulticastIn += b.MulticastIn
+	a.UnknownIn += b.UnknownIn
 	if l.Rates == nil || m.Rates == nil {
 		l.Rates = nil
 		return
@@ -202,6 +217,9 @@ func (l *Line) add(m Line) {
 	r.OutDropped += s.OutDropped
 	r.Filtered += s.Filtered
 	r.DeviceLost += s.DeviceLost
+	r.BroadcastIn += s.BroadcastIn
+	r.MulticastIn += s.MulticastIn
+	r.UnknownIn += s.UnknownIn
 }
 
 // Kinds are the words for By.

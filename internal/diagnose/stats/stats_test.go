@@ -23,7 +23,7 @@ func port(sw, group, name string, n uint64, at int64) api.Stats {
 
 func TestS80_CountsAreThoseOfTheClassesAndOfEveryReason(t *testing.T) {
 	s := port("s", "web", "p", 100, 1)
-	want := Counts{PacketsIn: 100, BytesIn: 10000, PacketsOut: 200, BytesOut: 20000, InDropped: 11, OutDropped: 7, DeviceLost: 14}
+	want := Counts{PacketsIn: 100, BytesIn: 10000, PacketsOut: 200, BytesOut: 20000, InDropped: 11, OutDropped: 7, DeviceLost: 14, BroadcastIn: 1}
 	if d := cmp.Diff(want, Of(&s)); d != "" {
 		t.Error(d)
 	}
@@ -40,7 +40,7 @@ func TestWhatIsLeftOutByDesignIsNoDrop(t *testing.T) {
 	s := api.Stats{Counters: []api.Counter{{Name: "packetsInDropped", Value: 111}, {Name: "packetsOutDropped", Value: 33}},
 		Drops:   reasons(map[string]uint64{"forged-transmit": 1, "unknown-unicast": 10, "no-receiver": 100}),
 		Refused: reasons(map[string]uint64{"reverse-path": 10, "reflected": 20})}
-	if got, want := Of(&s), (Counts{InDropped: 111, OutDropped: 3, Filtered: 30}); got != want {
+	if got, want := Of(&s), (Counts{InDropped: 111, OutDropped: 3, Filtered: 30, UnknownIn: 10}); got != want {
 		t.Errorf("a port: %+v, want %+v", got, want)
 	}
 	s.Uplink = true
