@@ -1,5 +1,5 @@
 // Package docgen makes the reference pages that can be made: from the statements and the tests' names, from the reasons,
-// the metrics, and the command tree. Its tests fail when a committed page differs from what it makes, and when an
+// the metrics, the schema of the agent's API, and the command tree. Its tests fail when a committed page differs from what it makes, and when an
 // example in a hand-written page is no valid configuration.
 package docgen
 
@@ -39,7 +39,12 @@ func Pages(root string) ([]Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	contract, err := apiPage(root)
+	if err != nil {
+		return nil, err
+	}
 	return []Page{
+		{apiPath, contract},
 		{licencesPath, licences},
 		{architecturePath, rooms},
 		{advisePath, advice},
