@@ -152,6 +152,7 @@ type console struct {
 	colour bool
 	stdin  string
 	asking bool
+	width  int // of the terminal; 0 is none
 }
 
 func newConsole(t *testing.T, s *standIn) *console {
@@ -177,7 +178,7 @@ func (c *console) runIn(ctx context.Context, args ...string) (stdout, stderr str
 	c.t.Helper()
 	var out, errs bytes.Buffer
 	env := map[string]string{"HEDDLE_RUN_DIR": c.dir, "HEDDLE_AGENT": "test"}
-	d := Deps{Stdin: strings.NewReader(c.stdin), Stdout: &out, Stderr: &errs, Getenv: func(k string) string { return env[k] }, Colour: c.colour, Asking: c.asking}
+	d := Deps{Stdin: strings.NewReader(c.stdin), Stdout: &out, Stderr: &errs, Getenv: func(k string) string { return env[k] }, Colour: c.colour, Asking: c.asking, Width: c.width}
 	status = Run(ctx, d, args)
 	return out.String(), errs.String(), status
 }
@@ -218,6 +219,7 @@ func listings() [][]string {
 
 func TestEveryListingHasThreeForms(t *testing.T) {
 	c := newConsole(t, furnished())
+	c.width = tableWidth
 	for _, args := range listings() {
 		text := c.must(args...)
 		for line := range strings.Lines(text) {
@@ -265,6 +267,9 @@ func TestTablesReadAsMeant(t *testing.T) {
 	}
 	if out := c.must("stats", "vm1/eth0", "--zero"); !strings.Contains(out, "bytesInFromPnic") {
 		t.Errorf("--zero leaves counters out:\n%s", out)
+	}
+	if out := c.must("port", "list", "--state", "waiting", "-o", "json"); strings.TrimSpace(out) != "[]" {
+		t.Errorf("an empty list is %q", out)
 	}
 }
 

@@ -28,6 +28,7 @@ func someSums(by string) api.FlowSums {
 func TestFlowsAreSummedUpInTables(t *testing.T) {
 	s := &standIn{flows: flowAnswers{sums: []api.FlowSums{someSums(api.ByConversation)}}}
 	c := newConsole(t, s)
+	c.width = tableWidth
 	text := c.must("flows", "list", "--by", "conversation")
 	lines := strings.Split(text, "\n")
 	for i, want := range []string{"PROTO CLIENT SERVER FLOWS PACKETS BYTES BACK SHARE", "tcp 192.0.2.1:40000 192.0.2.2:443 2 50 5000 2000 50.0 %", "udp [2001:", "7 others 9 20 2000 100 20.0 %",
@@ -69,6 +70,7 @@ func TestFlowsAreSummedUpInTables(t *testing.T) {
 func TestFlowsTopAndWatchSumUp(t *testing.T) {
 	s := &standIn{flows: flowAnswers{sums: []api.FlowSums{someSums(api.ByService), someSums(api.ByService)}}}
 	c := newConsole(t, s)
+	c.width = tableWidth
 	text := c.must("flows", "top", "--by", "service", "--once")
 	for _, part := range []string{"every 1s  by service", "13 flows   10 pkt/s   8M bit/s   each packet once", "SERVICE", "BIT/s↓", "SHARE", "https", "50.0 %", "7 others"} {
 		if !strings.Contains(text, part) {

@@ -94,6 +94,7 @@ func TestFlowsListShowsTheEndsOfEveryKindOfFlow(t *testing.T) {
 	web, ping, arp := someFlows()
 	s := &standIn{flows: flowAnswers{list: api.FlowList{Flows: []api.Flow{web}, Total: 1, Kept: 5, Metered: true}}}
 	c := newConsole(t, s)
+	c.width = tableWidth
 	want := "PORT      DIR  VLAN  PROTO  SOURCE           DESTINATION       PACKETS  BYTES  LAST\n" +
 		"vm1/eth0  in   100   tcp    192.0.2.1:40000  198.51.100.7:443       12   3456   now\n"
 	if d := cmp.Diff(want, c.must("flows", "list")); d != "" {
@@ -183,6 +184,7 @@ func TestFlowsTopPrintsRates(t *testing.T) {
 	s := &standIn{flows: flowAnswers{tops: []api.FlowTop{{Time: time.Now(), Metered: true, SamplingRate: 9, Matching: 9, Active: 2, Sum: api.FlowRates{Packets: 1001, Bits: 8e6},
 		Flows: []api.FlowRate{{Flow: web, Rates: api.FlowRates{Packets: 1, Bits: 8e6}}, {Flow: ping, Rates: api.FlowRates{Packets: 1000, Bits: 7}}}}, {Metered: true}}}}
 	c := newConsole(t, s)
+	c.width = tableWidth
 	text := c.must("flows", "top", "--batch", "--count", "1", "--protocol", "tcp")
 	for _, part := range []string{"every 1s  only protocol tcp", "9 flows, 2 active   1.0k pkt/s   8M bit/s   each packet counted once, of one in 10", "BIT/s↓", "vm1/eth0      in  100     tcp"} {
 		if !strings.Contains(text, part) {

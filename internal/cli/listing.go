@@ -20,51 +20,70 @@ type listing[T any] struct {
 	row   func(T) []string
 	// notes are lines about an object that follow the table; nil for none.
 	notes func(T) []string
+	long  string // its help, "" for none
+	// filter adds flags of the listing's own to the command and returns what they choose and how they order it; nil for none.
+	filter func(c *cobra.Command) func(s *api.State, list []T) ([]T, error)
+	// wide is the listing with the columns of -o wide, which may ask the agent for more; nil for none.
+	wide func(c *cobra.Command) (listing[T], error)
 }
 
 func (l listing[T]) command(d Deps, t *target) *cobra.Command {
-	o, sw := &output{}, ""
-	c := &cobra.Command{
-		Use: "list", Short: "List " + l.what, Example: l.example, Args: exactly(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
-			s, err := t.state(c)
-			if err != nil {
-				return err
-			}
+	o, sw := &output{wide: l.wide != nil}, ""
+	c := &cobra.Command{Use: "list", Short: "List " + l.what, Long: l.long, Example: l.example, Args: exactly()}
+	filter := func(_ *api.State, list []T) ([]T, error) { return list, nil }
+	if l.filter != nil {
+		filter = l.filter(c)
+	}
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := o.check(); err != nil {
+			return err
+		}
+		s, err := t.state(c)
+		if err != nil {
+			return err
+		}
+		list := l.of(s)
+		if l.owner != nil {
 			if err := hasSwitch(s, sw); err != nil {
 				return err
 			}
-			list := l.of(s)
-			if l.owner != nil {
-				list = ofSwitch(list, sw, l.owner)
+			list = ofSwitch(list, sw, l.owner)
+		}
+		if list, err = filter(s, list); err != nil {
+			return err
+		}
+		form := l
+		if o.format == "wide" {
+			if form, err = l.wide(c); err != nil {
+				return err
 			}
-			return o.print(d, list, func(w io.Writer) error {
-				tab := l.table()
-				for _, v := range list {
-					tab.add(l.row(v)...)
-				}
-				if err := tab.write(w); err != nil || l.notes == nil {
-					return err
-				}
-				for _, v := range list {
-					for _, line := range l.notes(v) {
-						if _, err := fmt.Fprintln(w, line); err != nil {
-							return err
-						}
-					}
-				}
-				return nil
-			})
-		},
+		}
+		return o.print(d, list, func(w io.Writer) error { return form.write(w, list) })
 	}
 	o.flag(c)
 	if l.owner != nil {
 		switchFlag(c, &sw)
 	}
 	return c
+}
+
+// write prints the table, and the notes below it.
+func (l listing[T]) write(w io.Writer, list []T) error {
+	tab := l.table()
+	for _, v := range list {
+		tab.add(l.row(v)...)
+	}
+	if err := tab.write(w); err != nil || l.notes == nil {
+		return err
+	}
+	for _, v := range list {
+		for _, line := range l.notes(v) {
+			if _, err := fmt.Fprintln(w, line); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func switchFlag(c *cobra.Command, sw *string) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -13,26 +14,43 @@ import (
 )
 
 // output is the -o flag of a listing.
-type output struct{ format string }
+type output struct {
+	format string
+	// wide says that the listing has a table with more columns, too.
+	wide bool
+}
+
+// formats are what -o takes.
+func (o *output) formats() []string {
+	if o.wide {
+		return []string{"table", "wide", "json", "yaml"}
+	}
+	return []string{"table", "json", "yaml"}
+}
 
 func (o *output) flag(c *cobra.Command) {
-	c.Flags().StringVarP(&o.format, "output", "o", "table", "output format: table, json or yaml")
+	c.Flags().StringVarP(&o.format, "output", "o", "table", "output format: "+anyOf(o.formats()))
 	_ = c.RegisterFlagCompletionFunc("output", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return []string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp
+		return o.formats(), cobra.ShellCompDirectiveNoFileComp
 	})
 }
 
+// anyOf are words as a choice: "table, json or yaml".
+func anyOf(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
 func (o *output) check() error {
-	switch o.format {
-	case "table", "json", "yaml":
+	if slices.Contains(o.formats(), o.format) {
 		return nil
 	}
-	return usagef("output format %q: use table, json or yaml", o.format)
+	return usagef("output format %q: use %s", o.format, anyOf(o.formats()))
 }
 
 // print writes v as JSON or YAML, or calls table.
 func (o *output) print(d Deps, v any, table func(w io.Writer) error) error {
-	if o.format == "table" {
+	if o.format == "table" || o.format == "wide" {
 		return table(d.Stdout)
 	}
 	b, err := json.MarshalIndent(v, "", "  ")
@@ -50,13 +68,27 @@ func (o *output) print(d Deps, v any, table func(w io.Writer) error) error {
 	return err
 }
 
-// tableWidth is the largest width of a table.
+// tableWidth is the largest width of wrapped text.
 const tableWidth = 100
 
 // minColumn is how narrow a long column may be made.
 const minColumn = 8
 
-// table is rows of text under a heading, as wide as they need to be and at most tableWidth.
+// screen is what a command prints to. It has the terminal's width, 0 where there is no terminal.
+type screen struct {
+	io.Writer
+	width int
+}
+
+// roomOn is how wide a table may be on w. 0 is without a limit: a pipe or a file gets every text whole.
+func roomOn(w io.Writer) int {
+	if s, ok := w.(screen); ok {
+		return s.width
+	}
+	return 0
+}
+
+// table is rows of text under a heading, as wide as they need to be and at most as wide as the terminal.
 type table struct {
 	head []string
 	rows [][]string
@@ -64,6 +96,8 @@ type table struct {
 	right map[int]bool
 	// keep never shortens the columns of these indexes.
 	keep map[int]bool
+	// names shortens the columns of these indexes only when shortening the others is not enough.
+	names map[int]bool
 	// paint may colour a cell after it has been padded.
 	paint func(col int, text, padded string) string
 }
@@ -71,7 +105,7 @@ type table struct {
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
 func (t *table) write(w io.Writer) error {
-	widths := t.widths()
+	widths := t.widths(roomOn(w))
 	lines := append([][]string{t.head}, t.rows...)
 	for i, cells := range lines {
 		var b strings.Builder
@@ -101,8 +135,8 @@ func (t *table) cell(line, col int, text string, width int) string {
 	return padded
 }
 
-// widths gives each column what it needs, then takes from the widest until all fit.
-func (t *table) widths() []int {
+// widths gives each column what it needs, then takes from the widest until all fit into room; 0 is room for everything.
+func (t *table) widths(room int) []int {
 	w := make([]int, len(t.head))
 	total := 2 * (len(w) - 1)
 	for c := range t.head {
@@ -112,12 +146,10 @@ func (t *table) widths() []int {
 		}
 		total += w[c]
 	}
-	for ; total > tableWidth; total-- {
-		widest := -1
-		for c := range w {
-			if !t.keep[c] && w[c] > minColumn && (widest < 0 || w[c] > w[widest]) {
-				widest = c
-			}
+	for ; room > 0 && total > room; total-- {
+		widest := t.widest(w, false)
+		if widest < 0 {
+			widest = t.widest(w, true)
 		}
 		if widest < 0 {
 			break
@@ -125,6 +157,17 @@ func (t *table) widths() []int {
 		w[widest]--
 	}
 	return w
+}
+
+// widest is the widest column that may still be shortened, of those with names or of the others; -1 for none.
+func (t *table) widest(w []int, names bool) int {
+	widest := -1
+	for c := range w {
+		if t.names[c] == names && !t.keep[c] && w[c] > minColumn && (widest < 0 || w[c] > w[widest]) {
+			widest = c
+		}
+	}
+	return widest
 }
 
 // shorten cuts a text to width characters; the last one then is an ellipsis.
@@ -181,6 +224,15 @@ func properties(w io.Writer, pairs [][2]string) error {
 		}
 	}
 	return nil
+}
+
+// columns are the indexes of the columns with these headings.
+func columns(head []string, named ...string) map[int]bool {
+	at := map[int]bool{}
+	for i, h := range head {
+		at[i] = slices.Contains(named, h)
+	}
+	return at
 }
 
 // dash stands for "nothing" in a table.

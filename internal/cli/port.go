@@ -22,22 +22,6 @@ func newPort(d Deps) *cobra.Command {
 	return c
 }
 
-func newPortList(d Deps, t *target) *cobra.Command {
-	return listing[api.Port]{
-		what: "the ports", example: "  heddle port list --switch lab\n  heddle port list -o json",
-		of:    func(s *api.State) []api.Port { return s.Ports },
-		owner: func(p api.Port) string { return p.Switch },
-		table: func() *table {
-			return &table{head: []string{"SWITCH", "PORT", "PORT GROUP", "VLAN", "DEVICE", "STATE", "MAC", "FROM"},
-				keep: map[int]bool{5: true, 6: true, 7: true}, paint: paintState(d, 5)}
-		},
-		row: func(p api.Port) []string {
-			return []string{p.Switch, p.Name, p.PortGroup, p.VLAN.String(), dash(p.Device), string(p.State), dash(p.MAC), string(p.Origin)}
-		},
-		notes: func(p api.Port) []string { return beforeNotes("port "+p.Switch+"/"+p.Name, p.RunsBefore) },
-	}.command(d, t)
-}
-
 func newPortShow(d Deps, t *target) *cobra.Command {
 	o := &output{}
 	c := &cobra.Command{

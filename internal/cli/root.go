@@ -48,7 +48,7 @@ type Deps struct {
 // printing makes Stdout one that lets no control or direction character from outside through.
 func (d Deps) printing() Deps {
 	d.raw, d.mark = d.Stdout, rand.Text()
-	d.Stdout = printable.NewWriter(d.raw, d.mark)
+	d.Stdout = screen{printable.NewWriter(d.raw, d.mark), d.Width}
 	return d
 }
 

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+	"heddle/internal/plan"
+	"heddle/internal/spec/known"
+)
+
+// portFilter says which ports are listed, and in which order.
+type portFilter struct {
+	group, uplink, sort string
+	states              []string
+	vlan                int // -1: any
+}
+
+// portStates are the states of a port, those that need attention first.
+func portStates() []string {
+	return []string{string(api.Down), string(api.Pending), string(api.Blocked), string(api.Waiting), string(api.Up)}
+}
+
+// portSorts are what ports can be ordered by.
+func portSorts() []string {
+	return []string{"switch", "port", portGroup, "vlan", "state", "uplink", "problem"}
+}
+
+// portFilters adds the flags of a port filter.
+func portFilters(c *cobra.Command) func(*api.State, []api.Port) ([]api.Port, error) {
+	f := &portFilter{}
+	flags := c.Flags()
+	flags.StringVar(&f.group, portGroup, "", "only of this port group")
+	flags.StringSliceVar(&f.states, "state", nil, "only in these states: "+anyOf(portStates()))
+	flags.IntVar(&f.vlan, "vlan", -1, "only ports that carry this VLAN: 1–4094, or 0 for untagged frames")
+	flags.StringVar(&f.uplink, "uplink", "", "only ports whose frames leave by this uplink now")
+	flags.StringVar(&f.sort, "sort", "", "order by "+anyOf(portSorts())+" (default: as the agent has them)")
+	flags.Lookup("vlan").DefValue = "any"
+	completeWords(c, "state", portStates())
+	completeWords(c, "sort", portSorts())
+	return func(s *api.State, list []api.Port) ([]api.Port, error) {
+		sw := c.Flag("switch").Value.String()
+		if err := f.check(c, s, sw); err != nil {
+			return nil, err
+		}
+		list = slices.DeleteFunc(slices.Clone(list), func(p api.Port) bool { return !f.keeps(p) })
+		f.order(list, time.Now())
+		return list, nil
+	}
+}
+
+// completeWords completes a flag's value to one of a few words.
+func completeWords(c *cobra.Command, flag string, list []string) {
+	_ = c.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return list, cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// check complains about what no port can be or have: an empty list would say that all is well.
+func (f *portFilter) check(c *cobra.Command, s *api.State, sw string) error {
+	f.sort = spelt(f.sort)
+	for _, state := range f.states {
+		if !slices.Contains(portStates(), state) {
+			return usagef("--state %q: use %s", state, anyOf(portStates()))
+		}
+	}
+	switch {
+	case c.Flags().Changed("vlan") && (f.vlan < 0 || f.vlan > 4094):
+		return usagef("--vlan %d: it is 1–4094, or 0 for untagged frames", f.vlan)
+	case f.sort != "" && !slices.Contains(portSorts(), f.sort):
+		return usagef("--sort %q: use %s", f.sort, anyOf(portSorts()))
+	}
+	if err := hasGroup(s, sw, f.group); err != nil {
+		return err
+	}
+	return hasUplink(s, sw, f.uplink)
+}
+
+// hasGroup complains about a port group that the switch, "" for any, does not have; "" stands for all.
+func hasGroup(s *api.State, sw, name string) error {
+	n := known.Names{What: "port group"}
+	for _, g := range s.PortGroups {
+		if sw == "" || g.Switch == sw {
+			n.All = append(n.All, g.Name)
+		}
+	}
+	return missing(n, sw, name)
+}
+
+// hasUplink does the same for an uplink.
+func hasUplink(s *api.State, sw, name string) error { return missing(uplinksOf(s, sw), sw, name) }
+
+// missing complains about a name of that switch, "" for any, that is none of these; "" stands for all of them.
+func missing(n known.Names, sw, name string) error {
+	if name == "" || slices.Contains(n.All, name) {
+		return nil
+	}
+	if sw != "" {
+		n.Owner = "switch " + known.Shown(sw)
+	}
+	return errors.New(n.Missing(name))
+}
+
+func (f *portFilter) keeps(p api.Port) bool {
+	return (f.group == "" || p.PortGroup == f.group) &&
+		(len(f.states) == 0 || slices.Contains(f.states, string(p.State))) &&
+		(f.vlan < 0 || carries(p.VLAN, uint16(f.vlan))) &&
+		(f.uplink == "" || slices.Contains(p.Uplinks, f.uplink))
+}
+
+// carries says whether frames of that VLAN pass a port; 0 are untagged frames.
+func carries(v plan.VLAN, id uint16) bool {
+	switch v.Mode {
+	case plan.VLANAccess:
+		return v.ID == id
+	case plan.VLANTrunk:
+		return v.Set.Has(id)
+	}
+	return id == 0
+}
+
+// order sorts the ports; those that are equal keep their order.
+func (f *portFilter) order(list []api.Port, now time.Time) {
+	var less func(a, b api.Port) int
+	switch f.sort {
+	case "switch":
+		less = func(a, b api.Port) int { return strings.Compare(a.Switch, b.Switch) }
+	case "port":
+		less = func(a, b api.Port) int { return strings.Compare(a.Name, b.Name) }
+	case portGroup:
+		less = func(a, b api.Port) int { return strings.Compare(a.PortGroup, b.PortGroup) }
+	case "vlan":
+		less = func(a, b api.Port) int {
+			return cmp.Or(cmp.Compare(a.VLAN.Mode, b.VLAN.Mode), cmp.Compare(a.VLAN.ID, b.VLAN.ID))
+		}
+	case "state":
+		at := func(p api.Port) int { return slices.Index(portStates(), string(p.State)) }
+		less = func(a, b api.Port) int { return cmp.Compare(at(a), at(b)) }
+	case "uplink":
+		less = func(a, b api.Port) int { return slices.Compare(a.Uplinks, b.Uplinks) }
+	case "problem": // those that have one first
+		less = func(a, b api.Port) int {
+			x, y := portProblem(a, now), portProblem(b, now)
+			return cmp.Or(cmp.Compare(min(len(y), 1), min(len(x), 1)), strings.Compare(x, y))
+		}
+	default:
+		return
+	}
+	slices.SortStableFunc(list, less)
+}

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+)
+
+// longestVLANs is how much of a trunk's VLANs a list shows, in characters; "port show" and JSON have all.
+const longestVLANs = 40
+
+// lately is how long ago a refused frame still counts as a problem of its port.
+const lately = 10 * time.Minute
+
+func newPortList(d Deps, t *target) *cobra.Command {
+	l := portListing(d)
+	l.wide = func(c *cobra.Command) (listing[api.Port], error) { return widePortListing(c, t, d) }
+	return l.command(d, t)
+}
+
+func portListing(d Deps) listing[api.Port] {
+	head := []string{"SWITCH", "PORT", "PORT GROUP", "VLAN", "STATE", "UPLINK", "SOURCE", "PROBLEM"}
+	return listing[api.Port]{
+		what: "the ports",
+		long: "List the ports. UPLINK is what a port's frames leave by now. SOURCE is the configuration file or run-time; " +
+			"file+command is a port of the file of which a command changed something, such as its port group. PROBLEM is what the " +
+			"guest does against the port's policy, why the port is not up, or what the policy refused in the last ten minutes; " +
+			"-o wide has it in a sentence, besides the MAC, device, MTU, owner, learned MACs and IP addresses.\n\n" +
+			"Texts are shortened only on a terminal that is too narrow for them.",
+		example: "  heddle port list --switch lab\n  heddle port list --port-group web --state down,pending\n" +
+			"  heddle port list --uplink uplink1 --sort port-group\n  heddle port list -o wide",
+		of:     func(s *api.State) []api.Port { return s.Ports },
+		owner:  func(p api.Port) string { return p.Switch },
+		filter: portFilters,
+		table: func() *table {
+			return &table{head: head, keep: columns(head, "STATE", "SOURCE"), names: columns(head, "SWITCH", "PORT", "PORT GROUP"),
+				paint: paintPort(d, head)}
+		},
+		row: func(p api.Port) []string {
+			return []string{p.Switch, p.Name, p.PortGroup, shorten(p.VLAN.String(), longestVLANs), string(p.State),
+				dash(strings.Join(p.Uplinks, ",")), portSource(p), dash(portProblem(p, time.Now()))}
+		},
+		notes: func(p api.Port) []string { return beforeNotes("port "+p.Switch+"/"+p.Name, p.RunsBefore) },
+	}
+}
+
+// paintPort colours a port's state, and its problem.
+func paintPort(d Deps, head []string) func(int, string, string) string {
+	return func(c int, text, padded string) string {
+		switch {
+		case head[c] == "STATE":
+			return d.coloured(stateColour(text), padded)
+		case head[c] == "PROBLEM" && text != "-":
+			return d.coloured(yellow, padded)
+		}
+		return padded
+	}
+}
+
+// portSource says where a port comes from, and whether a command changed what the file says of it.
+func portSource(p api.Port) string {
+	if p.Origin == api.FromFile && len(p.Overrides) > 0 {
+		return string(p.Origin) + "+command"
+	}
+	return string(p.Origin)
+}
+
+// portProblem is in a word what is wrong with a port; "" for nothing.
+func portProblem(p api.Port, now time.Time) string {
+	switch {
+	case p.Violation != "":
+		return cmp.Or(string(p.ViolationCode), p.Violation)
+	case p.ReasonCode != "" || p.Reason != "":
+		return cmp.Or(string(p.ReasonCode), p.Reason)
+	}
+	if r := refusedLately(p, now); len(r) > 0 {
+		return "refused " + r[0].Reason
+	}
+	return ""
+}
+
+// problemSentence says the same at length.
+func problemSentence(p api.Port, now time.Time) string {
+	text := cmp.Or(p.Violation, p.Reason)
+	if r := refusedLately(p, now); text == "" && len(r) > 0 {
+		return "refused " + strings.Join(refusals(r, now), "; ")
+	}
+	return text
+}
+
+func refusedLately(p api.Port, now time.Time) (list []api.Refusal) {
+	for _, r := range p.Refused {
+		if now.Sub(r.Time) <= lately {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// learnedOf is how many MACs a port has learned, of how many it may: "3 of 16"; "" for a port that does not learn.
+func learnedOf(p api.Port, learned int) string {
+	if value(p.Effective, "security.macLearning.enabled") != "true" {
+		if learned == 0 {
+			return ""
+		}
+		return strconv.Itoa(learned)
+	}
+	return strconv.Itoa(learned) + " of " + value(p.Effective, "security.macLearning.limit")
+}
+
+// ownAddresses are the IP addresses that are configured at a port or listed for its address guard.
+func ownAddresses(p api.Port) (list []string) {
+	list = slices.Clone(p.Addresses)
+	for _, r := range p.Effective {
+		if r.Policy == "security.addressGuard.addresses" {
+			list = append(list, strings.FieldsFunc(r.Value.String(), func(c rune) bool { return c == ',' || c == ' ' })...)
+		}
+	}
+	return list
+}

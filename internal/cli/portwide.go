@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/api"
+)
+
+// mostAddresses is how many IP addresses of a guest -o wide shows.
+const mostAddresses = 4
+
+// place is a port on its switch.
+type place struct{ sw, port string }
+
+// widePortListing is the list of ports with everything that fits a wide terminal.
+func widePortListing(c *cobra.Command, t *target, d Deps) (listing[api.Port], error) {
+	learned, err := learnedAt(c, t)
+	if err != nil {
+		return listing[api.Port]{}, err
+	}
+	seen, err := addressesSeen(c, t)
+	if err != nil {
+		return listing[api.Port]{}, err
+	}
+	l, now := portListing(d), time.Now()
+	head := []string{"SWITCH", "PORT", "PORT GROUP", "VLAN", "STATE", "UPLINK", "SOURCE", "MAC", "DEVICE", "MTU", "OWNER", "LEARNED",
+		"ADDRESSES", "PROBLEM"}
+	l.table = func() *table {
+		return &table{head: head, keep: columns(head, "STATE", "SOURCE", "MAC", "MTU"), right: columns(head, "MTU"),
+			names: columns(head, "SWITCH", "PORT", "PORT GROUP", "DEVICE", "OWNER"), paint: paintPort(d, head)}
+	}
+	l.row = func(p api.Port) []string {
+		at := place{p.Switch, p.Name}
+		return []string{p.Switch, p.Name, p.PortGroup, shorten(p.VLAN.String(), longestVLANs), string(p.State),
+			dash(strings.Join(p.Uplinks, ",")), portSource(p), dash(p.MAC), dash(p.Device), number(p.MTU), dash(p.Owner),
+			dash(learnedOf(p, learned[at])), dash(addressText(append(ownAddresses(p), seen[at]...))), dash(problemSentence(p, now))}
+	}
+	return l, nil
+}
+
+// learnedAt is how many MACs were learned at each port.
+func learnedAt(c *cobra.Command, t *target) (map[place]int, error) {
+	list, err := macs(c, t, func(m api.MAC) bool { return m.Kind == "learned" })
+	n := map[place]int{}
+	for _, m := range list {
+		n[place{m.Switch, m.Port}]++
+	}
+	return n, err
+}
+
+// addressesSeen are the IP addresses that metered flows show guests to send from.
+func addressesSeen(c *cobra.Command, t *target) (map[place][]string, error) {
+	q := api.FlowQuery{Sort: "last", Limit: api.MaxFlowList, FlowFilter: api.FlowFilter{Direction: "ingress"}}
+	flows, err := ask(c, t, func(ctx context.Context, s api.Service) (*api.FlowList, error) { return s.Flows(ctx, q) })
+	if err != nil {
+		return nil, err
+	}
+	seen := map[place][]string{}
+	for _, f := range flows.Flows {
+		if f.Uplink || f.Direction != "ingress" || !f.Source.IsValid() || f.Source.IsUnspecified() {
+			continue
+		}
+		at := place{f.Switch, f.Port}
+		seen[at] = append(seen[at], f.Source.String())
+	}
+	return seen, nil
+}
+
+// addressText shows the first addresses and counts the rest.
+func addressText(list []string) string {
+	var kept []string
+	for _, a := range list {
+		bare, _, _ := strings.Cut(a, "/")
+		if !slices.Contains(kept, a) && !slices.ContainsFunc(kept, func(k string) bool { return strings.HasPrefix(k, bare+"/") }) {
+			kept = append(kept, a)
+		}
+	}
+	if n := len(kept) - mostAddresses; n > 0 {
+		return strings.Join(kept[:mostAddresses], ",") + fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(kept, ",")
+}
