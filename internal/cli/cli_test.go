@@ -331,7 +331,7 @@ func TestApplyPrintsADifferenceAPersonCanRead(t *testing.T) {
 	c.stdin = "switches: [{name: lab}]\n"
 	out, errs, _ := c.run("apply", "-f", "-", "--dry-run")
 	want := "- port old\n~ port group lab/web\n  ~ vlan.access: 100 → 200\n  + blocked: true\n+ port new\n  + device: tap1\n=> 12 ports of port group lab/web change vlan access 100 → access 200\nnothing was changed (dry run)\n"
-	if d := cmp.Diff(want, out); d != "" || errs != "warning: no device\n" {
+	if d := cmp.Diff(want, out); d != "" || errs != "heddle: warning: no device\n" {
 		t.Errorf("%s\n%s", d, errs)
 	}
 	s.applied = api.Applied{InForceSeconds: 0.00425, InForceAt: &api.Instant{Before: 1, After: 2}, Changes: s.applied.Changes[:1]}

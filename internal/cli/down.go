@@ -71,7 +71,7 @@ func (g *downing) run(d Deps, c *cobra.Command) error {
 	progress, done := d.detaching()
 	defer done()
 	err = agent.Down(c.Context(), paths, g.name, agent.DownOptions{
-		Purge: g.purge, Progress: progress, Warn: func(text string) { fmt.Fprintf(d.Stderr, "warning: %s\n", text) }})
+		Purge: g.purge, Progress: progress, Warn: d.warn})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,24 +48,28 @@ func isFault(err error) bool {
 	return errors.As(err, &faults) || errors.As(err, &answer) && answer.Kind == api.Invalid
 }
 
-// printError writes an error to standard error, one line per fault. Faults begin with their file and line, as editors know
-// them; anything else begins with the program's name.
+// place is where a fault is in a file, as editors and compilers write it: heddle.yaml:7:3: ….
+var place = regexp.MustCompile(`^\S+?:\d+:\d+: `)
+
+// printError writes an error to standard error, one line per fault. Faults begin with their place in a file, as editors know
+// it; anything else begins with the program's name.
 func printError(d Deps, err error) {
 	var silent *SilentError
 	if errors.As(err, &silent) {
 		return
 	}
-	prefix := "heddle: "
-	if isFault(err) {
-		prefix = ""
-	}
+	faults := isFault(err)
 	for line := range strings.Lines(err.Error()) {
+		prefix := "heddle: "
+		if faults && place.MatchString(line) {
+			prefix = ""
+		}
 		fmt.Fprintf(d.Stderr, "%s%s\n", prefix, printable.Text(strings.TrimRight(line, "\n")))
 	}
 }
 
 // warn writes a warning to standard error.
-func (d Deps) warn(text string) { fmt.Fprintf(d.Stderr, "warning: %s\n", printable.Text(text)) }
+func (d Deps) warn(text string) { fmt.Fprintf(d.Stderr, "heddle: warning: %s\n", printable.Text(text)) }
 
 // usagef is a fault of the command line.
 func usagef(format string, args ...any) error { return &UsageError{Err: fmt.Errorf(format, args...)} }

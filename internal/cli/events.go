@@ -127,7 +127,7 @@ func (f *follower) print(b api.Events) error {
 		f.started, f.seq = b.Started, 0
 	}
 	if b.Missed > 0 && f.seq > 0 {
-		fmt.Fprintf(f.d.Stderr, "%d events came faster than they could be kept and are missing here\n", b.Missed)
+		f.d.warn(fmt.Sprintf("%d events came faster than they could be kept and are missing here", b.Missed))
 	}
 	for _, e := range b.Events {
 		if e.Seq <= f.seq {

@@ -74,7 +74,7 @@ func (w *flowWatcher) run(ctx context.Context) error {
 
 func (w *flowWatcher) print(b *api.FlowRecords) error {
 	if b.Missed > 0 {
-		fmt.Fprintf(w.d.Stderr, "%d records came faster than they were taken and are missing here\n", b.Missed)
+		w.d.warn(fmt.Sprintf("%d records came faster than they were taken and are missing here", b.Missed))
 	}
 	if b.Note != "" && b.Note != w.note {
 		fmt.Fprintln(w.d.Stderr, printable.Text(b.Note))

@@ -12,7 +12,6 @@ import (
 
 	"heddle/internal/api"
 	"heddle/internal/spec/known"
-	"heddle/internal/spec/printable"
 )
 
 func newHostPort(d Deps) *cobra.Command {
@@ -138,7 +137,7 @@ func newHostPortAdopt(d Deps, t *target) *cobra.Command {
 				settled.Steps, settled.Warnings = a.Steps, a.Warnings
 				a = settled
 			}
-			return o.print(d, a, func(w io.Writer) error { return printAdoption(w, d.Stderr, a) })
+			return o.print(d, a, func(w io.Writer) error { return printAdoption(d, w, a) })
 		},
 	}
 	f := c.Flags()
@@ -184,9 +183,9 @@ func awaitGateway(c *cobra.Command, t *target, name string, within time.Duration
 	}
 }
 
-func printAdoption(w, stderr io.Writer, a *api.Adoption) error {
+func printAdoption(d Deps, w io.Writer, a *api.Adoption) error {
 	for _, text := range a.Warnings {
-		fmt.Fprintf(stderr, "warning: %s\n", printable.Text(text))
+		d.warn(text)
 	}
 	if a.State == api.AdoptionPlanned {
 		fmt.Fprintf(w, "host port %s would take the place of %s:\n", a.Name, a.Device)

@@ -91,7 +91,7 @@ func newPortBlock(d Deps, t *target, blocked bool) *cobra.Command {
 			"owner disconnects. The port group must allow single ports to be blocked (overrides.blocked, on by default).",
 		RunE: func(c *cobra.Command, args []string) error {
 			q := api.Block{Port: args[0], Blocked: blocked, ReadAt: readAt(), Window: window}
-			return changePort(d, c, t, o, window, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Block(ctx, q) })
+			return changePort(d, c, t, o, portChange{args[0], window, "is " + use + "ed"}, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Block(ctx, q) })
 		},
 	}
 	windowFlag(c, &window)
@@ -99,18 +99,31 @@ func newPortBlock(d Deps, t *target, blocked bool) *cobra.Command {
 	return c
 }
 
-// changePort makes a change of one port and, with -o json, prints what was changed and when it was active.
-func changePort(d Deps, c *cobra.Command, t *target, o *output, window api.Window, f func(context.Context, api.Service) (*api.Applied, error)) error {
+// portChange is a change of one port: "" for done prints nothing about it.
+type portChange struct {
+	port   string
+	window api.Window
+	done   string // what the port is afterwards
+}
+
+// changePort makes a change of one port and prints what the port is now or, with -o json, what was changed and when it was active.
+func changePort(d Deps, c *cobra.Command, t *target, o *output, p portChange, f func(context.Context, api.Service) (*api.Applied, error)) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	out, err := askTried(d, c, t, window, f)
+	out, err := askTried(d, c, t, p.window, f)
 	if err != nil {
-		return o.printReverted(d, err)
+		return o.printReverted(d, inFlags(c, p.port, err))
 	}
 	printWarnings(d, out)
 	printTrial(d, out.Trial)
-	return o.print(d, out, func(io.Writer) error { return nil })
+	return o.print(d, out, func(w io.Writer) error {
+		if p.done == "" {
+			return nil
+		}
+		_, err := fmt.Fprintf(w, "port %s %s\n", p.port, p.done)
+		return err
+	})
 }
 
 // printWarnings prints an answer's warnings before the answer itself.
@@ -140,7 +153,7 @@ func newPortMove(d Deps, t *target) *cobra.Command {
 				return usagef("say which port group to move to, with --port-group")
 			}
 			q.Port, q.ReadAt = args[0], readAt()
-			return changePort(d, c, t, o, q.Window, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Move(ctx, q) })
+			return changePort(d, c, t, o, portChange{args[0], q.Window, "is in port group " + q.PortGroup}, func(ctx context.Context, s api.Service) (*api.Applied, error) { return s.Move(ctx, q) })
 		},
 	}
 	c.Flags().StringVar(&q.PortGroup, "port-group", "", "port group to move to")

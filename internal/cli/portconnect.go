@@ -35,7 +35,7 @@ func newPortConnect(d Deps, t *target) *cobra.Command {
 				return err
 			}
 			q := api.Connect{Port: p, Window: window}
-			return changePort(d, c, t, o, window, func(ctx context.Context, s api.Service) (*api.Applied, error) {
+			return changePort(d, c, t, o, portChange{port: args[0], window: window}, func(ctx context.Context, s api.Service) (*api.Applied, error) {
 				switch {
 				case incoming:
 					return s.ConnectIncoming(ctx, q)

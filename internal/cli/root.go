@@ -130,10 +130,11 @@ func Run(ctx context.Context, d Deps, args []string) int {
 	d = d.printing()
 	root := NewRoot(d)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	called, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return ExitOK
 	}
+	err = withoutAgent(called, err)
 	printError(d, err)
 	return exitStatus(err)
 }

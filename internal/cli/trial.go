@@ -55,11 +55,11 @@ func printTrial(d Deps, t *api.Trial) {
 		return
 	}
 	for _, r := range t.AtRisk {
-		fmt.Fprintf(d.Stderr, "warning: it concerns the way to this host's own addresses: %s\n", r)
+		d.warn(fmt.Sprintf("it concerns the way to this host's own addresses: %s", r))
 	}
 	switch {
 	case t.State == api.TrialPlanned && t.Reason != "":
-		fmt.Fprintf(d.Stderr, "warning: it would be refused: %s\n", t.Reason)
+		d.warn("it would be refused: " + t.Reason)
 	case t.State == api.TrialPlanned && len(t.Asked) > 0:
 		fmt.Fprintf(d.Stderr, "it would be tried: it goes back by itself unless these still answer: %s\n", askedText(t.Asked))
 	case t.State == api.TrialKept:

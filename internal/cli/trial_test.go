@@ -27,7 +27,7 @@ func TestS81_ApplySaysHowTheChangeIsTried(t *testing.T) {
 		asked     bool
 		wantTexts []string
 	}{
-		{api.TrialPlanned, "", true, []string{"warning: it concerns the way", "vmk0: vlan: none → access 66", "it would be tried", "gateway 192.0.2.1 by vmk0"}},
+		{api.TrialPlanned, "", true, []string{"heddle: warning: it concerns the way", "vmk0: vlan: none → access 66", "it would be tried", "gateway 192.0.2.1 by vmk0"}},
 		{api.TrialPlanned, "nobody answers: give --confirm-within DURATION", false, []string{"it would be refused", "--confirm-within"}},
 		{api.TrialKept, "", true, []string{"it stays", "gateway 192.0.2.1 by vmk0"}},
 		{api.TrialConfirm, "", false, []string{"confirm within 1m30s", "heddle confirm"}},

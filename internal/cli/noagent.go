@@ -1,0 +1,25 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"heddle/internal/agent/instance"
+	"heddle/internal/api"
+)
+
+// withoutAgent says of a command that found no agent what becomes of the guests meanwhile: what the agent pinned goes on forwarding.
+func withoutAgent(c *cobra.Command, err error) error {
+	name := flagText(c, "agent")
+	if !errors.Is(err, api.ErrNoAgent) || instance.CheckName(name) != nil {
+		return err
+	}
+	pins, unreadable := os.ReadDir(instance.Paths{Run: flagText(c, "run-dir")}.Pins(name))
+	if unreadable != nil || len(pins) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w\nthe switch goes on forwarding as it was last configured; the next agent takes it over", err)
+}
