@@ -26,10 +26,13 @@ type source func(c *cobra.Command, args []string) []string
 // argumentWords are the words in capitals of a command's use line: PORT, PORT-GROUP.
 var argumentWords = regexp.MustCompile(`[A-Z][A-Z-]+`)
 
+// flagInUse is a flag with its value in a use line, which is no argument: -f FILE.
+var flagInUse = regexp.MustCompile(`-\w+ [A-Z][A-Z-]+`)
+
 // completeNames has the arguments and flags of a command completed, where it has not said itself how.
 func completeNames(c *cobra.Command) {
 	_, use, _ := strings.Cut(c.Use, " ")
-	words := argumentWords.FindAllString(use, -1)
+	words := argumentWords.FindAllString(flagInUse.ReplaceAllString(use, ""), -1)
 	if c.ValidArgsFunction == nil && len(c.ValidArgs) == 0 && len(words) > 0 && !c.HasSubCommands() {
 		c.ValidArgsFunction = completeArguments(c, words)
 	}

@@ -35,8 +35,11 @@ func newConfigDiff(d Deps, t *target) *cobra.Command {
 		Example: "  heddle config diff\n  heddle config diff new.yaml\n  heddle config diff 3 4",
 		Args:    atMost("FILE|NUMBER", "NUMBER"),
 		ValidArgsFunction: func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-			list, _ := t.completeVersions(c, args, word)
-			return list, cobra.ShellCompDirectiveDefault // a file, too
+			list, directive := t.completeVersions(c, args, word)
+			if len(args) == 0 {
+				directive = cobra.ShellCompDirectiveDefault // a file, too
+			}
+			return list, directive
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {

@@ -62,14 +62,14 @@ func TestWithoutAnAgentTheSwitchGoesOn(t *testing.T) {
 			t.Errorf("%s without pins: status %d, %s", command, status, errs)
 		}
 	}
-	pins := instance.Paths{Run: c.dir}.Pins("test")
+	pins := instance.Paths{Run: c.dir}.Pins("test") + "/links"
 	if err := os.MkdirAll(pins, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if _, errs, _ := c.run("port", "list"); strings.Contains(errs, forwards) {
 		t.Errorf("with an empty directory: %s", errs)
 	}
-	if err := os.WriteFile(filepath.Join(pins, "link"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(pins, "2"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, command := range []string{"port list", "events", "flows list", "stats"} {

@@ -3,12 +3,12 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"heddle/internal/agent/instance"
 	"heddle/internal/api"
+	"heddle/internal/dataplane"
 )
 
 // withoutAgent says of a command that found no agent what becomes of the guests meanwhile: what the agent pinned goes on forwarding.
@@ -17,8 +17,7 @@ func withoutAgent(c *cobra.Command, err error) error {
 	if !errors.Is(err, api.ErrNoAgent) || instance.CheckName(name) != nil {
 		return err
 	}
-	pins, unreadable := os.ReadDir(instance.Paths{Run: flagText(c, "run-dir")}.Pins(name))
-	if unreadable != nil || len(pins) == 0 {
+	if !dataplane.Forwards(instance.Paths{Run: flagText(c, "run-dir")}.Pins(name)) {
 		return err
 	}
 	return fmt.Errorf("%w\nthe switch goes on forwarding as it was last configured; the next agent takes it over", err)
