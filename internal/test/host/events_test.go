@@ -96,6 +96,9 @@ func TestEvents_TellLearnedMovedLimitAndViolation(t *testing.T) {
 
 	// What happens while no agent runs is told by the next.
 	h.kill(syscall.SIGKILL)
+	if _, errs, status := h.heddle("port", "list"); status != 1 || !strings.Contains(errs, "no agent is running") || !strings.Contains(errs, "the switch goes on forwarding") {
+		t.Errorf("without an agent: status %d, %s", status, errs)
+	}
 	sendFrom(t, a, 3)
 	h.start("--config", h.dir+"/heddle.yaml")
 	h.awaitEvent(event.Learned, "a", "02:00:00:00:05:03")
