@@ -48,8 +48,8 @@ func isFault(err error) bool {
 	return errors.As(err, &faults) || errors.As(err, &answer) && answer.Kind == api.Invalid
 }
 
-// place is where a fault is in a file, as editors and compilers write it: heddle.yaml:7:3: ….
-var place = regexp.MustCompile(`^\S+?:\d+:\d+: `)
+// placed begins with where a fault is in a file, as editors and compilers write it: heddle.yaml:7:3: ….
+var placed = regexp.MustCompile(`^\S+?:\d+:\d+: `)
 
 // printError writes an error to standard error, one line per fault. Faults begin with their place in a file, as editors know
 // it; anything else begins with the program's name.
@@ -61,7 +61,7 @@ func printError(d Deps, err error) {
 	faults := isFault(err)
 	for line := range strings.Lines(err.Error()) {
 		prefix := "heddle: "
-		if faults && place.MatchString(line) {
+		if faults && placed.MatchString(line) {
 			prefix = ""
 		}
 		fmt.Fprintf(d.Stderr, "%s%s\n", prefix, printable.Text(strings.TrimRight(line, "\n")))
