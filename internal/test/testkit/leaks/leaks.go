@@ -53,7 +53,10 @@ func (p *process) watch(t testing.TB, o *Objects) {
 	t.Cleanup(func() {
 		t.Helper()
 		p.end(t)
-		if left := await(p.patience, o.left); len(left) > 0 && !t.Failed() {
+		if len(await(p.patience, o.left)) == 0 || t.Failed() {
+			return
+		}
+		if left := o.forgotten(); len(left) > 0 {
 			t.Errorf("%s leaves in the kernel:\n  %s", t.Name(), strings.Join(left, "\n  "))
 		}
 	})

@@ -155,3 +155,27 @@ func TestATableThatStaysPinnedIsListed(t *testing.T) {
 	}
 	says(t, x)
 }
+
+// A table that nobody has any more is the kernel's to free; one that a process has open is held.
+func TestATableThatNobodyHasIsNotHeld(t *testing.T) {
+	testkit.Root(t)
+	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := m.Info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, _ := info.ID()
+	x := object{"table", uint64(id)}
+	if !x.held("") {
+		t.Error("a table that this process has open is not held")
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if x.held("of a process") {
+		t.Error("a table that nobody has is held")
+	}
+}

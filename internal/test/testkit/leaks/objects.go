@@ -97,6 +97,18 @@ func objectsIn(fdinfo string) (list []object) {
 	return list
 }
 
+// forgotten are the objects that somebody still has.
+func (o *Objects) forgotten() []string {
+	o.mu.Lock()
+	for x, where := range o.found {
+		if _, there := x.look(); there && !x.held(where) {
+			delete(o.found, x)
+		}
+	}
+	o.mu.Unlock()
+	return o.left()
+}
+
 // left are the objects that are still there.
 func (o *Objects) left() (list []string) {
 	o.mu.Lock()
