@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,34 +40,39 @@ func (an *answers) Advise(ctx context.Context, q api.AdviseRequest) (*api.Advice
 	return advise.Examine(s), nil
 }
 
-// measure reads the counters, twice when it is for a time.
+// glance is how long rates are measured when nobody asks for a time: long enough for a flood to stand out of a burst, too short to
+// wait for.
+const glance = 500 * time.Millisecond
+
+// measure reads the counters twice: before and after the time asked for, or a glance.
 func (an *answers) measure(ctx context.Context, during time.Duration, s *advise.Snapshot) (err error) {
 	var before []api.Stats
 	var flows *api.FlowStatus
 	began := time.Now()
-	if during > 0 {
-		if before, err = an.Stats(ctx); err != nil {
-			return err
-		}
-		if flows, err = an.flowing.FlowStatus(ctx); err != nil {
-			return err
-		}
-		select {
-		case <-time.After(during):
-		case <-an.stopped:
-			return errors.New("the agent ended while it measured")
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	if before, err = an.Stats(ctx); err != nil {
+		return err
+	}
+	if flows, err = an.flowing.FlowStatus(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(cmp.Or(during, glance)):
+	case <-an.stopped:
+		return errors.New("the agent ended while it measured")
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 	if s.Flows, err = an.flowing.FlowStatus(ctx); err != nil {
 		return err
 	}
-	if s.Stats, err = an.Stats(ctx); err != nil || during == 0 {
+	if s.Stats, err = an.Stats(ctx); err != nil {
 		return err
 	}
-	s.Flows = advise.FlowsSince(flows, s.Flows)
-	s.Window, s.Stats = time.Since(began), advise.Since(before, s.Stats)
+	s.RecentFor, s.Recent = time.Since(began), advise.Since(before, s.Stats)
+	if during > 0 {
+		s.Flows = advise.FlowsSince(flows, s.Flows)
+		s.Window, s.Stats = s.RecentFor, s.Recent
+	}
 	return nil
 }
 

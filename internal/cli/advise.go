@@ -21,8 +21,8 @@ func newAdvise(d Deps) *cobra.Command {
 		Long: "Find misconfigurations from the plan, the counters, the MAC tables, the events and what LACP and " +
 			"LLDP report. Each finding has the measured sign, its consequence, and the command or the lines of " +
 			"the configuration that fix it. Nothing is changed.\n\n" +
-			"Without --for it uses the counters since each port was connected, which may be long ago. With --for " +
-			"it measures from now on, for that long. The exit status is 1 when something is wrong; notes leave it " +
+			"Without --for it uses the counters since each port was connected, which may be long ago, and the " +
+			"rates of half a second. With --for it measures from now on, for that long. The exit status is 1 when something is wrong; notes leave it " +
 			"0.",
 		Example: "  heddle advise\n  heddle advise --for 10s\n  heddle advise -o json", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -22,7 +22,10 @@ type Snapshot struct {
 	// Stats are the counters since each port was connected or, with a Window, what Since gives.
 	Stats  []api.Stats
 	Window time.Duration
-	MACs   []api.MAC
+	// Recent are the counters of the last moments, RecentFor how long those were: Stats and Window where there is a Window.
+	Recent    []api.Stats
+	RecentFor time.Duration
+	MACs      []api.MAC
 	// Flows are the state of metering and export; with a Window, its difference to FlowsSince. nil if it is not
 	// known.
 	Flows *api.FlowStatus
@@ -85,5 +88,5 @@ func rank(l api.FindingLevel) int {
 
 // Rules are all rules, in the order they are told.
 func Rules() []Rule {
-	return slices.Concat(securityRules(), guardRules(), loopRules(), addressRules(), uplinkRules(), redundancyRules(), deviceRules(), guestRules(), flowRules())
+	return slices.Concat(securityRules(), guardRules(), loopRules(), floodRules(), addressRules(), uplinkRules(), redundancyRules(), deviceRules(), guestRules(), flowRules())
 }

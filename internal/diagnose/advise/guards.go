@@ -72,9 +72,9 @@ func (l *look) claimed(id plan.PortID, why abi.Reason) netip.Addr {
 }
 
 func guestDHCP(l *look) []api.Finding {
-	return l.refusals(abi.ReasonGuestDHCPServer, "%s of a DHCP server were dropped %s", func(*plan.Port) trace.Known { return trace.Known{} })
+	return l.refusals(abi.ReasonGuestDHCPServer, "%s of a DHCP server %s dropped %s", func(*plan.Port) trace.Known { return trace.Known{} })
 }
 
 func guestRouter(l *look) []api.Finding {
-	return l.refusals(abi.ReasonGuestRouterAdvertisement, "%s of an IPv6 router were dropped %s", func(*plan.Port) trace.Known { return trace.Known{} })
+	return l.refusals(abi.ReasonGuestRouterAdvertisement, "%s of an IPv6 router %s dropped %s", func(*plan.Port) trace.Known { return trace.Known{} })
 }

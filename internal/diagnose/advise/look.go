@@ -33,11 +33,7 @@ func newLook(s *Snapshot) *look {
 		uplink: map[plan.PortID]*api.Uplink{}}
 	for i := range s.Stats {
 		one := &s.Stats[i]
-		c := &counts{Stats: one, drops: reasonsOf(one.Drops), refused: reasonsOf(one.Refused), named: map[string]uint64{}}
-		for _, n := range slices.Concat(one.Counters, one.Extra) {
-			c.named[n.Name] = n.Value
-		}
-		l.count[plan.PortID{Switch: one.Switch, Name: one.Name}] = c
+		l.count[plan.PortID{Switch: one.Switch, Name: one.Name}] = newCounts(one)
 	}
 	for i := range s.State.Ports {
 		p := &s.State.Ports[i]
@@ -48,6 +44,14 @@ func newLook(s *Snapshot) *look {
 		l.uplink[plan.PortID{Switch: u.Switch, Name: u.Name}] = u
 	}
 	return l
+}
+
+func newCounts(s *api.Stats) *counts {
+	c := &counts{Stats: s, drops: reasonsOf(s.Drops), refused: reasonsOf(s.Refused), named: map[string]uint64{}}
+	for _, n := range slices.Concat(s.Counters, s.Extra) {
+		c.named[n.Name] = n.Value
+	}
+	return c
 }
 
 func reasonsOf(list []api.ReasonNo) map[string]uint64 {

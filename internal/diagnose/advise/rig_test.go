@@ -47,7 +47,7 @@ func newRig(t testing.TB, text string) *rig {
 		t.Fatal(err)
 	}
 	now := time.Unix(1_000_000, 0)
-	r := &rig{t: t, sw: p.Switches[0], Snapshot: &Snapshot{Now: now, State: &api.State{Agent: api.AgentInfo{Started: now.Add(-time.Hour)}},
+	r := &rig{t: t, sw: p.Switches[0], Snapshot: &Snapshot{Now: now, RecentFor: 500 * time.Millisecond, State: &api.State{Agent: api.AgentInfo{Started: now.Add(-time.Hour)}},
 		Host: &trace.Host{Plan: p, Facts: plan.Facts{}, NewModel: model.New, File: "heddle.yaml", RunTime: map[string]spec.Port{}, Waiting: map[plan.PortID]problem.Problem{}}}}
 	for _, g := range cfg.Switches[0].PortGroups {
 		r.Host.Groups = append(r.Host.Groups, trace.Group{Switch: "lab", Name: g.Name})
@@ -95,6 +95,15 @@ func (r *rig) count(name, counter string, n uint64) {
 		}
 	}
 	s.Counters = append(s.Counters, api.Counter{Name: counter, Value: n})
+}
+
+// lately sets what a port did in the last half second; drops are by reason.
+func (r *rig) lately(name string, counters map[string]uint64, drops ...api.ReasonNo) {
+	s := api.Stats{Switch: "lab", Name: name, Drops: drops}
+	for counter, n := range counters {
+		s.Counters = append(s.Counters, api.Counter{Name: counter, Value: n})
+	}
+	r.Recent = append(r.Recent, s)
 }
 
 func (r *rig) dropped(name, reason string, n uint64) {

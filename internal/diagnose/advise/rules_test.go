@@ -52,6 +52,43 @@ func securityCases() []ruleCase {
 	}
 }
 
+func floodCases() []ruleCase {
+	sends := func(kind string, n uint64, drops ...api.ReasonNo) func(*rig) {
+		return func(r *rig) { r.lately("a", map[string]uint64{kind: n}, drops...) }
+	}
+	drops := func(reason string, n uint64) api.ReasonNo { return api.ReasonNo{Reason: reason, Value: n} }
+	const broadcast, multicast, notFlooded = "packetsInBroadcast", "packetsInMulticast", "unknownNotFlooded"
+	const web = "{name: web, vlan: {access: 10}"
+	return []ruleCase{
+		{rule: "flood", provoke: sends(broadcast, 600), near: sends(broadcast, 249), object: "port a", level: api.FindingWrong, fix: "stormControl: {broadcast: 500}",
+			sign: "it sends 1,200 broadcast frames a second (measured for 500ms); each can reach 3 other ports and the physical network"},
+		{rule: "flood", provoke: sends(broadcast, 600, drops("guest-tagged", 300)), near: sends(broadcast, 600, drops("forged-transmit", 400)), object: "port a",
+			level: api.FindingWrong, fix: "stormControl: {broadcast: 500}", sign: "it sends 600 broadcast frames a second"},
+		{rule: "flood", provoke: sends(multicast, 500), near: sends(multicast, 499), object: "port a", level: api.FindingNote, fix: "stormControl: {multicast: 1000}",
+			sign: "it sends 1,000 multicast frames a second"},
+		{rule: "flood", old: web, new: web + ", stormControl: {broadcast: 200, unknownUnicast: 50}", provoke: sends(broadcast, 600, drops("storm-control", 500)),
+			near: sends(broadcast, 600, drops("storm-control", 4)), object: "port a", level: api.FindingNote, fix: "heddle capture a --count 20",
+			sign: "it sends 1,200 broadcast frames and 0 multicast frames a second (measured for 500ms); storm control (broadcast 200/s, unknown unicast 50/s) " +
+				"holds it: it keeps 1,000 frames a second from the others"},
+		{rule: "flood", old: web, new: web + ", stormControl: {unknownUnicast: 50}", provoke: sends(notFlooded, 5), near: sends(notFlooded, 4), object: "port a",
+			level: api.FindingNote, fix: "heddle capture a", sign: "it keeps 10 frames a second from the others"},
+	}
+}
+
+// What a port has sent since it was connected is no flood, whatever its number.
+func TestAFloodIsOneOfNow(t *testing.T) {
+	r := newRig(t, sound)
+	r.count("a", "packetsInBroadcast", 1_000_000)
+	r.dropped("a", "storm-control", 1_000_000)
+	if found := r.found("flood"); len(found) > 0 {
+		t.Errorf("%+v", found)
+	}
+	r.lately("u1", map[string]uint64{"packetsInBroadcast": 1_000_000})
+	if found := r.found("flood"); len(found) > 0 {
+		t.Errorf("of an uplink: %+v", found)
+	}
+}
+
 func guardCases() []ruleCase {
 	old, _, _ := strings.Cut(sound, "- {name: n,") // up to the ports a and b
 	with := func(group, a, b string) string {
@@ -246,7 +283,7 @@ func deviceCases() []ruleCase {
 }
 
 func allCases() (all []ruleCase) {
-	for _, list := range [][]ruleCase{securityCases(), guardCases(), addressCases(), uplinkCases(), deviceCases(), guestCases(), flowCases()} {
+	for _, list := range [][]ruleCase{securityCases(), guardCases(), floodCases(), addressCases(), uplinkCases(), deviceCases(), guestCases(), flowCases()} {
 		all = append(all, list...)
 	}
 	return all
