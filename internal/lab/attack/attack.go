@@ -1,5 +1,5 @@
 // Package attack is the experiment "hostile-guest": a guest speaks the protocols of the link, which are not for guests, fills the table of
-// MACs, or bridges its adapters, while two VMs of another VLAN exchange numbered packets over a LAG between two hosts. It shows what these
+// MACs, bridges its adapters, or poses as others, while two VMs exchange numbered packets over a LAG between two hosts. It shows what these
 // lose, what the LAG does, and what becomes of the addresses that another guest has: nothing.
 package attack
 
@@ -20,7 +20,7 @@ import (
 // Name is the experiment's name for "heddle lab run", Title what it shows.
 const (
 	Name  = "hostile-guest"
-	Title = "what others notice of a guest that speaks link protocols, fills tables and makes loops (real traffic only)"
+	Title = "what others notice of a guest that speaks link protocols, fills tables, makes loops and poses as others (real traffic only)"
 )
 
 // The packets of a row: those of the victims, and how many frames the attacker sends in each way.
@@ -98,6 +98,9 @@ type measured struct {
 	lags           map[string]lag
 	came           uint64 // frames from attackers
 	refused        map[string]uint64
+	hijacked       uint64   // frames to one receiver that reached attackers
+	neighbours     int      // entries of the victims that have the other's MAC
+	routers        int      // that the victims believe in
 	stations       int      // of a guest that attacks nobody, still known
 	blocked        []string // ports
 	took           time.Duration
@@ -113,7 +116,7 @@ func (s *scene) measure(ctx context.Context, o Options, r row) (m measured, err 
 	if err := s.speak(0); err != nil {
 		return m, err
 	}
-	if err := s.bridge(r.bridges); err != nil {
+	if err := errors.Join(s.meet(), s.bridge(r.bridges)); err != nil {
 		return m, err
 	}
 	began := time.Now()
@@ -136,7 +139,10 @@ func (s *scene) load(ctx context.Context, o Options, m *measured) error {
 			Addr: netip.MustParseAddr(serverAddress)}
 		res, err := traffic.Measure(gctx, pair, load)
 		if err == nil {
-			m.sent, m.received = res.Sent.Packets, min(res.Sink.Packets.Received, res.Sent.Packets)
+			m.sent = res.Sent.Packets
+			if p := res.Sink.Packets; p != nil { // nil: not one came
+				m.received = min(p.Received, m.sent)
+			}
 		}
 		return err
 	})

@@ -3,6 +3,7 @@ package attack_test
 import (
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,7 +15,8 @@ import (
 
 func TestAnUnknownRowIsRefused(t *testing.T) {
 	err := (attack.Options{Rows: []string{"lacp-group", "nonsense"}}).Check()
-	if !errors.Is(err, experiment.ErrUnknown) || !strings.Contains(err.Error(), "pause-unicast") || !strings.Contains(err.Error(), "loop-storm-open") {
+	if !errors.Is(err, experiment.ErrUnknown) || !strings.Contains(err.Error(), "beacon-group") ||
+		!slices.Contains(attack.RowNames(), "loop-storm-open") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -66,6 +68,32 @@ func TestS15_GuestsThatFillTheTableOfMACsTakeNothingFromOthers(t *testing.T) {
 		if row := rep.Rows[i]; row.Get("attacks") != 10000 || row.Get("refused") != refused || row.Get("blocked") != "-" {
 			t.Errorf("row %d: %+v", i, row)
 		}
+	}
+}
+
+// A guest whose port has the guards takes nothing from those it poses as: no packet is lost, their neighbour tables keep their MACs, and nobody
+// believes in its router. Without guards it gets what they send.
+func TestS86_S87_S108_AGuestThatPosesAsOthersGetsNothingOfTheirs(t *testing.T) {
+	rep := runRows(t, "spoofing", "spoofing-open")
+	good, open := rep.Rows[0], rep.Rows[1]
+	refused := "arp-sender-not-allowed 40, guest-dhcp-server 10, guest-router-advertisement 10, ip-source-not-allowed 40, nd-target-not-allowed 20"
+	for name, want := range map[string]any{"attacks": 120, "lost": uint64(0), "neighbours": "4/4", "routers": 0, "hijacked": uint64(0), "refused": refused} {
+		t.Run(name, func(t *testing.T) {
+			if got := good.Get(name); got != want {
+				t.Errorf("%v (%T), want %v", got, got, want)
+			}
+		})
+	}
+	lost, _ := open.Get("lost").(uint64)
+	hijacked, _ := open.Get("hijacked").(uint64)
+	if open.Get("attacks") != 120 || open.Get("neighbours") != "0/4" || open.Get("routers") != 2 || open.Get("refused") != "-" {
+		t.Errorf("without guards: %+v", open)
+	}
+	if sent, _ := open.Get("sent").(uint64); lost < sent/2 || hijacked < lost {
+		t.Errorf("without guards %d of %d packets are lost, and %d frames reach the guest", lost, sent, hijacked)
+	}
+	if len(rep.Budgets) != 4+3 {
+		t.Errorf("budgets %+v", rep.Budgets)
 	}
 }
 

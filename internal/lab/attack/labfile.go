@@ -26,6 +26,9 @@ hosts:
           discovery: {lldp: both}
           portGroups:
             - {name: victims, vlan: {access: 100}}
+            - name: guarded
+              vlan: {access: 100}
+              security: {addressGuard: {enabled: true}, dhcpServer: reject, routerAdvertisements: reject}
             - {name: access, vlan: {access: 300}}
             - {name: none}
             - {name: trunk, vlan: {trunk: ["0-4094"]}}
@@ -48,7 +51,14 @@ hosts:
               stormControl: {broadcast: 1000, multicast: 1000, unknownUnicast: 1000}
             - {name: loose, vlan: {access: 304}, security: {forgedTransmits: accept, loopDetection: false}}
       ports:
-        - {name: va, switch: lab, portGroup: victims, device: vm-va}
+        - {name: va, switch: lab, portGroup: victims, device: vm-va, mac: "02:00:00:00:01:01"}
+        - name: guarded
+          switch: lab
+          portGroup: guarded
+          device: vm-guarded
+          mac: "02:00:00:00:06:01"
+          security: {addressGuard: {addresses: [192.0.2.66]}}
+        - {name: unguarded, switch: lab, portGroup: victims, device: vm-unguarded, mac: "02:00:00:00:06:02"}
         - {name: access, switch: lab, portGroup: access, device: vm-access, mac: "02:00:00:00:03:01"}
         - {name: none, switch: lab, portGroup: none, device: vm-none, mac: "02:00:00:00:03:02"}
         - {name: trunk, switch: lab, portGroup: trunk, device: vm-trunk, mac: "02:00:00:00:03:03"}
@@ -72,9 +82,11 @@ hosts:
           portGroups:
             - {name: victims, vlan: {access: 100}}
       ports:
-        - {name: vb, switch: lab, portGroup: victims, device: vm-vb}
+        - {name: vb, switch: lab, portGroup: victims, device: vm-vb, mac: "02:00:00:00:02:01"}
 vms:
-  - {name: va, host: esx1, addresses: [192.0.2.1/24]}
+  - {name: va, host: esx1, addresses: [192.0.2.1/24, "2001:db8::1/64"]}
+  - {name: guarded, host: esx1}
+  - {name: unguarded, host: esx1}
   - {name: access, host: esx1}
   - {name: none, host: esx1}
   - {name: trunk, host: esx1}
@@ -82,7 +94,7 @@ vms:
   - {name: starvation, host: esx1}
   - {name: starvation-passing, host: esx1}
   - {name: starvation-limit, host: esx1}
-  - {name: vb, host: esx2, addresses: [192.0.2.2/24]}
+  - {name: vb, host: esx2, addresses: [192.0.2.2/24, "2001:db8::2/64"]}
 routers:
   - {name: looped, interfaces: [{device: eth0, host: esx1, port: looped}, {device: eth1, host: esx1, port: looped2}]}
   - {name: stormy, interfaces: [{device: eth0, host: esx1, port: stormy}, {device: eth1, host: esx1, port: stormy2}]}

@@ -35,8 +35,11 @@ func (s *scene) look(ctx context.Context, m *measured, before suffered, began ti
 	if m.blocked, err = s.blocked(ctx); err != nil {
 		return err
 	}
+	if m.neighbours, m.routers, err = s.believed(); err != nil {
+		return err
+	}
 	after, err := s.suffered(ctx)
-	m.refused, m.came = after.refused, after.came-before.came
+	m.refused, m.came, m.hijacked = after.refused, after.came-before.came, after.went-before.went
 	for reason, n := range before.refused {
 		if m.refused[reason] -= n; m.refused[reason] == 0 {
 			delete(m.refused, reason)
@@ -99,9 +102,10 @@ func (s *scene) news(ctx context.Context) (n news, err error) {
 	return n, nil
 }
 
-// suffered is what came in from the attackers, and the drops of their frames by reason.
+// suffered is what came in from the attackers, what of it was dropped by reason, and what went to one receiver and reached them.
 type suffered struct {
 	came    uint64
+	went    uint64
 	refused map[string]uint64
 }
 
@@ -117,6 +121,11 @@ func (s *scene) suffered(ctx context.Context) (n suffered, err error) {
 			continue
 		}
 		n.came += stats.Of(&p).PacketsIn
+		for _, c := range p.Counters {
+			if c.Name == "packetsOutUnicast" {
+				n.went += c.Value
+			}
+		}
 		for _, d := range p.Drops {
 			n.refused[d.Reason] += d.Value
 		}

@@ -21,8 +21,11 @@ func (m *measured) report(r *report.Report) {
 		{Name: "lag", Title: "LAG", Value: m.lag()},
 		{Name: "changes", Value: m.changes, Unit: report.Count},
 		{Name: "stations", Value: fmt.Sprintf("%d/%d", m.stations, 2*stationsEach)},
+		{Name: "neighbours", Value: fmt.Sprintf("%d/%d", m.neighbours, entries)},
+		{Name: "routers", Value: m.routers, Unit: report.Count},
 		{Name: "blocked", Value: m.ports()},
 		{Name: "came", Title: "from them", Value: m.came, Unit: report.Count},
+		{Name: "hijacked", Title: "to them", Value: m.hijacked, Unit: report.Count},
 		{Name: "refused", Value: m.reasons()},
 	})
 	if m.row.open {
@@ -37,6 +40,12 @@ func (m *measured) report(r *report.Report) {
 		r.Budgets = append(r.Budgets, report.Hold(m.row.name+": time until it is open", m.took.Seconds(), report.Seconds, report.AtMost, openTime))
 	}
 	r.Budgets = append(r.Budgets, report.Hold(m.row.name+": ports blocked", float64(len(m.blocked)), report.Count, report.Exactly, ports))
+	if m.row.spoofs != "" {
+		r.Budgets = append(r.Budgets,
+			report.Hold(m.row.name+": neighbours deceived", float64(entries-m.neighbours), report.Count, report.Exactly, 0),
+			report.Hold(m.row.name+": routers believed in", float64(m.routers), report.Count, report.Exactly, 0),
+			report.Hold(m.row.name+": frames hijacked", float64(m.hijacked), report.Count, report.Exactly, 0))
+	}
 }
 
 // openTime is how long a loop may last, in seconds (S110).
@@ -79,10 +88,15 @@ func notes() []string {
 			"lets pass what is not learned; -limit: the port's own limit is 64.",
 		"loop-storm: a guest bridges its two adapters and sends broadcasts. -limited: loop detection is off and storm control on; " +
 			"-open: both are off, which shows what they are worth, and is held against no budget.",
-		"Sent, received, lost: numbered packets of two VMs in another VLAN, one on each host, over a LAG of two links. LAG: members in " +
+		"spoofing: a guest of the victims' VLAN sends IPv4, IPv6, ARP replies and neighbour advertisements in the victims' names, answers " +
+			"DHCP and says that it is a router; its port has the address guard and rejects DHCP servers and router advertisements. -open: " +
+			"nothing of that is on, which is held against no budget.",
+		"Sent, received, lost: numbered packets of two VMs in another VLAN than the other attackers, one on each host, over a LAG of two links. LAG: members in " +
 			"use on each host afterwards. Changes: events of links, neighbours and failover.",
 		"Stations: addresses behind a guest that attacks nobody, half of them heard before the attack and half after it, that are known " +
 			"at the end. Blocked: ports, and how long after the bridge was made.",
+		"Neighbours: entries in the victims' ARP and ND tables that have the other one's MAC afterwards. Routers: those that the victims " +
+			"believe in. To them: frames to one receiver that reached attackers.",
 		"From them: frames that came in from the attackers, those of a loop each time they come round. Refused: reasons for which frames " +
 			"of theirs were dropped. Frames to everybody that are not refused are forwarded; the listeners at the other host do not take " +
 			"them for their neighbour's.",

@@ -17,13 +17,15 @@ type row struct {
 	bridges string
 	// blocks: one of that guest's ports has to be blocked. In other rows no port may be.
 	blocks bool
+	// spoofs names the guest that poses as the victims, "" for none.
+	spoofs string
 	// open: nothing protects the others. What they lose is shown, and held against no budget.
 	open bool
 }
 
-// rows are every protocol of the link to every kind of address, each in all ways, and what fills tables and goes round.
+// rows are every protocol of the link to every kind of address, each in all ways, what fills tables and goes round, and who poses as another.
 func rows() []row {
-	return slices.Concat(linkRows(), starvationRows(), stormRows())
+	return slices.Concat(linkRows(), starvationRows(), stormRows(), spoofRows())
 }
 
 func linkRows() (list []row) {

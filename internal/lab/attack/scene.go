@@ -25,15 +25,17 @@ const (
 )
 
 // The guests that fill the table of MACs: by a limit above their share of it, the same with a policy that lets what is not learned pass,
-// and by a low limit; and those that bridge their two adapters: as ports are, without loop detection but with storm control, and with neither.
+// and by a low limit; and those that bridge their two adapters: as ports are, without loop detection but with storm control, and with neither;
+// and those that pose as the victims, under guards and without.
 const (
-	starver = "starvation"
-	passer  = "starvation-passing"
-	limited = "starvation-limit"
-	looped  = "looped"
-	stormy  = "stormy"
-	loose   = "loose"
-	nest    = "nest" // has stations behind it, and attacks nobody
+	starver            = "starvation"
+	passer             = "starvation-passing"
+	limited            = "starvation-limit"
+	looped             = "looped"
+	stormy             = "stormy"
+	loose              = "loose"
+	guarded, unguarded = "guarded", "unguarded" // pose as the victims
+	nest               = "nest"                 // has stations behind it, and attacks nobody
 )
 
 // attackers are the guests that attack, and the address of the adapter they send by. Their ports are named after them.
@@ -42,6 +44,7 @@ func attackers() map[string]plan.MAC {
 		"access": {2, 0, 0, 0, 3, 1}, "none": {2, 0, 0, 0, 3, 2}, "trunk": {2, 0, 0, 0, 3, 3},
 		starver: {2, 0, 0, 0, 4, 1}, passer: {2, 0, 0, 0, 4, 2}, limited: {2, 0, 0, 0, 4, 3},
 		looped: {2, 0, 0, 0, 5, 1}, stormy: {2, 0, 0, 0, 5, 3}, loose: {2, 0, 0, 0, 5, 5},
+		guarded: {2, 0, 0, 0, 6, 1}, unguarded: {2, 0, 0, 0, 6, 2},
 	}
 }
 
@@ -144,6 +147,9 @@ func (s *scene) ready(ctx context.Context) (bool, error) {
 		if l, err := s.lag(ctx, h); err != nil || l.used != members || l.partners != 1 {
 			return false, err
 		}
+	}
+	if ok, err := s.settled(); err != nil || !ok {
+		return false, err
 	}
 	load := traffic.Load{Kind: traffic.KindEcho, Duration: 100 * time.Millisecond, Rate: 50}
 	res, err := traffic.Send(ctx, traffic.Endpoint{NS: s.nodes[client]}, load, netip.AddrPortFrom(netip.MustParseAddr(serverAddress), 0))

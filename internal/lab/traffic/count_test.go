@@ -135,10 +135,10 @@ func TestEchoSummaryLeavesOutTheLastRequest(t *testing.T) {
 
 func TestChecksum(t *testing.T) {
 	// The example of RFC 1071, section 3, and an odd length.
-	if got := checksum([]byte{0, 1, 0xf2, 3, 0xf4, 0xf5, 0xf6, 0xf7}); got != ^uint16(0xddf2) {
+	if got := Checksum([]byte{0, 1, 0xf2, 3, 0xf4, 0xf5, 0xf6, 0xf7}); got != ^uint16(0xddf2) {
 		t.Errorf("checksum %#04x", got)
 	}
-	if got := checksum([]byte{0xff}); got != ^uint16(0xff00) {
+	if got := Checksum([]byte{0xff}); got != ^uint16(0xff00) {
 		t.Errorf("checksum of one byte %#04x", got)
 	}
 }

@@ -124,7 +124,7 @@ func (p *pinger) send() error {
 	binary.BigEndian.PutUint16(p.request[4:], p.id)
 	binary.BigEndian.PutUint16(p.request[6:], uint16(len(p.pings)))
 	if !p.v6 { // the kernel does it for IPv6 (RFC 3542, section 3.1)
-		binary.BigEndian.PutUint16(p.request[2:], checksum(p.request))
+		binary.BigEndian.PutUint16(p.request[2:], Checksum(p.request))
 	}
 	p.pings = append(p.pings, pinged{sent: time.Now()})
 	if _, err := unix.Write(p.fd, p.request); err != nil && !refusal(err) {
@@ -226,8 +226,8 @@ func summarise(pings []pinged) Echo {
 	return e
 }
 
-// checksum is the internet checksum (RFC 1071).
-func checksum(b []byte) uint16 {
+// Checksum is the internet checksum (RFC 1071).
+func Checksum(b []byte) uint16 {
 	var sum uint32
 	for ; len(b) >= 2; b = b[2:] {
 		sum += uint32(binary.BigEndian.Uint16(b))
