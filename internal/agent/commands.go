@@ -2,9 +2,11 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"heddle/internal/agent/state"
@@ -46,6 +48,27 @@ func (ps *ports) noPort(name string) error {
 	return api.NewError(api.NotFound, n.Missing(name))
 }
 
+// notBlockable is the answer about a port that there is not and is to be blocked, or unblocked. For an uplink, it says how that is done.
+func (ps *ports) notBlockable(q api.Block) error {
+	var at []string
+	for _, sw := range ps.plan.Switches {
+		for _, u := range sw.Uplinks {
+			if u.ID.Name == q.Port {
+				at = append(at, fmt.Sprintf("switches[%s].uplinks[%s].blocked", sw.Name, q.Port))
+			}
+		}
+	}
+	if len(at) == 0 {
+		return ps.noPort(q.Port)
+	}
+	verb := "blocked"
+	if !q.Blocked {
+		verb = "unblocked"
+	}
+	return api.NewError(api.NotFound, fmt.Sprintf("%s is an uplink, and an uplink is %s in the configuration file: set %s to %t, then run "+
+		"\"heddle apply -f FILE\"", q.Port, verb, strings.Join(at, " or "), q.Blocked))
+}
+
 // Block sets or lifts the blocked state of one port (S41), where its port group lets a port do that (S9).
 func (c *commands) Block(ctx context.Context, q api.Block) (*api.Applied, error) {
 	what := "port unblock "
@@ -55,7 +78,7 @@ func (c *commands) Block(ctx context.Context, q api.Block) (*api.Applied, error)
 	out := &api.Applied{}
 	return out, c.trials.tried(ctx, c.do, &guard{what: what + q.Port, within: q.ConfirmWithin}, out, func() (err error) {
 		if c.ports.declared(q.Port) == nil && c.ports.runTime(q.Port) == nil {
-			return c.ports.noPort(q.Port)
+			return c.ports.notBlockable(q)
 		}
 		defer func() {
 			if p := planned(c.ports.plan, q.Port); p != nil && q.Blocked && err == nil {

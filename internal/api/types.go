@@ -97,7 +97,9 @@ type Uplink struct {
 	ReasonCode problem.Code `json:"reasonCode,omitempty"`
 	MAC        string       `json:"mac,omitempty"`
 	MTU        int          `json:"mtu,omitempty"`
-	VLANs      plan.VLANSet `json:"vlans"`
+	// Speed is what the device says its link carries in each direction, in bits per second; 0 when it does not say.
+	Speed uint64       `json:"speed,omitempty"`
+	VLANs plan.VLANSet `json:"vlans"`
 	// Number is the uplink's id on the host, out of the numbers that ports have.
 	Number uint32 `json:"number"`
 	// Monitoring is what is metered: "off", "ingress", "egress" or "ingress and egress".

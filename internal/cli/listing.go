@@ -18,6 +18,8 @@ type listing[T any] struct {
 	owner func(T) string
 	table func() *table // its heading and form
 	row   func(T) []string
+	// tail is what follows a row out of everything the agent has; nil for nothing.
+	tail func(*api.State, T) []string
 	// notes are lines about an object that follow the table; nil for none.
 	notes func(T) []string
 	long  string // its help, "" for none
@@ -58,7 +60,7 @@ func (l listing[T]) command(d Deps, t *target) *cobra.Command {
 				return err
 			}
 		}
-		return o.print(d, list, func(w io.Writer) error { return form.write(w, list) })
+		return o.print(d, list, func(w io.Writer) error { return form.write(w, s, list) })
 	}
 	o.flag(c)
 	if l.owner != nil {
@@ -68,10 +70,14 @@ func (l listing[T]) command(d Deps, t *target) *cobra.Command {
 }
 
 // write prints the table, and the notes below it.
-func (l listing[T]) write(w io.Writer, list []T) error {
+func (l listing[T]) write(w io.Writer, s *api.State, list []T) error {
 	tab := l.table()
 	for _, v := range list {
-		tab.add(l.row(v)...)
+		row := l.row(v)
+		if l.tail != nil {
+			row = append(row, l.tail(s, v)...)
+		}
+		tab.add(row...)
 	}
 	if err := tab.write(w); err != nil || l.notes == nil {
 		return err

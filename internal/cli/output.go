@@ -203,7 +203,7 @@ func stateColour(state string) string {
 		return green
 	case "down":
 		return red
-	case "blocked", "pending", "out":
+	case "blocked", "pending", "out", "degraded", "single":
 		return yellow
 	}
 	return ""

@@ -187,7 +187,7 @@ func TestPortList_Wide(t *testing.T) {
 	if text := c.must("port", "list", "-o", "wide"); !strings.Contains(text, "02:00:00:00:01:01") {
 		t.Errorf("%s", text)
 	}
-	if _, _, status := c.run("uplink", "list", "-o", "wide"); status != ExitUsage {
+	if _, _, status := c.run("switch", "list", "-o", "wide"); status != ExitUsage {
 		t.Errorf("a listing without a wide form takes -o wide: status %d", status)
 	}
 }

@@ -93,6 +93,7 @@ func NewRoot(d Deps) *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddCommand(newAgent(d), newApply(d), newCheck(d), newDown(d), newEvents(d), newMAC(d), newPort(d), newPortGroup(d), newShow(d),
 		newStats(d), newSwitch(d), newUplink(d), newVersion(d))
+	root.AddCommand(newLAG(d))
 	root.AddCommand(newConfig(d))
 	root.AddCommand(newStatus(d))
 	root.AddCommand(newTrace(d))

@@ -18,28 +18,6 @@ func newUplink(d Deps) *cobra.Command {
 	return c
 }
 
-func newUplinkList(d Deps, t *target) *cobra.Command {
-	return listing[api.Uplink]{
-		what: "the uplinks", example: "  heddle uplink list --switch lab",
-		of:    func(s *api.State) []api.Uplink { return s.Uplinks },
-		owner: func(u api.Uplink) string { return u.Switch },
-		table: func() *table {
-			return &table{head: []string{"SWITCH", "UPLINK", "DEVICE", "STATE", "MTU", "MAC", "VLANS"},
-				right: map[int]bool{4: true}, keep: map[int]bool{3: true, 5: true}, paint: paintState(d, 3)}
-		},
-		row: func(u api.Uplink) []string {
-			return []string{u.Switch, u.Name, dash(u.Device), string(u.State), number(u.MTU), dash(u.MAC), u.VLANs.String()}
-		},
-		notes: func(u api.Uplink) []string {
-			lines := beforeNotes("uplink "+u.Switch+"/"+u.Name, u.RunsBefore)
-			for _, w := range u.Warnings {
-				lines = append(lines, "warning: uplink "+u.Switch+"/"+u.Name+": "+w)
-			}
-			return lines
-		},
-	}.command(d, t)
-}
-
 // number is a number as text, "-" for 0.
 func number(n int) string {
 	if n == 0 {
@@ -79,7 +57,7 @@ func newUplinkShow(d Deps, t *target) *cobra.Command {
 			}
 			return o.print(d, u, func(w io.Writer) error {
 				rows := [][2]string{{"uplink", u.Name}, {"switch", u.Switch}, {"device", u.Device}, {"state", string(u.State)},
-					{"reason", u.Reason}, {"mac", u.MAC}, {"mtu", number(u.MTU)}, {"vlans", u.VLANs.String()}, {"monitoring", u.Monitoring}, {"changed", strings.Join(u.Changed, ", ")}}
+					{"reason", u.Reason}, {"mac", u.MAC}, {"mtu", number(u.MTU)}, {"speed", speedText(u.Speed)}, {"vlans", u.VLANs.String()}, {"monitoring", u.Monitoring}, {"changed", strings.Join(u.Changed, ", ")}}
 				for _, text := range u.Warnings {
 					rows = append(rows, [2]string{"warning", text})
 				}

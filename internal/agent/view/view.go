@@ -33,8 +33,10 @@ type Source struct {
 	Refused map[plan.PortID][]api.Refusal
 	// Device says what is wrong with an uplink's device, and what the agent has set on it.
 	Device func(uplink plan.PortID) (warnings, changed []string)
-	Links  Links
-	Now    time.Time
+	// Speed is what a device says its link carries, in bits per second; 0 when it does not say.
+	Speed func(device string) float64
+	Links Links
+	Now   time.Time
 }
 
 // State is everything in force.
@@ -120,6 +122,9 @@ func (src Source) uplink(sw *plan.Switch, u *plan.Uplink) api.Uplink {
 	v.Reason, v.ReasonCode = reason(why, v.RunsBefore)
 	if f, ok := src.Applied.Facts[u.ID]; ok {
 		v.MAC, v.MTU = f.DeviceMAC.String(), f.MTU
+	}
+	if v.State != api.Pending {
+		v.Speed = uint64(src.Speed(u.Device))
 	}
 	v.Warnings, v.Changed = src.Device(u.ID)
 	src.Links.add(sw, &v)

@@ -24,7 +24,8 @@ func reasonsPage() string {
 	for _, r := range reasons.Reasons() {
 		fmt.Fprintf(&b, "| %d | [%s](#%s) | %s | %s | %s |\n", r.Reason, r.Name(), r.Name(), r.About, cell(r.Meaning), cell(r.Policy))
 	}
-	b.WriteString("\n## What to do\n\nFILE is the host's configuration file; PORT is a port's or uplink's name.\n")
+	b.WriteString("\n## What to do\n\nFILE is the host's configuration file; PORT is a port's name; commands that only show\n" +
+		"something take an uplink's, too. An uplink is blocked and unblocked by its `blocked` in FILE.\n")
 	for _, r := range reasons.Reasons() {
 		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n", r.Name(), r.Meaning)
 		fmt.Fprintf(&b, "- caused by: %s\n- to change it: %s\n- command: `%s`\n- behaviour: %s\n",

@@ -1206,7 +1206,9 @@ type Uplink struct {
 	Changed  []string `protobuf:"bytes,14,rep,name=changed,proto3" json:"changed,omitempty"`
 	Warnings []string `protobuf:"bytes,15,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// reason_code is the reason for programs.
-	ReasonCode    ProblemCode `protobuf:"varint,16,opt,name=reason_code,json=reasonCode,proto3,enum=heddle.agent.v1.ProblemCode" json:"reason_code,omitempty"`
+	ReasonCode ProblemCode `protobuf:"varint,16,opt,name=reason_code,json=reasonCode,proto3,enum=heddle.agent.v1.ProblemCode" json:"reason_code,omitempty"`
+	// speed is what the device says its link carries in each direction, in bits per second; 0 when it does not say.
+	Speed         uint64 `protobuf:"varint,17,opt,name=speed,proto3" json:"speed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1351,6 +1353,13 @@ func (x *Uplink) GetReasonCode() ProblemCode {
 		return x.ReasonCode
 	}
 	return ProblemCode_PROBLEM_CODE_UNSPECIFIED
+}
+
+func (x *Uplink) GetSpeed() uint64 {
+	if x != nil {
+		return x.Speed
+	}
+	return 0
 }
 
 // Port is one port.
@@ -1905,7 +1914,7 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\bports_up\x18\x05 \x01(\x05R\aportsUp\x12\x1c\n" +
 	"\toverrides\x18\x06 \x03(\tR\toverrides\x12.\n" +
 	"\x13reset_at_disconnect\x18\a \x01(\bR\x11resetAtDisconnect\x122\n" +
-	"\x06policy\x18\b \x03(\v2\x1a.heddle.agent.v1.PolicyRowR\x06policy\"\xce\x04\n" +
+	"\x06policy\x18\b \x03(\v2\x1a.heddle.agent.v1.PolicyRowR\x06policy\"\xe4\x04\n" +
 	"\x06Uplink\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -1927,7 +1936,8 @@ const file_heddle_agent_v1_state_proto_rawDesc = "" +
 	"\achanged\x18\x0e \x03(\tR\achanged\x12\x1a\n" +
 	"\bwarnings\x18\x0f \x03(\tR\bwarnings\x12=\n" +
 	"\vreason_code\x18\x10 \x01(\x0e2\x1c.heddle.agent.v1.ProblemCodeR\n" +
-	"reasonCode\"\xdd\a\n" +
+	"reasonCode\x12\x14\n" +
+	"\x05speed\x18\x11 \x01(\x04R\x05speed\"\xdd\a\n" +
 	"\x04Port\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1d\n" +
